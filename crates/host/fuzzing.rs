@@ -62,11 +62,7 @@ mod tests {
         push(&mut body, 3, b"eth0\0");
         push(&mut body, 4, &1500_u32.to_ne_bytes());
         assert!(decode_anything(&request(16, 0, 1, &body)) > 0);
-        for bytes in [
-            &[][..],
-            &[255; 64],
-            &[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0],
-        ] {
+        for bytes in [&[][..], &[255; 64], &[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0]] {
             assert_eq!(decode_anything(bytes), 0);
         }
     }

@@ -45,10 +45,7 @@ pub fn header(bytes: &[u8]) {
     if let Ok(header) = &whole {
         check_test(header, linerate_model::Transport::Tcp, BLOCK_LEN_MAX_BYTES);
         let again = parse_tcp(&header.emit_tcp()).expect("our own header is valid");
-        assert_eq!(
-            (again.mode, again.amount, again.tos),
-            (header.mode, header.amount, header.tos)
-        );
+        assert_eq!((again.mode, again.amount, again.tos), (header.mode, header.amount, header.tos));
         assert_eq!(again.permit_key, header.permit_key);
     }
     if let Ok(header) = parse_udp(bytes) {
@@ -81,10 +78,7 @@ pub fn datagram(bytes: &[u8]) {
         assert!(report.jitter_s.is_finite());
         assert!(report.transit_s.is_none_or(|spread| spread.deviation().is_finite()));
         let again = FinalReport::parse(&report.emit(16)).expect("our own report is valid");
-        assert_eq!(
-            (again.bytes, again.lost, again.datagrams),
-            (report.bytes, report.lost, report.datagrams)
-        );
+        assert_eq!((again.bytes, again.lost, again.datagrams), (report.bytes, report.lost, report.datagrams));
     }
     for width in [NumberWidth::Narrow, NumberWidth::Wide] {
         let _ = DatagramHead::parse(bytes, width);
@@ -135,10 +129,7 @@ pub fn machines(script: &[u8]) {
 
 fn stream_server(script: &[u8]) {
     let has_key = script.first().is_some_and(|byte| byte % 8 == 0);
-    let policy = Policy {
-        permit_key: has_key.then(|| b"secret123".to_vec()),
-        ..Policy::default()
-    };
+    let policy = Policy { permit_key: has_key.then(|| b"secret123".to_vec()), ..Policy::default() };
     let step = |server: &mut StreamServer, now: Instant, op: Op<'_>| match op {
         Op::Bytes(bytes) => {
             let _ = server.handle_bytes(clock(), bytes);
@@ -158,10 +149,7 @@ fn stream_server(script: &[u8]) {
 fn stream_client(script: &[u8]) {
     let mut header = sample_header(script);
     header.detect_peer = script.first().is_some_and(|byte| byte % 2 == 0);
-    let setup = StreamClientSetup {
-        header: Some(header),
-        time_limit: Some(Duration::from_secs(10)),
-    };
+    let setup = StreamClientSetup { header: Some(header), time_limit: Some(Duration::from_secs(10)) };
     let step = |client: &mut StreamClient, now: Instant, op: Op<'_>| match op {
         Op::Bytes(bytes) => {
             let _ = client.handle_bytes(now, clock(), bytes);
@@ -273,13 +261,7 @@ fn play(script: &[u8], mut step: impl FnMut(Instant, Op<'_>)) {
 }
 
 fn sample_header(script: &[u8]) -> Header {
-    const MODES: [Mode; 5] = [
-        Mode::Forward,
-        Mode::Reverse,
-        Mode::FullDuplex,
-        Mode::Dual,
-        Mode::TradeOff,
-    ];
+    const MODES: [Mode; 5] = [Mode::Forward, Mode::Reverse, Mode::FullDuplex, Mode::Dual, Mode::TradeOff];
     let choice = script.first().copied().unwrap_or_default();
     Header {
         mode: MODES[usize::from(choice) % MODES.len()],
@@ -300,9 +282,5 @@ fn clock() -> Timestamp {
 }
 
 fn failure() -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: "something failed".to_owned(),
-        code: None,
-    }
+    Failure { kind: FailureKind::Error, message: "something failed".to_owned(), code: None }
 }

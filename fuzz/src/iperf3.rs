@@ -64,10 +64,7 @@ pub fn client_control(script: &[u8]) {
 pub fn server_control(script: &[u8]) {
     let setup = ServerSetup {
         cookie: Cookie::from_random([7; 36]),
-        policy: Policy {
-            login_required: script.first().is_some_and(|byte| byte % 2 == 1),
-            ..Policy::default()
-        },
+        policy: Policy { login_required: script.first().is_some_and(|byte| byte % 2 == 1), ..Policy::default() },
         unix_s: 1_800_000_000,
     };
     let step = |server: &mut Server, now: Instant, op: Op<'_>| match op {
@@ -175,13 +172,7 @@ fn sample_frame(kind: u8) -> Vec<u8> {
     match kind % 4 {
         0 => frame(b"{}"),
         1 => frame(&Params::default().to_json()),
-        2 => frame(
-            &Params {
-                auth_token: Some("token".to_owned()),
-                ..Params::default()
-            }
-            .to_json(),
-        ),
+        2 => frame(&Params { auth_token: Some("token".to_owned()), ..Params::default() }.to_json()),
         _ => frame(&sample_results().to_json()),
     }
 }
@@ -190,9 +181,7 @@ fn client_input(kind: u8) -> ClientInput {
     match kind {
         0..=9 => ClientInput::Failed(failure()),
         10..=19 => ClientInput::StreamsFailed(failure()),
-        20..=29 => ClientInput::Interrupted {
-            signal_text: "Interrupt(2)".to_owned(),
-        },
+        20..=29 => ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() },
         30..=100 => ClientInput::StreamsOpened,
         101..=180 => ClientInput::EndReached,
         _ => ClientInput::Results(Box::new(sample_results())),
@@ -201,14 +190,8 @@ fn client_input(kind: u8) -> ClientInput {
 
 fn server_input(kind: u8) -> ServerInput {
     match kind {
-        0..=9 => ServerInput::Failed {
-            code: ErrorCode::NoMsg,
-            errno: 0,
-            cause: None,
-        },
-        10..=14 => ServerInput::Terminated {
-            signal_text: "Terminated(15)".to_owned(),
-        },
+        0..=9 => ServerInput::Failed { code: ErrorCode::NoMsg, errno: 0, cause: None },
+        10..=14 => ServerInput::Terminated { signal_text: "Terminated(15)".to_owned() },
         15..=19 => ServerInput::Busy,
         20..=25 => ServerInput::LoginChecked(Err(Refusal::UnknownUser)),
         26..=50 => ServerInput::LoginChecked(Ok("mario".to_owned())),
@@ -220,9 +203,5 @@ fn server_input(kind: u8) -> ServerInput {
 }
 
 fn failure() -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: "something failed".to_owned(),
-        code: None,
-    }
+    Failure { kind: FailureKind::Error, message: "something failed".to_owned(), code: None }
 }

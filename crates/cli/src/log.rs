@@ -11,10 +11,6 @@ const VARIABLE: &str = "LINERATE_LOG";
 pub(crate) fn start() {
     let level = std::env::var(VARIABLE).ok().and_then(|level| level.parse().ok());
     if let Some(level) = level.filter(|level: &LevelFilter| *level != LevelFilter::OFF) {
-        tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_writer(io::stderr)
-            .with_ansi(false)
-            .init();
+        tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).init();
     }
 }

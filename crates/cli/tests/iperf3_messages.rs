@@ -88,10 +88,7 @@ fn clients_without_a_server_get_the_recorded_answer() {
 }
 
 fn client_line<'a>(port: &'a str, options: &'a str) -> Vec<&'a str> {
-    ["-c", "127.0.0.1", "-p", port]
-        .into_iter()
-        .chain(options.split(' '))
-        .collect()
+    ["-c", "127.0.0.1", "-p", port].into_iter().chain(options.split(' ')).collect()
 }
 
 /// A port of the loopback interface without a listener.
@@ -153,23 +150,14 @@ fn options_are_read_as_getopt_long_reads_them() {
         ("-d=2", Refused("iperf3: invalid option -- '='")),
         ("-d2", Refused("iperf3: invalid option -- '2'")),
         ("-c 127.0.0.1 -p 9 --debug=2", Accepted),
-        (
-            "-t -5",
-            Refused("iperf3: parameter error - test duration valid values are 0 to 86400 seconds"),
-        ),
+        ("-t -5", Refused("iperf3: parameter error - test duration valid values are 0 to 86400 seconds")),
         ("-c 127.0.0.1 -p 9 -t 5x a b", Accepted),
         ("-c 127.0.0.1 -p 9 -- --bogus", Accepted),
         ("-t", Refused("iperf3: option requires an argument -- 't'")),
         ("--time", Refused("iperf3: option '--time' requires an argument")),
-        (
-            "--server=1",
-            Refused("iperf3: option '--server' doesn't allow an argument"),
-        ),
+        ("--server=1", Refused("iperf3: option '--server' doesn't allow an argument")),
         ("-q", Refused("iperf3: invalid option -- 'q'")),
-        (
-            "",
-            Refused("iperf3: parameter error - must either be a client (-c) or server (-s)"),
-        ),
+        ("", Refused("iperf3: parameter error - must either be a client (-c) or server (-s)")),
     ];
     for (line, expected) in rows {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -186,10 +174,7 @@ fn options_are_read_as_getopt_long_reads_them() {
                 assert_eq!(output.status.code(), Some(1), "{line}");
                 assert!(output.stdout.is_empty(), "{line}");
             }
-            Accepted => assert!(
-                !stderr.contains("parameter error") && !stderr.contains("Usage"),
-                "{line}: {stderr}"
-            ),
+            Accepted => assert!(!stderr.contains("parameter error") && !stderr.contains("Usage"), "{line}: {stderr}"),
         }
     }
 }
@@ -198,10 +183,7 @@ fn options_are_read_as_getopt_long_reads_them() {
 fn reading_errors_quote_the_program_as_it_was_called() {
     let output = call_as("/no/such/dir/iperf3-x", &["--bogus"]);
     let usage = "\n\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
-    assert_eq!(
-        stderr(&output),
-        format!("/no/such/dir/iperf3-x: unrecognized option '--bogus'{usage}")
-    );
+    assert_eq!(stderr(&output), format!("/no/such/dir/iperf3-x: unrecognized option '--bogus'{usage}"));
     let output = call_as("linerate", &["iperf3", "--bogus"]);
     assert_eq!(stderr(&output), format!("iperf3: unrecognized option '--bogus'{usage}"));
     let output = call_as("/no/such/dir/iperf3-x", &["-t", "-1"]);

@@ -45,16 +45,8 @@ fn port(server: &mut Child) -> u16 {
 fn debug_log_holds_the_steps_of_a_connection_in_order() {
     let log = stderr_of_server(Some("debug"));
     let mut rest = log.as_str();
-    for event in [
-        "listening",
-        "connection accepted",
-        "dialect recognised",
-        "admission decided",
-        "state sent",
-    ] {
-        let found = rest
-            .find(event)
-            .unwrap_or_else(|| panic!("no {event:?} in order in {log}"));
+    for event in ["listening", "connection accepted", "dialect recognised", "admission decided", "state sent"] {
+        let found = rest.find(event).unwrap_or_else(|| panic!("no {event:?} in order in {log}"));
         rest = &rest[found..];
     }
     assert!(log.contains("peer=127.0.0.1:") && !log.contains('\x1b'), "{log}");

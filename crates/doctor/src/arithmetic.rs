@@ -176,9 +176,8 @@ pub fn expected_queues(flows: f64, queues: f64) -> f64 {
 }
 
 /// Speeds Ethernet links have, Mbit/s.
-pub const LINK_SPEEDS_MBPS: [f64; 11] = [
-    10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0, 200_000.0,
-];
+pub const LINK_SPEEDS_MBPS: [f64; 11] =
+    [10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0, 200_000.0];
 
 #[cfg(test)]
 mod tests {
@@ -200,28 +199,15 @@ mod tests {
             (1500.0, [949.3, 941.5, 936.3, 928.5, 957.1, 944.1]),
             (9000.0, [991.4, 990.0, 989.2, 987.8, 992.7, 990.5]),
         ];
-        let columns = [
-            (V4, Tcp),
-            (V4, TcpTimestamps),
-            (V6, Tcp),
-            (V6, TcpTimestamps),
-            (V4, Udp),
-            (V6, Udp),
-        ];
+        let columns = [(V4, Tcp), (V4, TcpTimestamps), (V6, Tcp), (V6, TcpTimestamps), (V4, Udp), (V6, Udp)];
         for (mtu, expected) in rows {
             for ((network, transport), expected) in columns.iter().zip(expected) {
                 let ceiling = goodput_ceiling(1000.0, mtu, *network, *transport, Encapsulation::default());
                 let found = ceiling.expect("the headers fit");
-                assert!(
-                    (found - expected).abs() < 0.06,
-                    "{mtu} {network:?} {transport:?}: {found} {expected}"
-                );
+                assert!((found - expected).abs() < 0.06, "{mtu} {network:?} {transport:?}: {found} {expected}");
             }
         }
-        let tagged = Encapsulation {
-            vlan_tags: 1,
-            tunnel_bytes: 0,
-        };
+        let tagged = Encapsulation { vlan_tags: 1, tunnel_bytes: 0 };
         let found = goodput_ceiling(1000.0, 1500.0, V4, TcpTimestamps, tagged);
         assert_eq!(found.map(|c| rounded(c, 1)), Some(939.0));
         assert_eq!(goodput_ceiling(1000.0, 40.0, V4, Tcp, Encapsulation::default()), None);

@@ -125,31 +125,12 @@ const NAMES: &[(Class, &[&str])] = &[
             "pause_tx_frames",
         ],
     ),
-    (
-        Class::PauseStorm,
-        &["tx_pause_storm_warning_events", "tx_pause_storm_error_events"],
-    ),
+    (Class::PauseStorm, &["tx_pause_storm_warning_events", "tx_pause_storm_error_events"]),
     (
         Class::TxStall,
-        &[
-            "tx_queue_stopped",
-            "tx_restart_queue",
-            "tx_busy",
-            "ring full",
-            "tx_send_full",
-            "stop_queue",
-            "tx_stop[#]",
-        ],
+        &["tx_queue_stopped", "tx_restart_queue", "tx_busy", "ring full", "tx_send_full", "stop_queue", "tx_stop[#]"],
     ),
-    (
-        Class::TxTimeout,
-        &[
-            "tx_timeout_count",
-            "tx_tx_timeouts",
-            "tx_queue_#_tx_timeouts",
-            "tx timeout count",
-        ],
-    ),
+    (Class::TxTimeout, &["tx_timeout_count", "tx_tx_timeouts", "tx_queue_#_tx_timeouts", "tx timeout count"]),
     (
         Class::PciStall,
         &[
@@ -170,15 +151,7 @@ const NAMES: &[(Class, &[&str])] = &[
             "linklocal_allowance_exceeded",
         ],
     ),
-    (
-        Class::SteerDrop,
-        &[
-            "rx_steer_missed_packets",
-            "veb.rx_discards",
-            "xdp_drops",
-            "rx_queue_#_xdp_drops",
-        ],
-    ),
+    (Class::SteerDrop, &["rx_steer_missed_packets", "veb.rx_discards", "xdp_drops", "rx_queue_#_xdp_drops"]),
 ];
 
 /// Names that mean an overflow with these drivers only.
@@ -210,9 +183,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[must_use]
 pub fn looks_like_trouble(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    ["drop", "miss", "discard", "no_buf", "overr", "fifo", "oob", "err"]
-        .iter()
-        .any(|word| name.contains(word))
+    ["drop", "miss", "discard", "no_buf", "overr", "fifo", "oob", "err"].iter().any(|word| name.contains(word))
 }
 
 /// Bits after which a driver's counter wraps; `None` for 64. The r8169 family keeps its tallies in 16 bits

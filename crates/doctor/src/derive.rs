@@ -31,18 +31,10 @@ fn drop_shell_words(snapshot: &mut Snapshot) {
     snapshot.counters.retain(|key, _| is_plain(key));
     snapshot.facts.retain(|key, _| is_plain(key));
     for fact in snapshot.facts.values_mut() {
-        if let Fact::Known {
-            v: Value::Text(text),
-            src,
-            ..
-        } = fact
+        if let Fact::Known { v: Value::Text(text), src, .. } = fact
             && !is_plain(text)
         {
-            *fact = Fact::Absent {
-                absent: Absence::ParseError,
-                errno: None,
-                src: std::mem::take(src),
-            };
+            *fact = Fact::Absent { absent: Absence::ParseError, errno: None, src: std::mem::take(src) };
         }
     }
 }
@@ -123,9 +115,8 @@ fn chip_speed(snapshot: &mut Snapshot, nic: &str) {
     }
     let firmware = snapshot.text(&format!("{nic}.drv.firmware")).unwrap_or_default();
     let driver = snapshot.text(&format!("{nic}.drv.name")).unwrap_or_default();
-    let chip = CHIPS
-        .iter()
-        .find(|(chip, _)| (chip.starts_with("rtl") && firmware.starts_with(chip)) || driver == *chip);
+    let chip =
+        CHIPS.iter().find(|(chip, _)| (chip.starts_with("rtl") && firmware.starts_with(chip)) || driver == *chip);
     if let Some((_, speed)) = chip {
         snapshot.set_in(&key, *speed, "Mbit/s", SRC);
         snapshot.qualify(&key, Quality::Inferred);
@@ -215,10 +206,7 @@ fn bus_speed(snapshot: &mut Snapshot, nic: &str) {
         let key = format!("{nic}.pci.{side}_speed_gts");
         let width_key = format!("{nic}.pci.{side}_width");
         // A device that is no PCI Express device reports 0 or 255 lanes.
-        if snapshot
-            .number(&width_key)
-            .is_some_and(|width| !(1.0..=32.0).contains(&width))
-        {
+        if snapshot.number(&width_key).is_some_and(|width| !(1.0..=32.0).contains(&width)) {
             for key in [key, width_key] {
                 snapshot.facts.remove(&key);
                 snapshot.set_absent(key, Absence::NotApplicableToKind, None, SRC);
@@ -284,11 +272,7 @@ mod tests {
     fn speeds_come_from_modes_or_from_the_chip() {
         let mut snapshot = Snapshot::new("a", Source::Live);
         let modes = |names: &[&str]| Value::List(names.iter().map(|name| (*name).into()).collect());
-        snapshot.set(
-            "nic.x.link.modes.ours",
-            modes(&["100baseT/Full", "10000baseT/Full"]),
-            "test",
-        );
+        snapshot.set("nic.x.link.modes.ours", modes(&["100baseT/Full", "10000baseT/Full"]), "test");
         snapshot.set("nic.x.link.modes.peer", modes(&["100baseT/Full"]), "test");
         snapshot.set("nic.y.drv.firmware", "rtl8168h-2_0.0.2", "test");
         let derived = derive(snapshot);

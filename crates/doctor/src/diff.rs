@@ -15,17 +15,12 @@ use crate::rules;
 pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
     let (left, right) = (derive(a.snapshot.clone()), derive(b.snapshot.clone()));
     let mut diagnosis = diagnose(&[a.clone(), b.clone()], only);
-    let (of_a, of_b) = (
-        diagnose(std::slice::from_ref(a), only),
-        diagnose(std::slice::from_ref(b), only),
-    );
+    let (of_a, of_b) = (diagnose(std::slice::from_ref(a), only), diagnose(std::slice::from_ref(b), only));
     let mut comparison = facts(&left, &right);
     rules_of_one(&mut comparison, &of_a.findings, &of_b.findings);
     rates(&mut comparison, &left, &right);
     add_receive_aggregation(&mut diagnosis, left, right, only);
-    comparison
-        .changed
-        .sort_by(|x, y| y.impact.cmp(&x.impact).then_with(|| x.key.cmp(&y.key)));
+    comparison.changed.sort_by(|x, y| y.impact.cmp(&x.impact).then_with(|| x.key.cmp(&y.key)));
     diagnosis.differences = Some(comparison.changed.clone());
     diagnosis.comparison = Some(comparison);
     diagnosis
@@ -54,10 +49,7 @@ fn normalised(snapshot: &Snapshot) -> BTreeMap<String, Value> {
         Fact::Known { v, .. } => Some((key, v)),
         Fact::Absent { .. } => None,
     });
-    known
-        .filter(|(key, _)| !is_momentary(key))
-        .map(|(key, value)| (by_role(key, tested), value.clone()))
-        .collect()
+    known.filter(|(key, _)| !is_momentary(key)).map(|(key, value)| (by_role(key, tested), value.clone())).collect()
 }
 
 /// The interface a comparison is about: the one on the test's route, or the only one with a wire.
@@ -120,11 +112,7 @@ fn difference(key: &str, a: &Value, b: &Value) -> Difference {
         a: Some(a.to_string()),
         b: Some(b.to_string()),
         impact: if alike { 0 } else { impact },
-        why: if alike {
-            "off on both; only the possibility to switch differs".to_owned()
-        } else {
-            why.to_owned()
-        },
+        why: if alike { "off on both; only the possibility to switch differs".to_owned() } else { why.to_owned() },
     }
 }
 
@@ -143,11 +131,7 @@ const IMPACTS: [(&str, u8, &str); 26] = [
     ("feat.generic-segmentation-offload", 2, "cost of sending"),
     ("feat.generic-receive-offload", 2, "cost of receiving"),
     ("feat.rx-gro-hw", 2, "received packets are merged by the adapter or not"),
-    (
-        "feat.large-receive-offload",
-        2,
-        "received packets are merged by the adapter or not",
-    ),
+    ("feat.large-receive-offload", 2, "received packets are merged by the adapter or not"),
     ("feat.scatter-gather", 2, "cost of sending"),
     ("feat.tx-checksum", 2, "cost of sending"),
     ("feat.rx-checksum", 2, "cost of receiving"),
@@ -172,12 +156,7 @@ fn impact(key: &str) -> (u8, &'static str) {
 }
 
 fn rules_of_one(comparison: &mut Comparison, a: &[Finding], b: &[Finding]) {
-    let ids = |findings: &[Finding]| {
-        findings
-            .iter()
-            .map(|finding| finding.id.clone())
-            .collect::<BTreeSet<_>>()
-    };
+    let ids = |findings: &[Finding]| findings.iter().map(|finding| finding.id.clone()).collect::<BTreeSet<_>>();
     let (a, b) = (ids(a), ids(b));
     comparison.rules_only_a = a.difference(&b).cloned().collect();
     comparison.rules_only_b = b.difference(&a).cloned().collect();
@@ -192,9 +171,8 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
     let Ok(period) = Period::over(&[a.clone(), b.clone()]) else {
         return;
     };
-    for (key, delta) in period
-        .deltas()
-        .filter(|(key, delta)| delta.value > 0 && key.starts_with("nic.") && !key.contains(".irq."))
+    for (key, delta) in
+        period.deltas().filter(|(key, delta)| delta.value > 0 && key.starts_with("nic.") && !key.contains(".irq."))
     {
         let trouble = crate::classes::looks_like_trouble(key);
         comparison.changed.push(Difference {
@@ -219,10 +197,7 @@ fn add_receive_aggregation(diagnosis: &mut Diagnosis, a: Snapshot, b: Snapshot, 
     let (Some(x), Some(y)) = (tested(left), tested(right)) else {
         return;
     };
-    let pair = (
-        left.nics().find(|nic| nic.name == x),
-        right.nics().find(|nic| nic.name == y),
-    );
+    let pair = (left.nics().find(|nic| nic.name == x), right.nics().find(|nic| nic.name == y));
     let (Some(x), Some(y)) = pair else { return };
     diagnosis.not_evaluated.retain(|entry| entry.id != "VIRT-02");
     let Some(rule) = rules::all().find(|rule| rule.id == "VIRT-02") else {

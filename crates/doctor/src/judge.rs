@@ -84,28 +84,18 @@ fn judged<T>(
 /// Joins snapshots that were derived already.
 pub(crate) fn scope<'a>(snapshots: &'a [Snapshot], periods: &[Option<&'a Period>]) -> Scope<'a> {
     let other = |index: usize| (snapshots.len() == 2).then(|| &snapshots[1 - index]);
-    let host = |(index, snapshot)| Host {
-        snapshot,
-        period: periods.get(index).copied().flatten(),
-        other: other(index),
-    };
-    Scope {
-        hosts: snapshots.iter().enumerate().map(host).collect(),
-    }
+    let host =
+        |(index, snapshot)| Host { snapshot, period: periods.get(index).copied().flatten(), other: other(index) };
+    Scope { hosts: snapshots.iter().enumerate().map(host).collect() }
 }
 
 fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     match rule.judge {
         Judge::Nic(judge) => scope.nics().map(|nic| (nic.subject(), judge(&nic))).collect(),
-        Judge::Host(judge) => scope
-            .hosts
-            .iter()
-            .map(|host| (host.name().to_owned(), judge(host)))
-            .collect(),
+        Judge::Host(judge) => scope.hosts.iter().map(|host| (host.name().to_owned(), judge(host))).collect(),
         Judge::Run(judge) => {
             let runs = scope.runs();
-            runs.map(|run| (format!("{} {}", run.host.name(), run.label()), judge(&run)))
-                .collect()
+            runs.map(|run| (format!("{} {}", run.host.name(), run.label()), judge(&run))).collect()
         }
         Judge::Scope(judge) => judge(scope),
     }
@@ -150,13 +140,7 @@ impl Outcomes {
             Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason }),
             Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
-                self.not_evaluated.push(NotEvaluated {
-                    id,
-                    subject,
-                    missing,
-                    reasons,
-                    suspicion: unknown.suspicion,
-                });
+                self.not_evaluated.push(NotEvaluated { id, subject, missing, reasons, suspicion: unknown.suspicion });
             }
         }
     }
@@ -196,13 +180,10 @@ impl Outcomes {
     /// Where every test reached line rate, nothing holds throughput back.
     fn demote_behind_line_rate(&mut self, scope: &Scope<'_>) {
         let full: BTreeMap<&str, usize> =
-            self.findings
-                .iter()
-                .filter(|(_, f)| f.id == "TOP-01")
-                .fold(BTreeMap::new(), |mut map, (_, f)| {
-                    *map.entry(f.subject.split(' ').next().unwrap_or_default()).or_default() += 1;
-                    map
-                });
+            self.findings.iter().filter(|(_, f)| f.id == "TOP-01").fold(BTreeMap::new(), |mut map, (_, f)| {
+                *map.entry(f.subject.split(' ').next().unwrap_or_default()).or_default() += 1;
+                map
+            });
         let all_full: Vec<String> = scope
             .hosts
             .iter()
@@ -222,13 +203,8 @@ impl Outcomes {
 
     /// A remedy whose input an earlier layer changes is not printed: first repair the link, then measure windows.
     fn hold_back_remedies(&mut self) {
-        let broken = self
-            .findings
-            .iter()
-            .filter(|(layer, f)| *layer <= Layer::Link && f.severity >= Severity::High);
-        let Some((first, cause)) = broken
-            .min_by_key(|(layer, _)| *layer)
-            .map(|(layer, f)| (*layer, f.id.clone()))
+        let broken = self.findings.iter().filter(|(layer, f)| *layer <= Layer::Link && f.severity >= Severity::High);
+        let Some((first, cause)) = broken.min_by_key(|(layer, _)| *layer).map(|(layer, f)| (*layer, f.id.clone()))
         else {
             return;
         };
@@ -243,11 +219,7 @@ impl Outcomes {
 }
 
 fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
-    let needs = if matched.remedy.is_empty() {
-        Vec::new()
-    } else {
-        matched.needs
-    };
+    let needs = if matched.remedy.is_empty() { Vec::new() } else { matched.needs };
     Finding {
         id: rule.id.to_owned(),
         severity: matched.severity.unwrap_or(rule.severity),
@@ -270,12 +242,8 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
 pub(crate) fn append(diagnosis: &mut Diagnosis, rule: &Rule, subject: String, ruling: Ruling) {
     let mut outcomes = Outcomes::default();
     outcomes.add(rule, subject, ruling);
-    diagnosis
-        .findings
-        .extend(outcomes.findings.into_iter().map(|(_, finding)| finding));
+    diagnosis.findings.extend(outcomes.findings.into_iter().map(|(_, finding)| finding));
     diagnosis.ruled_out.append(&mut outcomes.ruled_out);
     diagnosis.not_evaluated.append(&mut outcomes.not_evaluated);
-    diagnosis
-        .findings
-        .sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
+    diagnosis.findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
 }

@@ -23,14 +23,7 @@ pub fn split_loss(
     let socket = take(socket_drops);
     let nic = take(nic_drops);
     let sender = take(sender_drops);
-    LossSplit {
-        label,
-        lost,
-        sender,
-        nic,
-        socket,
-        network: left,
-    }
+    LossSplit { label, lost, sender, nic, socket, network: left }
 }
 
 #[cfg(test)]
@@ -43,10 +36,7 @@ mod tests {
             let split = split_loss(String::new(), lost, sender, nic, socket);
             (split.sender, split.nic, split.socket, split.network)
         };
-        assert_eq!(
-            parts(1000, Some(10), Some(200), Some(600)),
-            (Some(10), Some(200), Some(600), 190)
-        );
+        assert_eq!(parts(1000, Some(10), Some(200), Some(600)), (Some(10), Some(200), Some(600), 190));
         // Drops of other traffic do not count.
         assert_eq!(parts(100, None, Some(5000), Some(60)), (None, Some(40), Some(60), 0));
         assert_eq!(parts(7, None, None, None), (None, None, None, 7));

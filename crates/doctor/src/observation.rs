@@ -46,10 +46,7 @@ impl EndpointObservation {
     pub fn from_peer(text: &str) -> Result<Self, serde_json::Error> {
         let mut observation: Self = serde_json::from_str(text)?;
         let is_plain = |key: &str| key.chars().all(|c| !c.is_control());
-        observation
-            .snapshot
-            .facts
-            .retain(|key, _| is_plain(key) && !key.starts_with("run."));
+        observation.snapshot.facts.retain(|key, _| is_plain(key) && !key.starts_with("run."));
         observation.snapshot.counters.retain(|key, _| is_plain(key));
         Ok(observation)
     }
@@ -63,18 +60,8 @@ pub fn diagnose_test(client: EndpointObservation, server: Option<EndpointObserva
         joined(&client, server.as_ref(), |observation| observation.reverse.as_ref()),
     ];
     let timelines: Vec<Vec<TestInterval>> = [
-        timeline(
-            &client,
-            server.as_ref(),
-            |observation| &observation.forward_intervals,
-            runs[0].is_some(),
-        ),
-        timeline(
-            &client,
-            server.as_ref(),
-            |observation| &observation.reverse_intervals,
-            runs[1].is_some(),
-        ),
+        timeline(&client, server.as_ref(), |observation| &observation.forward_intervals, runs[0].is_some()),
+        timeline(&client, server.as_ref(), |observation| &observation.reverse_intervals, runs[1].is_some()),
     ]
     .into_iter()
     .flatten()
@@ -157,9 +144,7 @@ fn end(
     same_host: Option<bool>,
 ) -> Observed {
     const SRC: &str = "test";
-    let EndpointObservation {
-        mut snapshot, period, ..
-    } = observation;
+    let EndpointObservation { mut snapshot, period, .. } = observation;
     snapshot.host = name.to_owned();
     for (run, part) in runs.iter().zip(parts) {
         let Some(run) = run else { continue };
@@ -203,9 +188,7 @@ fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     if received > 0.0 || sent <= 0.0 || !repeated {
         return;
     }
-    let device = snapshot
-        .text("route.peer.dev")
-        .map(|name| format!("nic.{name}.net.mtu"));
+    let device = snapshot.text("route.peer.dev").map(|name| format!("nic.{name}.net.mtu"));
     let mtu = device.and_then(|key| snapshot.number(&key));
     if let (Some(mtu), Some(path)) = (mtu, number("pmtu_bytes")) {
         snapshot.set("path.told_mtu", path < mtu, SRC);
@@ -222,11 +205,7 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
         let number = |name: &str| run.as_ref()?.get(name)?.number();
         let Some(lost) = number("lost_packets") else { continue };
         let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
-        let (sender, receiver) = if sender_first {
-            (client, server)
-        } else {
-            (server, client)
-        };
+        let (sender, receiver) = if sender_first { (client, server) } else { (server, client) };
         let label = run.as_ref().and_then(|run| run.get("label")).map(ToString::to_string);
         splits.push(split_loss(
             label.unwrap_or_default(),
@@ -256,21 +235,15 @@ fn socket_drops(host: &Host<'_>) -> Option<u64> {
 
 fn nic_drops(host: &Host<'_>) -> Option<u64> {
     host.period?;
-    let drops: Vec<u64> = host
-        .nics()
-        .filter_map(|nic| nic.growth(Class::RxRingFull).ok())
-        .map(|growth| growth.value)
-        .collect();
+    let drops: Vec<u64> =
+        host.nics().filter_map(|nic| nic.growth(Class::RxRingFull).ok()).map(|growth| growth.value).collect();
     (!drops.is_empty()).then(|| drops.iter().sum())
 }
 
 /// Datagrams the sender's own socket or queueing discipline refused.
 fn sender_drops(host: &Host<'_>) -> Option<u64> {
     let socket = growth(host, &["net.snmp.Udp.SndbufErrors", "net.snmp6.Udp6SndbufErrors"]);
-    let queues: Vec<u64> = host
-        .nics()
-        .filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")]))
-        .collect();
+    let queues: Vec<u64> = host.nics().filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")])).collect();
     match (socket, queues.is_empty()) {
         (None, true) => None,
         (socket, _) => Some(socket.unwrap_or(0).saturating_add(queues.iter().sum())),
@@ -314,14 +287,8 @@ mod tests {
 
     #[test]
     fn lost_datagrams_are_found_at_both_ends() {
-        let client = observation(
-            &udp(),
-            &[("net.snmp.Udp.SndbufErrors", 0), ("nic.e.qdisc.root.drops", 100)],
-        );
-        let server = observation(
-            &[],
-            &[("net.snmp.Udp.RcvbufErrors", 700), ("nic.e.drv.rx_missed_errors", 150)],
-        );
+        let client = observation(&udp(), &[("net.snmp.Udp.SndbufErrors", 0), ("nic.e.qdisc.root.drops", 100)]);
+        let server = observation(&[], &[("net.snmp.Udp.RcvbufErrors", 700), ("nic.e.drv.rx_missed_errors", 150)]);
         let diagnosis = diagnose_test(client.clone(), Some(server));
         let [split] = diagnosis.loss.as_slice() else {
             panic!("one direction");
@@ -330,12 +297,7 @@ mod tests {
             (split.lost, split.sender, split.nic, split.socket, split.network),
             (1000, Some(100), Some(150), Some(700), 50)
         );
-        assert!(
-            diagnosis
-                .findings
-                .iter()
-                .any(|f| f.id == "UDP-01" && f.subject == "server")
-        );
+        assert!(diagnosis.findings.iter().any(|f| f.id == "UDP-01" && f.subject == "server"));
         let alone = diagnose_test(client, None);
         assert_eq!((alone.loss[0].socket, alone.loss[0].network), (None, 900));
         assert_eq!(alone.hosts, ["client"]);
@@ -352,20 +314,11 @@ mod tests {
             ],
             &[],
         );
-        let server = observation(
-            &[("receiver_thread_cpu", 0.97.into()), ("received_bps", 5.0.into())],
-            &[("cpu.0.user", 500)],
-        );
+        let server =
+            observation(&[("receiver_thread_cpu", 0.97.into()), ("received_bps", 5.0.into())], &[("cpu.0.user", 500)]);
         let diagnosis = diagnose_test(client, Some(server));
-        let cause = diagnosis
-            .findings
-            .iter()
-            .find(|finding| finding.id == "CPU-02")
-            .expect("found");
-        assert_eq!(
-            (cause.subject.as_str(), cause.evidence[0].value.as_str()),
-            ("server", "0.97")
-        );
+        let cause = diagnosis.findings.iter().find(|finding| finding.id == "CPU-02").expect("found");
+        assert_eq!((cause.subject.as_str(), cause.evidence[0].value.as_str()), ("server", "0.97"));
         assert!(diagnosis.findings.iter().all(|finding| finding.subject != "client"));
     }
 
@@ -417,16 +370,10 @@ mod tests {
         };
         // As a whole the test missed its target; three seconds of four it did not.
         let voted = verdict(&[1e8, 1e8, 2e7, 1e8]);
-        assert_eq!(
-            (voted.verdict.as_str(), voted.share_of_time_percent),
-            ("configured-rate", Some(75))
-        );
+        assert_eq!((voted.verdict.as_str(), voted.share_of_time_percent), ("configured-rate", Some(75)));
         assert_eq!(voted.timeline.len(), 3, "{voted:?}");
         let missed = verdict(&[2e7, 2e7]);
-        assert_eq!(
-            (missed.verdict.as_str(), missed.share_of_time_percent),
-            ("unknown", None)
-        );
+        assert_eq!((missed.verdict.as_str(), missed.share_of_time_percent), ("unknown", None));
         assert_eq!(verdict(&[1e8]).verdict, "unknown", "one second is no vote");
     }
 
@@ -434,28 +381,12 @@ mod tests {
     fn intervals_of_server_and_client_are_merged() {
         let mut client = observation(&udp(), &[]);
         client.forward_intervals = intervals(&[1.0, 2.0]);
-        client
-            .forward_intervals
-            .iter_mut()
-            .for_each(|interval| interval.facts.clear());
+        client.forward_intervals.iter_mut().for_each(|interval| interval.facts.clear());
         let mut server = observation(&[], &[]);
         server.forward_intervals = intervals(&[5.0, 7.0]);
-        let joined = timeline(
-            &client,
-            Some(&server),
-            |observation| &observation.forward_intervals,
-            true,
-        );
+        let joined = timeline(&client, Some(&server), |observation| &observation.forward_intervals, true);
         assert_eq!(joined, Some(server.forward_intervals.clone()));
-        assert_eq!(
-            timeline(
-                &client,
-                Some(&server),
-                |observation| &observation.forward_intervals,
-                false
-            ),
-            None
-        );
+        assert_eq!(timeline(&client, Some(&server), |observation| &observation.forward_intervals, false), None);
     }
 
     #[test]

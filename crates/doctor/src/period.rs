@@ -88,11 +88,7 @@ impl Period {
         }
         #[expect(clippy::cast_precision_loss, reason = "a window lasts seconds")]
         let seconds = (to - from) as f64 / 1e9;
-        let mut step = Self {
-            seconds,
-            intervals: 1,
-            ..Self::default()
-        };
+        let mut step = Self { seconds, intervals: 1, ..Self::default() };
         self.seconds += seconds;
         self.intervals += 1;
         for (key, to) in &after.counters {
@@ -135,10 +131,7 @@ impl Delta {
     /// Growth that was read once.
     #[must_use]
     pub fn of(value: u64) -> Self {
-        Self {
-            value,
-            ..Self::default()
-        }
+        Self { value, ..Self::default() }
     }
 
     fn add(&mut self, from: Counter, to: Counter) {
@@ -183,11 +176,8 @@ mod tests {
     #[test]
     fn every_interval_is_a_period_of_its_own() {
         let period = Period::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
-        let grown: Vec<_> = period
-            .steps()
-            .iter()
-            .map(|step| (step.seconds, step.delta("x").map(|d| d.value)))
-            .collect();
+        let grown: Vec<_> =
+            period.steps().iter().map(|step| (step.seconds, step.delta("x").map(|d| d.value))).collect();
         assert_eq!(grown, [(1.0, Some(4)), (2.0, None)], "what did not grow is left out");
         let travelled = serde_json::to_string(&period).expect("plain data");
         assert!(!travelled.contains("steps"), "{travelled}");

@@ -102,10 +102,7 @@ pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<()
 
 /// The rule cannot be checked without `fact`.
 pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch> {
-    Err(NoMatch::Unknown(Unknown {
-        missing: vec![(fact.into(), why.into())],
-        ..Unknown::default()
-    }))
+    Err(NoMatch::Unknown(Unknown { missing: vec![(fact.into(), why.into())], ..Unknown::default() }))
 }
 
 /// Adds a suspicion to an outcome that is unknown.
@@ -117,10 +114,9 @@ pub(crate) trait Suspect {
 impl<T> Suspect for Result<T, NoMatch> {
     fn suspect(self, suspicion: impl FnOnce() -> String) -> Self {
         self.map_err(|stop| match stop {
-            NoMatch::Unknown(unknown) => NoMatch::Unknown(Unknown {
-                suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)),
-                ..unknown
-            }),
+            NoMatch::Unknown(unknown) => {
+                NoMatch::Unknown(Unknown { suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)), ..unknown })
+            }
             NoMatch::Clear(reason) => NoMatch::Clear(reason),
         })
     }
@@ -155,11 +151,7 @@ impl Match {
         value: impl ToString,
         threshold: impl Into<String>,
     ) -> Self {
-        self.evidence.push(Evidence {
-            fact: fact.into(),
-            value: value.to_string(),
-            threshold: threshold.into(),
-        });
+        self.evidence.push(Evidence { fact: fact.into(), value: value.to_string(), threshold: threshold.into() });
         self
     }
 

@@ -24,16 +24,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// Cuts observations into slices. `timelines` are the intervals of each run, in the order of the runs. The samples of
 /// the first host set the grid; without any, the intervals do.
 pub(crate) fn slices(observed: &[Observed], timelines: &[Vec<TestInterval>]) -> Vec<Slice> {
-    let steps = observed
-        .first()
-        .and_then(|one| one.period.as_ref())
-        .map_or(&[][..], Period::steps);
+    let steps = observed.first().and_then(|one| one.period.as_ref()).map_or(&[][..], Period::steps);
     if steps.is_empty() {
         let intervals = timelines.first().map_or(&[][..], Vec::as_slice);
-        let spans = intervals
-            .iter()
-            .take(STEPS_MAX)
-            .map(|interval| (interval.start_s, interval.end_s));
+        let spans = intervals.iter().take(STEPS_MAX).map(|interval| (interval.start_s, interval.end_s));
         return spans.map(|span| slice(observed, timelines, span, |_| None)).collect();
     }
     let grid = usual(steps);
@@ -73,21 +67,13 @@ fn slice(
         }
         for (run, timeline) in timelines.iter().enumerate() {
             let covers = |interval: &&TestInterval| interval.start_s <= middle && middle < interval.end_s;
-            for (fact, value) in timeline
-                .iter()
-                .find(covers)
-                .into_iter()
-                .flat_map(|interval| &interval.facts)
-            {
+            for (fact, value) in timeline.iter().find(covers).into_iter().flat_map(|interval| &interval.facts) {
                 overlay(&mut part.snapshot, run, fact, value);
             }
         }
         part
     });
-    Slice {
-        seconds: to - from,
-        observed: observed.collect(),
-    }
+    Slice { seconds: to - from, observed: observed.collect() }
 }
 
 fn overlay(snapshot: &mut Snapshot, run: usize, fact: &str, value: &Value) {

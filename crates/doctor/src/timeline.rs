@@ -50,8 +50,7 @@ impl TestTimeline {
         };
         let flows = [Flow::Forward, Flow::Reverse].into_iter();
         let used = flows.filter(|flow| self.streams.iter().any(|stream| stream.flow == *flow));
-        used.map(|flow| (flow, self.run(header, flow, busiest_thread_share)))
-            .collect()
+        used.map(|flow| (flow, self.run(header, flow, busiest_thread_share))).collect()
     }
 
     /// The intervals of a direction, as far as this end saw them.
@@ -65,10 +64,7 @@ impl TestTimeline {
     }
 
     fn interval(&mut self, report: &IntervalReport) {
-        let omit_s = self
-            .header
-            .as_ref()
-            .map_or(0.0, |header| header.spec.omit.as_secs_f64());
+        let omit_s = self.header.as_ref().map_or(0.0, |header| header.spec.omit.as_secs_f64());
         for (flow, direction) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
             let rows: Vec<&StreamInterval> = report.streams.iter().filter(|row| row.flow == flow).collect();
             if let Some(sum) = report.sum(flow) {
@@ -161,10 +157,7 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
     insert(facts, "window_bytes", spec.socket.window_bytes.map(Value::from));
     insert(facts, "fq_rate_bps", spec.pacing.fq_rate_bps.map(Value::from));
     // The default rate of UDP is no target; an explicit rate is.
-    let target = spec
-        .pacing
-        .rate_bps
-        .filter(|rate| spec.transport != Transport::Udp || *rate != UDP_DEFAULT_BPS);
+    let target = spec.pacing.rate_bps.filter(|rate| spec.transport != Transport::Udp || *rate != UDP_DEFAULT_BPS);
     insert(facts, "target_bps", target.map(Value::from));
 }
 
@@ -203,11 +196,7 @@ fn retransmissions(
 ) {
     let tcp: Vec<_> = streams.iter().filter_map(|stream| stream.tcp).collect();
     let all = tcp.len() == streams.len() && !tcp.is_empty();
-    let reordered = tcp
-        .iter()
-        .map(|tcp| tcp.reorder_events)
-        .sum::<Option<u64>>()
-        .filter(|_| all);
+    let reordered = tcp.iter().map(|tcp| tcp.reorder_events).sum::<Option<u64>>().filter(|_| all);
     insert(facts, "reordered_segments", reordered.map(Value::from));
     let share = repeated.zip(direction.mss_bytes);
     let share = share.and_then(|((repeated, sent), mss)| measure::retransmit_share(repeated, sent.bytes, mss));
@@ -260,11 +249,7 @@ mod tests {
                     mss_bytes: 1000,
                     snd_wnd_bytes: Some(64_000),
                     min_rtt_us: Some(100),
-                    limits: Some(TcpLimits {
-                        busy_us: 800_000,
-                        rwnd_limited_us: 400_000,
-                        sndbuf_limited_us: 0,
-                    }),
+                    limits: Some(TcpLimits { busy_us: 800_000, rwnd_limited_us: 400_000, sndbuf_limited_us: 0 }),
                     ..TcpInterval::default()
                 }),
                 udp: None,
@@ -274,17 +259,8 @@ mod tests {
     }
 
     fn summary(cpu_remote_percent: f64) -> Event {
-        let half = EndpointTotals {
-            bytes: 3_000_000,
-            duration_ns: 3_000_000_000,
-            udp: None,
-        };
-        let percent = |total_percent| {
-            Some(CpuUsage {
-                total_percent,
-                ..CpuUsage::default()
-            })
-        };
+        let half = EndpointTotals { bytes: 3_000_000, duration_ns: 3_000_000_000, udp: None };
+        let percent = |total_percent| Some(CpuUsage { total_percent, ..CpuUsage::default() });
         Event::Summary(Box::new(Summary {
             streams: vec![StreamSummary {
                 id: StreamId(0),
@@ -292,11 +268,7 @@ mod tests {
                 flow: Flow::Forward,
                 sender: Some(half),
                 receiver: Some(half),
-                tcp: Some(TcpSummary {
-                    retransmits: Some(30),
-                    mean_rtt_us: Some(300),
-                    ..TcpSummary::default()
-                }),
+                tcp: Some(TcpSummary { retransmits: Some(30), mean_rtt_us: Some(300), ..TcpSummary::default() }),
                 file: None,
                 local_metrics: None,
                 peer_metrics: None,
@@ -328,13 +300,7 @@ mod tests {
     fn a_test_becomes_the_facts_of_a_run() {
         let mut timeline = TestTimeline::default();
         let warm_up = second(0, 9_000_000, true);
-        let events = [
-            header(),
-            opened(),
-            warm_up,
-            second(0, 1_000_000, false),
-            second(1, 2_000_000, false),
-        ];
+        let events = [header(), opened(), warm_up, second(0, 1_000_000, false), second(1, 2_000_000, false)];
         for event in events.iter().chain([&summary(50.0)]) {
             timeline.note(event);
         }
@@ -364,13 +330,7 @@ mod tests {
         }
         let runs = timeline.runs(None);
         let (_, facts) = &runs[0];
-        for absent in [
-            "received_bps",
-            "busy_share",
-            "first_second_bps",
-            "sender_thread_cpu",
-            "retransmits",
-        ] {
+        for absent in ["received_bps", "busy_share", "first_second_bps", "sender_thread_cpu", "retransmits"] {
             assert!(!facts.contains_key(absent), "{absent}");
         }
     }

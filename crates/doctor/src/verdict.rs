@@ -14,62 +14,22 @@ const LIMITS: [(&str, &[&str], &str); 19] = [
     ),
     ("configured-rate", &["QD-01"], "this host's own shaper sets the rate"),
     ("line-rate", &["TOP-01"], "the link is full"),
-    (
-        "link",
-        &["LNK-02", "LNK-01", "LNK-04", "LNK-05"],
-        "the link itself is impaired",
-    ),
-    (
-        "tool-limit",
-        &["TOOL-01", "TOOL-03", "TOOL-07"],
-        "the test tool is the limit",
-    ),
-    (
-        "application-limited",
-        &["APP-01"],
-        "the application has nothing to send",
-    ),
+    ("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05"], "the link itself is impaired"),
+    ("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit"),
+    ("application-limited", &["APP-01"], "the application has nothing to send"),
     ("sender-cpu", &["CPU-01"], "the sender's processor is the limit"),
-    (
-        "receiver-cpu-app",
-        &["UDP-01", "CPU-02"],
-        "the receiving application is late",
-    ),
-    (
-        "receiver-cpu-softirq",
-        &["SOFT-01", "IRQ-01", "IRQ-02"],
-        "the receiver's interrupt work is the limit",
-    ),
+    ("receiver-cpu-app", &["UDP-01", "CPU-02"], "the receiving application is late"),
+    ("receiver-cpu-softirq", &["SOFT-01", "IRQ-01", "IRQ-02"], "the receiver's interrupt work is the limit"),
     ("pcie", &["PCI-02", "PCI-03"], "the bus behind the adapter is full"),
-    (
-        "nic-queue-rx",
-        &["NIC-02", "NIC-01", "NIC-03"],
-        "the receiver's adapter drops packets",
-    ),
-    (
-        "flow-control",
-        &["PAU-03", "PAU-04"],
-        "pause frames from downstream hold the sender",
-    ),
-    (
-        "nic-queue-tx",
-        &["NIC-04", "QD-02"],
-        "the sender's own queue drops or stalls",
-    ),
+    ("nic-queue-rx", &["NIC-02", "NIC-01", "NIC-03"], "the receiver's adapter drops packets"),
+    ("flow-control", &["PAU-03", "PAU-04"], "pause frames from downstream hold the sender"),
+    ("nic-queue-tx", &["NIC-04", "QD-02"], "the sender's own queue drops or stalls"),
     ("receiver-window", &["WIN-01"], "the receiver's window is too small"),
     ("sender-window", &["WIN-02"], "the sender's buffer is too small"),
     ("policer", &["PATH-01"], "something on the path drops above a rate"),
     ("reordering", &["PATH-07"], "packets overtake each other"),
-    (
-        "loss-or-congestion",
-        &["PATH-06", "MTU-02"],
-        "packets are lost on the way",
-    ),
-    (
-        "virtual-backend",
-        &["VIRT-01", "NIC-06"],
-        "the virtual adapter's host is the limit",
-    ),
+    ("loss-or-congestion", &["PATH-06", "MTU-02"], "packets are lost on the way"),
+    ("virtual-backend", &["VIRT-01", "NIC-06"], "the virtual adapter's host is the limit"),
 ];
 
 /// There was load, and nothing explains it.
@@ -82,11 +42,7 @@ const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
 pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     if let Some(refusal) = refusal(scope) {
-        return Verdict {
-            verdict: NO_LOAD.to_owned(),
-            sentence: summary(findings, &refusal),
-            ..Verdict::default()
-        };
+        return Verdict { verdict: NO_LOAD.to_owned(), sentence: summary(findings, &refusal), ..Verdict::default() };
     }
     cause(scope, findings)
 }
@@ -99,16 +55,9 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
 
 /// What limits, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
-    let invalid = findings
-        .iter()
-        .any(|(_, finding)| finding.severity == Severity::Blocker);
+    let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
     if let Some(run) = scope.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
-        return limit(
-            "configured-rate",
-            "the rate that was asked for is reached",
-            Confidence::High,
-            &run.label(),
-        );
+        return limit("configured-rate", "the rate that was asked for is reached", Confidence::High, &run.label());
     }
     let mut found = LIMITS.iter().filter_map(|(name, ids, sentence)| {
         let finding = ids.iter().find_map(|id| strongest(findings, id))?;
@@ -142,37 +91,23 @@ const BEFORE_SLOW_START: [&str; 3] = ["invalid", "configured-rate", "line-rate"]
 
 /// A sender that is still finding out what the path carries.
 fn starting(scope: &Scope<'_>) -> Option<Verdict> {
-    let run = scope
-        .runs()
-        .find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
+    let run = scope.runs().find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
     let sentence = "the sender is still opening its window";
     Some(limit("slow-start", sentence, Confidence::Medium, &run.label()))
 }
 
 fn limit(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
-    Verdict {
-        verdict: name.to_owned(),
-        sentence: format!("{sentence} ({subject})"),
-        confidence,
-        ..Verdict::default()
-    }
+    Verdict { verdict: name.to_owned(), sentence: format!("{sentence} ({subject})"), confidence, ..Verdict::default() }
 }
 
 fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Finding> {
-    findings
-        .iter()
-        .map(|(_, finding)| finding)
-        .find(|finding| finding.id == id && finding.confidence > Confidence::Low)
+    findings.iter().map(|(_, finding)| finding).find(|finding| finding.id == id && finding.confidence > Confidence::Low)
 }
 
 /// One end alone cannot be more than half sure about what happens at the other.
 fn confidence(scope: &Scope<'_>, finding: &Finding) -> Confidence {
     let both = scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
-    if both || finding.id == "TOP-01" {
-        finding.confidence
-    } else {
-        finding.confidence.min(Confidence::Medium)
-    }
+    if both || finding.id == "TOP-01" { finding.confidence } else { finding.confidence.min(Confidence::Medium) }
 }
 
 /// Why there can be no verdict: idle counters, totals alone, or a period without spread.
@@ -180,11 +115,7 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     if scope.runs().any(|run| run.goodput_bps().is_ok()) {
         return None;
     }
-    let periods: Vec<_> = scope
-        .hosts
-        .iter()
-        .filter_map(|host| host.period.map(|period| (host, period)))
-        .collect();
+    let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
     if periods.is_empty() {
         return Some("no load was measured: this is about settings and totals only".to_owned());
     }
@@ -197,9 +128,7 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
 /// Whether nothing worth explaining crossed an interface of any host.
 pub(crate) fn is_idle(scope: &Scope<'_>) -> bool {
     let periods = scope.hosts.iter().filter_map(|host| Some((host, host.period?)));
-    periods
-        .into_iter()
-        .all(|(host, period)| bytes(host) < IDLE_BYTES_PER_SECOND * period.seconds)
+    periods.into_iter().all(|(host, period)| bytes(host) < IDLE_BYTES_PER_SECOND * period.seconds)
 }
 
 fn bytes(host: &Host<'_>) -> f64 {
@@ -211,9 +140,7 @@ fn bytes(host: &Host<'_>) -> f64 {
 }
 
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
-    let mut serious = findings
-        .iter()
-        .filter(|(_, finding)| finding.severity >= Severity::Medium);
+    let mut serious = findings.iter().filter(|(_, finding)| finding.severity >= Severity::Medium);
     match (serious.next(), serious.count()) {
         (None, _) => format!("nothing stands out; {refusal}"),
         (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),

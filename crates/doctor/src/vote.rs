@@ -22,27 +22,18 @@ pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) 
     }
     let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
     let timeline = limit_periods(&votes);
-    let mut tally = tally(votes)
-        .into_iter()
-        .filter(|(_, verdict)| verdict.verdict != UNKNOWN);
+    let mut tally = tally(votes).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN);
     let Some((seconds, winner)) = tally.next() else {
         return Verdict {
             confidence: Confidence::Low,
             timeline,
-            ..if whole.verdict == UNKNOWN {
-                whole
-            } else {
-                unproven(&whole)
-            }
+            ..if whole.verdict == UNKNOWN { whole } else { unproven(&whole) }
         };
     };
     let share = if all > 0.0 { seconds / all } else { 0.0 };
     let second = tally.next().map(|(seconds, verdict)| {
         let percent = percent(seconds / all);
-        (
-            format!("{} ({percent} % of the time)", verdict.verdict),
-            verdict.sentence,
-        )
+        (format!("{} ({percent} % of the time)", verdict.verdict), verdict.sentence)
     });
     let base = if whole.verdict == winner.verdict { whole } else { winner };
     let sure = match share {
@@ -99,10 +90,7 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
         let length_ms = (seconds * 1e3).round().max(0.0) as u64;
         match limit_periods.last_mut().filter(|period| period.verdict == vote.verdict) {
             Some(period) => period.length_ms = period.length_ms.saturating_add(length_ms),
-            None => limit_periods.push(LimitPeriod {
-                verdict: vote.verdict.clone(),
-                length_ms,
-            }),
+            None => limit_periods.push(LimitPeriod { verdict: vote.verdict.clone(), length_ms }),
         }
     }
     limit_periods
@@ -132,30 +120,15 @@ mod tests {
 
     #[test]
     fn longest_limit_wins_and_the_next_is_runner_up() {
-        let names = [
-            (1.0, "slow-start"),
-            (1.0, "receiver-cpu-app"),
-            (1.0, "line-rate"),
-            (1.0, "receiver-cpu-app"),
-        ];
+        let names = [(1.0, "slow-start"), (1.0, "receiver-cpu-app"), (1.0, "line-rate"), (1.0, "receiver-cpu-app")];
         let decided = decide(verdict("line-rate"), votes(&names), true);
         assert_eq!(decided.verdict, "receiver-cpu-app");
-        assert_eq!(
-            (decided.share_of_time_percent, decided.confidence),
-            (Some(50), Confidence::Low)
-        );
+        assert_eq!((decided.share_of_time_percent, decided.confidence), (Some(50), Confidence::Low));
         assert_eq!(decided.runner_up.as_deref(), Some("slow-start (25 % of the time)"));
-        let timeline: Vec<_> = decided
-            .timeline
-            .iter()
-            .map(|period| (period.verdict.as_str(), period.length_ms))
-            .collect();
-        let expected = [
-            ("slow-start", 1000),
-            ("receiver-cpu-app", 1000),
-            ("line-rate", 1000),
-            ("receiver-cpu-app", 1000),
-        ];
+        let timeline: Vec<_> =
+            decided.timeline.iter().map(|period| (period.verdict.as_str(), period.length_ms)).collect();
+        let expected =
+            [("slow-start", 1000), ("receiver-cpu-app", 1000), ("line-rate", 1000), ("receiver-cpu-app", 1000)];
         assert_eq!(timeline, expected);
     }
 
@@ -163,10 +136,7 @@ mod tests {
     fn time_counts_and_not_the_number_of_intervals() {
         let names = [(0.2, "flow-control"), (0.2, "flow-control"), (5.0, "sender-cpu")];
         let decided = decide(verdict("flow-control"), votes(&names), true);
-        assert_eq!(
-            (decided.verdict.as_str(), decided.share_of_time_percent),
-            ("sender-cpu", Some(93))
-        );
+        assert_eq!((decided.verdict.as_str(), decided.share_of_time_percent), ("sender-cpu", Some(93)));
         assert_eq!(decided.confidence, Confidence::High);
     }
 
@@ -174,10 +144,7 @@ mod tests {
     fn two_samples_without_spread_are_no_vote() {
         for votes in [Vec::new(), votes(&[(1.0, "line-rate")])] {
             let decided = decide(verdict("sender-cpu"), votes, true);
-            assert_eq!(
-                (decided.verdict.as_str(), decided.confidence),
-                ("sender-cpu", Confidence::Low)
-            );
+            assert_eq!((decided.verdict.as_str(), decided.confidence), ("sender-cpu", Confidence::Low));
             assert_eq!((decided.share_of_time_percent, decided.timeline.len()), (None, 0));
         }
         // A pasted report has no samples of its own; its totals keep their confidence.
@@ -188,16 +155,10 @@ mod tests {
     fn slices_without_verdict_abstain_and_totals_alone_have_low_confidence() {
         let names = [(1.0, UNKNOWN), (1.0, UNKNOWN), (1.0, "policer")];
         let decided = decide(verdict("policer"), votes(&names), true);
-        assert_eq!(
-            (decided.verdict.as_str(), decided.share_of_time_percent),
-            ("policer", Some(33))
-        );
+        assert_eq!((decided.verdict.as_str(), decided.share_of_time_percent), ("policer", Some(33)));
         assert_eq!(decided.confidence, Confidence::Low, "a third of the time is a guess");
         let decided = decide(verdict("nic-queue-tx"), votes(&[(1.0, UNKNOWN), (1.0, UNKNOWN)]), true);
-        assert_eq!(
-            (decided.verdict.as_str(), decided.runner_up.as_deref()),
-            (UNKNOWN, Some("nic-queue-tx"))
-        );
+        assert_eq!((decided.verdict.as_str(), decided.runner_up.as_deref()), (UNKNOWN, Some("nic-queue-tx")));
         let idle = decide(verdict(NO_LOAD), votes(&[(1.0, "line-rate"), (1.0, "line-rate")]), true);
         assert_eq!(idle.verdict, NO_LOAD);
     }

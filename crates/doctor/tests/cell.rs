@@ -75,12 +75,8 @@ fn removing_a_fact_makes_no_other_cause_a_sure_verdict() {
         let mut allowed = vec![before.primary.class, VerdictClass::Unknown];
         allowed.extend(before.contributing.iter().map(|judgement| judgement.class));
         for endpoint in ["client", "server"] {
-            let members: Vec<String> = facts[endpoint]
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name.clone())
-                .collect();
+            let members: Vec<String> =
+                facts[endpoint].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
             for member in members {
                 let mut less = facts.clone();
                 less[endpoint][&member] = Value::Null;

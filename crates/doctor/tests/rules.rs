@@ -16,9 +16,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let lines = include_str!("rules.txt")
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    let lines = include_str!("rules.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let row = |line: &'static str| {
         let mut parts = line.split('|').map(str::trim);
         let mut next = || parts.next().expect("four columns");
@@ -61,10 +59,7 @@ fn host(words: &[&str]) -> Observed {
             snapshot.set(key, typed(key, value), "test");
         }
     }
-    Observed {
-        snapshot,
-        period: any_growth.then_some(period),
-    }
+    Observed { snapshot, period: any_growth.then_some(period) }
 }
 
 fn grow(snapshot: &mut Snapshot, period: &mut Period, key: &str, value: u64) {
@@ -116,11 +111,7 @@ fn without(row: &Row) -> Vec<&'static str> {
     let prefix = row.needed.trim_end_matches('*');
     let cpu = row.needed.strip_prefix("cpu.").and_then(|rest| rest.split('.').next());
     let names = |word: &str| {
-        let key = word
-            .split('=')
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches(['+', '#']);
+        let key = word.split('=').next().unwrap_or_default().trim_start_matches(['+', '#']);
         let is_load = cpu.is_some_and(|cpu| key.starts_with(&format!("@cpu{cpu}:")));
         is_load || key == row.needed || (row.needed.ends_with('*') && key.starts_with(prefix))
     };
@@ -195,13 +186,8 @@ fn removing_a_fact_never_makes_a_rule_fire() {
         let whole = judged(&row.sick);
         let before: BTreeSet<&str> = whole.findings.iter().map(|finding| finding.id.as_str()).collect();
         for left_out in 0..row.sick.len() {
-            let words: Vec<&str> = row
-                .sick
-                .iter()
-                .enumerate()
-                .filter(|(index, _)| *index != left_out)
-                .map(|(_, word)| *word)
-                .collect();
+            let words: Vec<&str> =
+                row.sick.iter().enumerate().filter(|(index, _)| *index != left_out).map(|(_, word)| *word).collect();
             let partial = judged(&words);
             // A vector, a point of a sweep or a whole run less is no missing fact but another host.
             let is_element = matches!(row.id, "IRQ-01" | "TOOL-02") || row.sick[left_out].contains(".tool=");
@@ -213,10 +199,7 @@ fn removing_a_fact_never_makes_a_rule_fire() {
                 .iter()
                 .filter(|finding| !before.contains(finding.id.as_str()) && finding.severity > Severity::Info)
             {
-                wrong.push(format!(
-                    "{} without {} fires {}",
-                    row.id, row.sick[left_out], finding.id
-                ));
+                wrong.push(format!("{} without {} fires {}", row.id, row.sick[left_out], finding.id));
             }
         }
     }
@@ -229,12 +212,7 @@ fn every_text_is_two_sentences_and_has_a_reference() {
         let ends = rule.explanation.matches(". ").count()
             + rule.explanation.matches("? ").count()
             + rule.explanation.matches("; ").count();
-        assert!(
-            rule.explanation.ends_with('.') && ends >= 1,
-            "{}: {}",
-            rule.id,
-            rule.explanation
-        );
+        assert!(rule.explanation.ends_with('.') && ends >= 1, "{}: {}", rule.id, rule.explanation);
         assert!(!rule.reference.is_empty() && !rule.title.ends_with('.'), "{}", rule.id);
     }
 }

@@ -29,14 +29,8 @@ fn every_scenario_has_its_reasons() {
         let best: Option<SettingFacts> = read(&facts["best"]);
         let reasons = sweep_reasons(best.as_ref(), &read(&facts["here"]), &read::<Hosts>(&facts["hosts"]));
         let names: Vec<&str> = reasons.iter().map(|reason| reason.name).collect();
-        let text: String = reasons
-            .iter()
-            .map(|reason| reason.sentence.as_str())
-            .collect::<Vec<_>>()
-            .join("; ");
-        let is_window = reasons
-            .iter()
-            .all(|reason| reason.window.is_some() == (reason.name == "window-below-bdp"));
+        let text: String = reasons.iter().map(|reason| reason.sentence.as_str()).collect::<Vec<_>>().join("; ");
+        let is_window = reasons.iter().all(|reason| reason.window.is_some() == (reason.name == "window-below-bdp"));
         if names.join(" ") != expected || !texts.split(", ").all(|part| text.contains(part)) || !is_window {
             wrong.push(format!("{words}: {expected} {texts}\n{} {text}", names.join(" ")));
         }

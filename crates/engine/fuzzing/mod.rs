@@ -160,11 +160,7 @@ impl Harness {
                 });
             }
             Event::Fail => {
-                let input = ServerInput::Failed {
-                    code: ErrorCode::NoMsg,
-                    errno: 0,
-                    cause: None,
-                };
+                let input = ServerInput::Failed { code: ErrorCode::NoMsg, errno: 0, cause: None };
                 self.with(client, |registry, now, id| registry.handle_local(now, id, input));
             }
             Event::Hello => {
@@ -200,10 +196,8 @@ impl Harness {
             }
         }
         // The streams of a UDP test come without a connection.
-        if let Some(owner) = self
-            .registry
-            .udp_stream_owner(self.address(client).ip())
-            .filter(|owner| Some(*owner) == id)
+        if let Some(owner) =
+            self.registry.udp_stream_owner(self.address(client).ip()).filter(|owner| Some(*owner) == id)
         {
             self.registry.handle_local(self.now, owner, ServerInput::StreamOpened);
         }
@@ -213,10 +207,7 @@ impl Harness {
         let id = self.next_id;
         self.next_id += 1;
         let peer = self.address(client);
-        match self
-            .registry
-            .admit_connection(self.now, id, peer, cookie(client), &mut self.admission)
-        {
+        match self.registry.admit_connection(self.now, id, peer, cookie(client), &mut self.admission) {
             AdmissionDecision::Stream(owner) => {
                 assert_eq!(self.ids.get(&client), Some(&owner), "a stream belongs to who named it");
                 self.registry.handle_local(self.now, owner, ServerInput::StreamOpened);
@@ -264,10 +255,9 @@ impl Harness {
         let client = self.client(id);
         self.note(client, format!("{action:?}"));
         let answer = match action {
-            ServerAction::Accepted(test) => self
-                .registry
-                .agree(self.now, id, test, &mut self.admission)
-                .then_some(ServerInput::Prepared),
+            ServerAction::Accepted(test) => {
+                self.registry.agree(self.now, id, test, &mut self.admission).then_some(ServerInput::Prepared)
+            }
             ServerAction::StopData => {
                 let results = Results {
                     // The number of concurrent tests is reported to a client on purpose.
@@ -297,16 +287,8 @@ impl Harness {
 
     fn check(&mut self) {
         assert!(self.running.len() <= self.places, "no more tests than places");
-        let positions: BTreeSet<u32> = self
-            .running
-            .iter()
-            .map(|id| self.registry.first_position(*id))
-            .collect();
-        assert_eq!(
-            positions.len(),
-            self.running.len(),
-            "every running test has numbers of its own"
-        );
+        let positions: BTreeSet<u32> = self.running.iter().map(|id| self.registry.first_position(*id)).collect();
+        assert_eq!(positions.len(), self.running.len(), "every running test has numbers of its own");
         assert!(self.ids.values().all(|id| self.registry.stage(*id).is_some()));
     }
 
@@ -344,24 +326,13 @@ fn policy(rules: u8) -> ServerPolicy {
     let admission = match rules % 4 {
         0 => policy::Admission::default(),
         1 => policy::Admission::Parallel { tests_max: 2 },
-        2 => policy::Admission::Queue {
-            tests_max: 1 + u32::from(rules >> 6),
-            wait_max: Duration::from_secs(25),
-        },
+        2 => policy::Admission::Queue { tests_max: 1 + u32::from(rules >> 6), wait_max: Duration::from_secs(25) },
         _ => policy::Admission::Exclusive,
     };
-    let mut policy = ServerPolicy {
-        admission,
-        allow_split_address: rules & 0x10 != 0,
-        ..ServerPolicy::default()
-    };
+    let mut policy = ServerPolicy { admission, allow_split_address: rules & 0x10 != 0, ..ServerPolicy::default() };
     if rules & 0x20 != 0 {
-        policy.limits.address = Limits {
-            tests: Some(2),
-            streams: Some(3),
-            duration: Some(Duration::from_secs(60)),
-            ..Limits::default()
-        };
+        policy.limits.address =
+            Limits { tests: Some(2), streams: Some(3), duration: Some(Duration::from_secs(60)), ..Limits::default() };
     }
     policy
 }
@@ -369,10 +340,7 @@ fn policy(rules: u8) -> ServerPolicy {
 fn setup(client: u8) -> ServerSetup {
     ServerSetup {
         cookie: cookie(client),
-        policy: Policy {
-            handshake_timeout: Duration::from_secs(5),
-            ..Policy::default()
-        },
+        policy: Policy { handshake_timeout: Duration::from_secs(5), ..Policy::default() },
         unix_s: 1_800_000_000,
     }
 }

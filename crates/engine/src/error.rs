@@ -13,10 +13,7 @@ pub(crate) enum EngineError {
     System { operation: Operation, source: OsError },
     /// A host name has no address.
     #[error("unable to {}", .operation.text())]
-    Resolve {
-        operation: Operation,
-        source: Option<ResolveError>,
-    },
+    Resolve { operation: Operation, source: Option<ResolveError> },
     /// A list of addresses cannot be used.
     #[error("{0}")]
     Access(#[from] AccessError),
@@ -93,10 +90,7 @@ impl Operation {
 
     /// The failure of this operation.
     pub(crate) fn failed(self) -> impl Fn(OsError) -> EngineError {
-        move |source| EngineError::System {
-            operation: self,
-            source,
-        }
+        move |source| EngineError::System { operation: self, source }
     }
 }
 

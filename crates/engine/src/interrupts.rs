@@ -47,10 +47,7 @@ impl StopHandle {
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new() -> linerate_sys::Result<Self> {
-        Ok(Self {
-            event: Arc::new(EventFd::new()?),
-            requested: Arc::default(),
-        })
+        Ok(Self { event: Arc::new(EventFd::new()?), requested: Arc::default() })
     }
 
     /// Requests a stop.
@@ -67,8 +64,6 @@ impl Interrupts for StopHandle {
 
     fn take(&self) -> Option<String> {
         self.event.drain();
-        self.requested
-            .swap(false, std::sync::atomic::Ordering::AcqRel)
-            .then(|| "Stop(0)".to_owned())
+        self.requested.swap(false, std::sync::atomic::Ordering::AcqRel).then(|| "Stop(0)".to_owned())
     }
 }

@@ -47,17 +47,8 @@ pub fn collect(request: &Request) -> Snapshot {
     }
     let names: Vec<(u32, &str)> = chosen.iter().map(|link| (link.index, link.name.as_str())).collect();
     tc::record(&mut snapshot, &names);
-    for name in request
-        .interfaces
-        .iter()
-        .filter(|name| !all.iter().any(|link| link.name == **name))
-    {
-        snapshot.set_absent(
-            format!("nic.{name}.link"),
-            Absence::NoSuchDevice,
-            None,
-            "rtnetlink:GETLINK",
-        );
+    for name in request.interfaces.iter().filter(|name| !all.iter().any(|link| link.name == **name)) {
+        snapshot.set_absent(format!("nic.{name}.link"), Absence::NoSuchDevice, None, "rtnetlink:GETLINK");
     }
     cpu::record(&mut snapshot);
     let mut buffer = Buffer::new();
@@ -92,10 +83,7 @@ fn is_privileged() -> Option<bool> {
 
 fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'a Link> {
     if !request.interfaces.is_empty() {
-        return all
-            .iter()
-            .filter(|link| request.interfaces.contains(&link.name))
-            .collect();
+        return all.iter().filter(|link| request.interfaces.contains(&link.name)).collect();
     }
     if let Some(device) = snapshot.text("route.peer.dev") {
         return all.iter().filter(|link| link.name == device).collect();
@@ -123,10 +111,7 @@ mod tests {
     #[test]
     fn snapshot_is_quick_and_small_and_every_key_is_explained() {
         for name in interfaces() {
-            let request = Request {
-                interfaces: vec![name.clone()],
-                ..Request::default()
-            };
+            let request = Request { interfaces: vec![name.clone()], ..Request::default() };
             let before = thread_time();
             let snapshot = collect(&request);
             let after = thread_time();
@@ -137,16 +122,8 @@ mod tests {
             // Every CPU and every queue has counters of its own.
             let is_small = snapshot.number("cpu.count").is_some_and(|cpus| cpus <= 4.0);
             assert!(bytes < 20 << 10 || !is_small, "{name}: {bytes} bytes");
-            assert!(
-                snapshot.interfaces().contains(name.as_str()),
-                "{:?}",
-                snapshot.interfaces()
-            );
-            let snapshot = collect(&Request {
-                peer: Some([127, 0, 0, 1].into()),
-                own_threads: true,
-                ..request
-            });
+            assert!(snapshot.interfaces().contains(name.as_str()), "{:?}", snapshot.interfaces());
+            let snapshot = collect(&Request { peer: Some([127, 0, 0, 1].into()), own_threads: true, ..request });
             for key in snapshot.facts.keys().chain(snapshot.counters.keys()) {
                 assert!(facts::find(key).is_some(), "{key} is not explained");
             }

@@ -29,17 +29,11 @@ pub enum ReadError {
 
 impl ReadError {
     pub(crate) fn file(path: impl AsRef<Path>, error: &io::Error) -> Self {
-        Self::System {
-            text: format!("{}: {}", path.as_ref().display(), io_text(error)),
-            errno: error.raw_os_error(),
-        }
+        Self::System { text: format!("{}: {}", path.as_ref().display(), io_text(error)), errno: error.raw_os_error() }
     }
 
     pub(crate) fn refused(operation: &str, errno: i32) -> Self {
-        Self::System {
-            text: format!("{operation}: {}", strerror(errno)),
-            errno: Some(errno),
-        }
+        Self::System { text: format!("{operation}: {}", strerror(errno)), errno: Some(errno) }
     }
 
     pub(crate) fn not_found(text: impl Into<Cow<'static, str>>) -> Self {
@@ -68,10 +62,7 @@ impl ReadError {
 
 impl From<OsError> for ReadError {
     fn from(error: OsError) -> Self {
-        Self::System {
-            text: error.to_string(),
-            errno: error.errno(),
-        }
+        Self::System { text: error.to_string(), errno: error.errno() }
     }
 }
 

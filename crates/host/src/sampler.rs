@@ -110,11 +110,7 @@ impl Sampler {
         let own_ns = if is_own { self.spent_ns } else { 0 };
         let is_full = depth == Depth::Full;
         self.processes.record(&mut sample, is_full, own_ns, &mut self.buffer);
-        if let Err(why) = self
-            .device
-            .as_mut()
-            .map_err(|why| why.clone())
-            .and_then(|device| device.record(&mut sample))
+        if let Err(why) = self.device.as_mut().map_err(|why| why.clone()).and_then(|device| device.record(&mut sample))
         {
             record_absent(&mut sample, "nic.stats64", &why, links::SRC);
         }
@@ -140,9 +136,7 @@ impl Sampler {
             }
             Tested::Client { ports, .. } => {
                 sample.set("test.role", "client", "sampler");
-                ports
-                    .into_iter()
-                    .for_each(|ports| sample.set("test.ports_max", ports, "sampler"));
+                ports.into_iter().for_each(|ports| sample.set("test.ports_max", ports, "sampler"));
             }
         }
         let counts = ["sock.tcp.inuse", "sock.tcp6.inuse", "sock.tcp.tw"].map(|key| sample.whole(key).unwrap_or(0));
@@ -200,10 +194,7 @@ impl Device {
         snapshot.set(format!("{nic}.net.wireless"), is_wireless, "sysfs");
         snapshot.set(format!("{nic}.net.vlan_tagged"), link.is_tagged(&all), links::SRC);
         EthtoolQuery::open().link(snapshot, &link.name);
-        Ok(Self {
-            index: link.index,
-            client: NetlinkClient::open(Family::Route)?,
-        })
+        Ok(Self { index: link.index, client: NetlinkClient::open(Family::Route)? })
     }
 
     /// Records its counters.
@@ -230,10 +221,7 @@ mod tests {
     fn sample_finds_the_test_and_costs_little() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("an address");
-        let own = |tested| Watched {
-            pids: vec![std::process::id()],
-            tested,
-        };
+        let own = |tested| Watched { pids: vec![std::process::id()], tested };
         let mut at_server = Sampler::open(own(Tested::Server { port: server.port() }));
         at_server.set_peer(server.ip());
         let ports = Some(28_232);
@@ -241,20 +229,12 @@ mod tests {
         let _clients: Vec<TcpStream> = (0..2).map(|_| TcpStream::connect(server).expect("connect")).collect();
 
         let sample = at_server.sample(Depth::Full);
-        for (key, expected) in [
-            ("test.accept_queue", 2),
-            ("test.sockets.established", 2),
-            ("test.sockets.total", 2),
-            ("process.count", 1),
-        ] {
+        for (key, expected) in
+            [("test.accept_queue", 2), ("test.sockets.established", 2), ("test.sockets.total", 2), ("process.count", 1)]
+        {
             assert_eq!(sample.whole(key), Some(expected), "{key}: {sample:?}");
         }
-        for key in [
-            "process.rss_high_water_bytes",
-            "process.pss_bytes",
-            "sock.tcp.alloc",
-            "test.mss_bytes",
-        ] {
+        for key in ["process.rss_high_water_bytes", "process.pss_bytes", "sock.tcp.alloc", "test.mss_bytes"] {
             assert!(sample.whole(key) > Some(0), "{key}: {sample:?}");
         }
         assert_eq!(sample.text("nic.lo.net.kind"), Some("loopback"), "{sample:?}");
@@ -263,10 +243,7 @@ mod tests {
         }
         // Other programs may have thousands of sockets, which only a full sample reads.
         let sample = at_client.sample(Depth::Full);
-        assert_eq!(
-            (sample.whole("test.sockets.total"), sample.whole("test.ports_max")),
-            (Some(2), ports)
-        );
+        assert_eq!((sample.whole("test.sockets.total"), sample.whole("test.ports_max")), (Some(2), ports));
         for key in sample.facts.keys().chain(sample.counters.keys()) {
             assert!(facts::find(key).is_some(), "{key} is not explained");
         }
@@ -282,10 +259,7 @@ mod tests {
 
     #[test]
     fn counters_of_the_device_grow_by_what_is_sent() {
-        let own = Watched {
-            pids: vec![std::process::id()],
-            tested: Tested::Nothing,
-        };
+        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
         let mut sampler = Sampler::open(own);
         sampler.set_peer([127, 0, 0, 1].into());
         let mut sent = || sampler.sample(Depth::Quick).counters["nic.lo.stats64.tx_bytes"].v;
@@ -298,10 +272,7 @@ mod tests {
 
     #[test]
     fn missing_value_is_absent_with_reason() {
-        let no_process = Watched {
-            pids: vec![0x3fff_fff0],
-            tested: Tested::Nothing,
-        };
+        let no_process = Watched { pids: vec![0x3fff_fff0], tested: Tested::Nothing };
         let sample = Sampler::open(no_process).sample(Depth::Full);
         assert!(sample.counters.contains_key("cpu.0.user"), "the host exists");
         for key in [

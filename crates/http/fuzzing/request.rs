@@ -58,15 +58,9 @@ mod tests {
 
     #[test]
     fn valid_and_invalid_input_do_not_depend_on_segmentation() {
-        assert_eq!(
-            decode_chunks(&[1, 2, 3], b"3\r\nabc\r\n0\r\n\r\nx"),
-            Some(b"abc".to_vec())
-        );
+        assert_eq!(decode_chunks(&[1, 2, 3], b"3\r\nabc\r\n0\r\n\r\nx"), Some(b"abc".to_vec()));
         assert_eq!(decode_chunks(&[1], b"3\r\nab"), None);
         assert_eq!(decode_chunks(&[1], b"zz"), None);
-        answer_requests(
-            &[3; 20],
-            b"GET /b/9 HTTP/1.1\r\nHost: a\r\n\r\nPOST /sink HTTP/1.1\r\nHost: a\r\n\r\nGET\n",
-        );
+        answer_requests(&[3; 20], b"GET /b/9 HTTP/1.1\r\nHost: a\r\n\r\nPOST /sink HTTP/1.1\r\nHost: a\r\n\r\nGET\n");
     }
 }

@@ -130,13 +130,8 @@ mod tests {
         for step in 1..=input.len() {
             let found = Connection::new(false, true, false).read(input.chunks(step));
             let responses = found.responses.iter();
-            let responses: Vec<_> = responses
-                .map(|response| (response.status, response.body_bytes))
-                .collect();
-            assert!(
-                !found.is_broken && responses == expected,
-                "{step} bytes at a time: {responses:?}"
-            );
+            let responses: Vec<_> = responses.map(|response| (response.status, response.body_bytes)).collect();
+            assert!(!found.is_broken && responses == expected, "{step} bytes at a time: {responses:?}");
         }
     }
 }

@@ -33,9 +33,7 @@ fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<
     let ProbeTarget { address, timeout, .. } = target;
     let deadline = Instant::now() + timeout;
     let mut transport = Transport::new(connect(target)?);
-    let completed = transport
-        .send(request, deadline)
-        .and_then(|()| read(&mut transport, is_head, deadline));
+    let completed = transport.send(request, deadline).and_then(|()| read(&mut transport, is_head, deadline));
     completed.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         _ => ProbeError::Exchange(address, error),
@@ -59,10 +57,7 @@ fn read(transport: &mut Transport, is_head: bool, deadline: Instant) -> io::Resu
         if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
             head.clone_from(&transport.buffer);
         }
-        match reader
-            .feed(&transport.buffer, &mut context)
-            .map_err(|error| invalid(&error))?
-        {
+        match reader.feed(&transport.buffer, &mut context).map_err(|error| invalid(&error))? {
             ReadProgress::Complete(_, response) => return Ok(probe_result(&head, &response)),
             ReadProgress::More => transport.buffer.clear(),
             ReadProgress::Incomplete(used) => drop(transport.buffer.drain(..used)),
@@ -76,10 +71,7 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
         let mut response = httparse::Response::new(&mut fields);
         // It has been parsed before, so the only possible error is a body that follows.
         let _ = response.parse(head);
-        let found = response
-            .headers
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case(name));
+        let found = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
     ProbeResult {
@@ -109,12 +101,7 @@ mod tests {
     use crate::protocol::Protocol;
 
     fn target(address: SocketAddr, protocol: &Protocol) -> ProbeTarget<'_> {
-        ProbeTarget {
-            address,
-            local: Local::default(),
-            protocol,
-            timeout: Duration::from_secs(20),
-        }
+        ProbeTarget { address, local: Local::default(), protocol, timeout: Duration::from_secs(20) }
     }
 
     /// A server that reads one request and writes `response`.
@@ -127,11 +114,7 @@ mod tests {
             let _ = stream.read(&mut request);
             let _ = stream.write_all(response);
         });
-        let found = send(
-            target(address, &Protocol::default()),
-            b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
-            false,
-        );
+        let found = send(target(address, &Protocol::default()), b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
         server.join().expect("the server ends");
         found
     }
@@ -142,10 +125,7 @@ mod tests {
             b"HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc",
         );
         let response = response.expect("a response");
-        assert_eq!(
-            (response.status, response.body_bytes, response.keeps_alive),
-            (302, 3, true)
-        );
+        assert_eq!((response.status, response.body_bytes, response.keeps_alive), (302, 3, true));
         assert_eq!(response.server.as_deref(), Some("x/1"));
         assert_eq!(response.location.as_deref(), Some("http://other/"));
     }
@@ -160,13 +140,8 @@ mod tests {
             client.ip()
         });
         let (source, protocol) = (IpAddr::from([127, 0, 0, 9]), Protocol::default());
-        let target = ProbeTarget {
-            local: Local {
-                address: Some(source),
-                ..Local::default()
-            },
-            ..target(address, &protocol)
-        };
+        let target =
+            ProbeTarget { local: Local { address: Some(source), ..Local::default() }, ..target(address, &protocol) };
         let response = send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
         assert_eq!(response.expect("a response").status, 204);
         assert_eq!(server.join().expect("the server ends"), source);
@@ -176,33 +151,17 @@ mod tests {
     fn foreign_address_has_no_port() {
         let protocol = Protocol::default();
         for ports in [PortChoice::Kernel, PortChoice::Explicit, PortChoice::Auto] {
-            let foreign = Local {
-                address: Some(IpAddr::from([192, 0, 2, 1])),
-                ports,
-                ports_skipped: &[],
-            };
-            let target = ProbeTarget {
-                local: foreign,
-                ..target(SocketAddr::from(([127, 0, 0, 1], 1)), &protocol)
-            };
+            let foreign = Local { address: Some(IpAddr::from([192, 0, 2, 1])), ports, ports_skipped: &[] };
+            let target = ProbeTarget { local: foreign, ..target(SocketAddr::from(([127, 0, 0, 1], 1)), &protocol) };
             let refused = send(target, b"", false).expect_err("it cannot be bound");
-            assert!(
-                refused.to_string().ends_with("Cannot assign requested address"),
-                "{refused}"
-            );
+            assert!(refused.to_string().ends_with("Cannot assign requested address"), "{refused}");
         }
     }
 
     #[test]
     fn invalid_responses_are_distinguished() {
-        assert!(matches!(
-            probe_a_server_that_sends(b"SSH-2.0-x\r\n"),
-            Err(ProbeError::Protocol(..))
-        ));
-        assert!(matches!(
-            probe_a_server_that_sends(b"HTTP/1.1 200 OK\r\n"),
-            Err(ProbeError::Exchange(..))
-        ));
+        assert!(matches!(probe_a_server_that_sends(b"SSH-2.0-x\r\n"), Err(ProbeError::Protocol(..))));
+        assert!(matches!(probe_a_server_that_sends(b"HTTP/1.1 200 OK\r\n"), Err(ProbeError::Exchange(..))));
         // A bound socket that does not listen keeps its port closed.
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         let closed = socket::open(&loopback, socket::Protocol::Tcp).expect("a socket");
@@ -210,9 +169,6 @@ mod tests {
         let address = socket::local_addr(&closed).expect("an address");
         let protocol = Protocol::default();
         let refused = send(target(address, &protocol), b"", false).expect_err("a closed port");
-        assert_eq!(
-            refused.to_string(),
-            format!("cannot connect to {address}: Connection refused")
-        );
+        assert_eq!(refused.to_string(), format!("cannot connect to {address}: Connection refused"));
     }
 }

@@ -32,11 +32,7 @@ impl RequestSpec {
     /// A plain `GET`.
     #[must_use]
     pub fn get() -> Self {
-        Self {
-            method: "GET".to_owned(),
-            fields: Vec::new(),
-            body: Vec::new(),
-        }
+        Self { method: "GET".to_owned(), fields: Vec::new(), body: Vec::new() }
     }
 
     /// The request for `target` as sent. `User-Agent` is always sent; a field replaces it, none removes it.
@@ -74,9 +70,7 @@ impl RequestSpec {
 }
 
 fn push(head: &mut String, name: &str, value: &str) -> Result<(), RequestError> {
-    let is_framing = ["content-length", "transfer-encoding"]
-        .iter()
-        .any(|framing| name.eq_ignore_ascii_case(framing));
+    let is_framing = ["content-length", "transfer-encoding"].iter().any(|framing| name.eq_ignore_ascii_case(framing));
     let is_clean = value.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control());
     if !is_token(name) || is_framing || !is_clean || value.trim().is_empty() {
         let shown = format!("{name}: {value}");
@@ -101,61 +95,38 @@ mod tests {
 
     fn with(fields: &[(&str, &str)]) -> RequestSpec {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        RequestSpec {
-            fields: fields.iter().map(owned).collect(),
-            ..RequestSpec::get()
-        }
+        RequestSpec { fields: fields.iter().map(owned).collect(), ..RequestSpec::get() }
     }
 
     #[test]
     fn get_names_host_and_user_agent() {
         let text = bytes(&RequestSpec::get()).expect("a request");
-        assert!(
-            text.starts_with("GET /b/1k HTTP/1.1\r\nHost: h:8080\r\nUser-Agent: linerate/"),
-            "{text}"
-        );
+        assert!(text.starts_with("GET /b/1k HTTP/1.1\r\nHost: h:8080\r\nUser-Agent: linerate/"), "{text}");
         assert!(text.ends_with("\r\nAccept-Encoding: identity\r\n\r\n"), "{text}");
     }
 
     #[test]
     fn fields_replace_defaults_and_cannot_remove_them() {
         let text = bytes(&with(&[("user-agent", "x"), ("X-A", "b")])).expect("a request");
-        assert!(
-            text.contains("\r\nUser-Agent: x\r\n") && text.contains("\r\nX-A: b\r\n"),
-            "{text}"
-        );
+        assert!(text.contains("\r\nUser-Agent: x\r\n") && text.contains("\r\nX-A: b\r\n"), "{text}");
         assert_eq!(text.to_ascii_lowercase().matches("user-agent").count(), 1);
         assert!(bytes(&with(&[("User-Agent", "")])).is_err());
     }
 
     #[test]
     fn fields_cannot_break_the_header() {
-        for field in [
-            ("A b", "c"),
-            ("A", "b\r\nC: d"),
-            ("Content-Length", "3"),
-            ("transfer-encoding", "chunked"),
-            ("", "x"),
-        ] {
-            assert!(
-                matches!(bytes(&with(&[field])), Err(RequestError::Field(_))),
-                "{field:?}"
-            );
+        for field in
+            [("A b", "c"), ("A", "b\r\nC: d"), ("Content-Length", "3"), ("transfer-encoding", "chunked"), ("", "x")]
+        {
+            assert!(matches!(bytes(&with(&[field])), Err(RequestError::Field(_))), "{field:?}");
         }
-        let method = RequestSpec {
-            method: "GET /x HTTP/1.1\r\n".to_owned(),
-            ..RequestSpec::get()
-        };
+        let method = RequestSpec { method: "GET /x HTTP/1.1\r\n".to_owned(), ..RequestSpec::get() };
         assert!(matches!(bytes(&method), Err(RequestError::Method(_))));
     }
 
     #[test]
     fn body_has_a_content_length() {
-        let spec = RequestSpec {
-            method: "POST".to_owned(),
-            body: b"abc".to_vec(),
-            ..RequestSpec::get()
-        };
+        let spec = RequestSpec { method: "POST".to_owned(), body: b"abc".to_vec(), ..RequestSpec::get() };
         let text = bytes(&spec).expect("a request");
         assert!(text.ends_with("\r\nContent-Length: 3\r\n\r\nabc"), "{text}");
     }

@@ -19,11 +19,7 @@ impl TargetScope {
     /// Of an address; `networks` are the addresses of this host with their prefix lengths.
     #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
-        if local_networks(networks).any(|network| network.contains(address)) {
-            Self::Private
-        } else {
-            Self::Public
-        }
+        if local_networks(networks).any(|network| network.contains(address)) { Self::Private } else { Self::Public }
     }
 }
 
@@ -121,27 +117,14 @@ mod tests {
     use super::*;
 
     fn demand(connections: u32, rate_per_s: Option<f64>, seconds: u64) -> Demand {
-        let closed = Mode::Closed {
-            pipeline: 1,
-            think_ns: 0,
-        };
-        let open = |rate_per_s| Mode::Open {
-            rate_per_s,
-            arrivals: Arrivals::Uniform,
-        };
-        Demand {
-            connections,
-            mode: rate_per_s.map_or(closed, open),
-            duration_ns: seconds * 1_000_000_000,
-        }
+        let closed = Mode::Closed { pipeline: 1, think_ns: 0 };
+        let open = |rate_per_s| Mode::Open { rate_per_s, arrivals: Arrivals::Uniform };
+        Demand { connections, mode: rate_per_s.map_or(closed, open), duration_ns: seconds * 1_000_000_000 }
     }
 
     #[test]
     fn addresses_are_private_or_public() {
-        let networks = [
-            (IpAddr::from([198, 51, 100, 7]), 24),
-            (IpAddr::from([203, 0, 113, 1]), 0),
-        ];
+        let networks = [(IpAddr::from([198, 51, 100, 7]), 24), (IpAddr::from([203, 0, 113, 1]), 0)];
         for (address, expected) in [
             ("127.0.0.1", TargetScope::Private),
             ("10.1.2.3", TargetScope::Private),
@@ -173,15 +156,9 @@ mod tests {
             let refusal = check(&rude, TargetScope::Public, ownership).expect_err("it is too much");
             let refusal = refusal.to_string();
             assert!(refusal.contains("--i-own-this-target"), "{refusal}");
-            let owned = TargetOwnership {
-                is_owned: true,
-                ..ownership
-            };
+            let owned = TargetOwnership { is_owned: true, ..ownership };
             assert_eq!(check(&rude, TargetScope::Public, owned), Ok(None));
-            let large = TargetOwnership {
-                allows_large: true,
-                ..ownership
-            };
+            let large = TargetOwnership { allows_large: true, ..ownership };
             assert!(check(&rude, TargetScope::Public, large).is_err());
         }
     }
@@ -194,14 +171,8 @@ mod tests {
             check(&large, TargetScope::Private, ownership)
                 .is_err_and(|error| error.to_string().contains("--allow-large"))
         );
-        assert_eq!(
-            check(&demand(1024, None, 600), TargetScope::Private, ownership),
-            Ok(Some(100_000_000_000))
-        );
-        let ours = TargetOwnership {
-            is_ours: true,
-            ..ownership
-        };
+        assert_eq!(check(&demand(1024, None, 600), TargetScope::Private, ownership), Ok(Some(100_000_000_000)));
+        let ours = TargetOwnership { is_ours: true, ..ownership };
         assert_eq!(check(&large, TargetScope::Private, ours), Ok(None));
     }
 }

@@ -57,17 +57,8 @@ fn parse(url: &str) -> Result<Target, &'static str> {
         return Err("its path has characters that must be written as %XX");
     }
     let (host, ports) = split_authority(authority)?;
-    let path = if path.starts_with('/') {
-        path.to_owned()
-    } else {
-        format!("/{path}")
-    };
-    Ok(Target {
-        is_tls,
-        host: host.to_owned(),
-        ports: parse_ports(ports, is_tls)?,
-        path,
-    })
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    Ok(Target { is_tls, host: host.to_owned(), ports: parse_ports(ports, is_tls)?, path })
 }
 
 /// Host, without brackets, and text of the port, possibly empty.
@@ -75,8 +66,7 @@ pub(crate) fn split_authority(authority: &str) -> Result<(&str, &str), &'static 
     let (host, ports) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;
-            host.parse::<std::net::Ipv6Addr>()
-                .map_err(|_| "the text in brackets is no IPv6 address")?;
+            host.parse::<std::net::Ipv6Addr>().map_err(|_| "the text in brackets is no IPv6 address")?;
             (host, ports)
         }
         None => {
@@ -144,13 +134,7 @@ mod tests {
     fn urls_are_parsed() {
         for (url, is_tls, host, ports, path) in [
             ("http://10.0.0.2", false, "10.0.0.2", 80..=80, "/"),
-            (
-                "http://host:8080/b/1k?close=1",
-                false,
-                "host",
-                8080..=8080,
-                "/b/1k?close=1",
-            ),
+            ("http://host:8080/b/1k?close=1", false, "host", 8080..=8080, "/b/1k?close=1"),
             ("HTTPS://host?x", true, "host", 443..=443, "/?x"),
             ("http://[fe80::1]:8080-8083/", false, "fe80::1", 8080..=8083, "/"),
         ] {
@@ -164,12 +148,7 @@ mod tests {
 
     #[test]
     fn target_is_displayed_as_parsed() {
-        for url in [
-            "http://h/",
-            "http://h:8080-8083/x",
-            "https://[::1]:8443/",
-            "https://h/a?b=c",
-        ] {
+        for url in ["http://h/", "http://h:8080-8083/x", "https://[::1]:8443/", "https://h/a?b=c"] {
             assert_eq!(url.parse::<Target>().expect(url).to_string(), url);
         }
     }

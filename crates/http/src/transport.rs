@@ -30,10 +30,7 @@ pub(crate) enum BodyError {
 
 impl Transport {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Self {
-            stream,
-            buffer: Vec::new(),
-        }
+        Self { stream, buffer: Vec::new() }
     }
 
     /// Appends received bytes to the buffer. The end of the stream is an error.
@@ -138,10 +135,7 @@ impl Transport {
         let waited = self.stream.set_read_timeout(Some(Duration::from_millis(1)));
         match waited.and_then(|()| self.stream.peek(&mut [0])) {
             Ok(read) => read == 0,
-            Err(error) => !matches!(
-                error.kind(),
-                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-            ),
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted),
         }
     }
 
@@ -160,9 +154,5 @@ impl Transport {
 
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        Err(ErrorKind::TimedOut.into())
-    } else {
-        Ok(left)
-    }
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }

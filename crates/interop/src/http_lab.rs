@@ -55,9 +55,7 @@ impl HttpLab {
         let mut command = command(server);
         command.args(["http", "serve", "--bind", &address, "--tcp", &free_port().to_string()]);
         if has_control {
-            command
-                .args(["--control", &format!("{host}:0"), "--token-file"])
-                .arg(token);
+            command.args(["--control", &format!("{host}:0"), "--token-file"]).arg(token);
         }
         command.args(arguments);
         let server = Process::start(command);
@@ -87,10 +85,7 @@ impl HttpLab {
             (nginx, url)
         };
         let lab = Self::beside(nginx.address, url, client);
-        Self {
-            nginx: Some((nginx, certificate)),
-            ..lab
-        }
+        Self { nginx: Some((nginx, certificate)), ..lab }
     }
 
     /// An agent beside a server, on the next port, where clients look for a control channel.
@@ -101,14 +96,7 @@ impl HttpLab {
         let (host, port) = (server.ip(), server.port());
         let control = format!("{host}:{}", port + 1);
         let mut command = command(&[]);
-        command.args([
-            "http",
-            "agent",
-            "--listen-port",
-            &port.to_string(),
-            "--control",
-            &control,
-        ]);
+        command.args(["http", "agent", "--listen-port", &port.to_string(), "--control", &control]);
         command.arg("--token-file").arg(token);
         let server = Process::start(command);
         Self {
@@ -139,10 +127,7 @@ impl HttpLab {
 
     /// Writes a plan file of a matrix with 1 KiB and these numbers of connections.
     pub fn plan_of_one_cell(&self, name: &str, connections: &str) -> String {
-        self.plan(
-            name,
-            &format!("[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = false\n"),
-        )
+        self.plan(name, &format!("[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = false\n"))
     }
 
     /// Writes a plan file of this text, whose cells take as long as those of a user.
@@ -243,13 +228,7 @@ fn printed(process: &Process, name: &str) -> String {
     let word = wait_for(TIMEOUT, || {
         let stdout = process.stdout();
         let mut lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        lines.find_map(|line| {
-            line.trim()
-                .strip_prefix(name)?
-                .split_whitespace()
-                .next()
-                .map(str::to_owned)
-        })
+        lines.find_map(|line| line.trim().strip_prefix(name)?.split_whitespace().next().map(str::to_owned))
     });
     word.unwrap_or_else(|| panic!("no {name}: {process:?}"))
 }
@@ -275,9 +254,7 @@ impl HttpStudy {
     /// Entries of one of its lists.
     #[track_caller]
     pub fn list(&self, name: &str) -> &Vec<Value> {
-        self.json[name]
-            .as_array()
-            .unwrap_or_else(|| panic!("no {name} in {self:?}"))
+        self.json[name].as_array().unwrap_or_else(|| panic!("no {name} in {self:?}"))
     }
 
     /// The cell of a phase with a payload and a number of connections.
@@ -314,10 +291,7 @@ impl HttpStudy {
     /// What the main verdict on a cell rests on.
     pub fn evidence(cell: &Value) -> String {
         let texts = cell["verdict"]["primary"]["evidence"].as_array().into_iter().flatten();
-        texts
-            .filter_map(|evidence| evidence["text"].as_str())
-            .collect::<Vec<_>>()
-            .join("; ")
+        texts.filter_map(|evidence| evidence["text"].as_str()).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -327,12 +301,7 @@ impl fmt::Debug for HttpStudy {
         writeln!(f, "exit code {:?}", self.finished.code())?;
         for cell in self.json["cells"].as_array().into_iter().flatten() {
             let (key, median) = (&cell["key"], &cell["median"]);
-            writeln!(
-                f,
-                "{key}: {:?}, {}\n  {median}",
-                Self::verdict(cell),
-                Self::evidence(cell)
-            )?;
+            writeln!(f, "{key}: {:?}, {}\n  {median}", Self::verdict(cell), Self::evidence(cell))?;
             for run in cell["runs"].as_array().into_iter().flatten() {
                 writeln!(f, "  {} {} {}", run["state"], run["flags"], run["load"]["errors"])?;
             }

@@ -62,9 +62,7 @@ impl HttpLoad {
 
     /// Whether the result has something at a path, and not `null`.
     pub fn has(&self, path: &str) -> bool {
-        self.result
-            .pointer(&format!("/{path}"))
-            .is_some_and(|value| !value.is_null())
+        self.result.pointer(&format!("/{path}")).is_some_and(|value| !value.is_null())
     }
 
     /// A quantile in milliseconds, named as in `latency/p99`.
@@ -77,9 +75,7 @@ impl HttpLoad {
     pub fn errors(&self) -> Vec<(String, u64)> {
         let classes = self.result.get("errors").and_then(Value::as_object);
         let classes = classes.into_iter().flatten();
-        classes
-            .filter_map(|(class, entry)| Some((class.clone(), entry.get("count")?.as_u64()?)))
-            .collect()
+        classes.filter_map(|(class, entry)| Some((class.clone(), entry.get("count")?.as_u64()?))).collect()
     }
 
     /// Whether the result says this of itself.
@@ -123,12 +119,7 @@ impl fmt::Debug for HttpLoad {
     /// The result stands in what the program wrote already, histograms and all.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_histogram = |line: &&str| line.trim_start().starts_with("\"hdr\"");
-        let text: Vec<&str> = self
-            .finished
-            .stdout
-            .lines()
-            .filter(|line| !is_histogram(line))
-            .collect();
+        let text: Vec<&str> = self.finished.stdout.lines().filter(|line| !is_histogram(line)).collect();
         let ended = self.finished.code();
         write!(f, "exit code {ended:?}\n{}\n{}", text.join("\n"), self.finished.stderr)
     }

@@ -27,16 +27,7 @@ impl HttpServer {
     /// The same with a command that ends in the program's name.
     pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
-        command
-            .args([
-                "http",
-                "serve",
-                "--no-control",
-                "--tcp=0",
-                "--bind",
-                &address.to_string(),
-            ])
-            .args(arguments);
+        command.args(["http", "serve", "--no-control", "--tcp=0", "--bind", &address.to_string()]).args(arguments);
         let process = Process::start(command);
         process.wait_for_stdout("Listening on", 1);
         Self { address, process }
@@ -53,10 +44,7 @@ impl HttpServer {
         stream.set_read_timeout(Some(TIMEOUT)).expect("a deadline");
         stream.set_write_timeout(Some(TIMEOUT)).expect("a deadline");
         stream.set_nodelay(true).expect("an option every socket has");
-        HttpClient {
-            stream,
-            received: Vec::new(),
-        }
+        HttpClient { stream, received: Vec::new() }
     }
 
     /// Ends it and returns its output.

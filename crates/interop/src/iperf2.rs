@@ -50,11 +50,8 @@ impl Iperf2 {
 }
 
 /// A client and the server it tested against, client first.
-pub const PAIRINGS: [(Iperf2, Iperf2); 3] = [
-    (Iperf2::Original, Iperf2::Ours),
-    (Iperf2::Ours, Iperf2::Original),
-    (Iperf2::Ours, Iperf2::Ours),
-];
+pub const PAIRINGS: [(Iperf2, Iperf2); 3] =
+    [(Iperf2::Original, Iperf2::Ours), (Iperf2::Ours, Iperf2::Original), (Iperf2::Ours, Iperf2::Ours)];
 
 /// A running server.
 #[derive(Debug)]
@@ -86,11 +83,7 @@ impl Iperf2Server {
     fn await_up(mut process: Process, port: u16, words: &str) -> Self {
         let (id, is_udp) = (process.id(), words.split_whitespace().any(|word| word == "-u"));
         let is_up = || {
-            if is_udp {
-                is_bound_udp_beside(id, port)
-            } else {
-                listens_beside(id, port)
-            }
+            if is_udp { is_bound_udp_beside(id, port) } else { listens_beside(id, port) }
         };
         let up = wait_for(TIMEOUT, || (is_up() || process.has_ended()).then_some(()));
         assert!(up.is_some() && is_up(), "no server on port {port}: {process:?}");
@@ -108,9 +101,7 @@ impl Iperf2Server {
     /// waits for ever for flows it still holds. Only a wait: what then is missing, the test will miss.
     fn settle(&self) {
         let is_settled = |report: &str| totals(report).len() >= report.matches("connected with").count();
-        wait_for(Duration::from_secs(2), || {
-            is_settled(&self.process.stdout()).then_some(())
-        });
+        wait_for(Duration::from_secs(2), || is_settled(&self.process.stdout()).then_some(()));
     }
 }
 

@@ -68,17 +68,11 @@ impl Keys {
 
     /// The login of a user as clients make it, sent `clock_offset_s` from now, with openssl's name of the padding.
     pub fn token(&self, user: &str, password: &str, clock_offset_s: i64, padding: &str) -> String {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("after 1970")
-            .as_secs() as i64;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64;
         let text = format!("user: {user}\npwd:  {password}\nts:   {}", now + clock_offset_s);
         let mode = format!("rsa_padding_mode:{padding}");
         let key = self.path("public");
-        let cipher = openssl(
-            &["pkeyutl", "-encrypt", "-pubin", "-inkey", &key, "-pkeyopt", &mode],
-            text.as_bytes(),
-        );
+        let cipher = openssl(&["pkeyutl", "-encrypt", "-pubin", "-inkey", &key, "-pkeyopt", &mode], text.as_bytes());
         let base64 = openssl(&["base64", "-A"], &cipher);
         String::from_utf8(base64).expect("Base64 is ASCII")
     }
@@ -92,12 +86,7 @@ fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
         .stderr(Stdio::null())
         .spawn()
         .expect("openssl is installed");
-    child
-        .stdin
-        .take()
-        .expect("stdin is piped")
-        .write_all(input)
-        .expect("openssl reads");
+    child.stdin.take().expect("stdin is piped").write_all(input).expect("openssl reads");
     let output = child.wait_with_output().expect("openssl ends");
     assert!(output.status.success(), "openssl {arguments:?}");
     output.stdout

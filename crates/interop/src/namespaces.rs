@@ -29,10 +29,7 @@ impl Net {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = |side: &str| format!("lrdoc-{}-{number}-{side}", std::process::id());
-        let net = Self {
-            a: name("a"),
-            b: name("b"),
-        };
+        let net = Self { a: name("a"), b: name("b") };
         for namespace in [&net.a, &net.b] {
             if !try_run(&format!("ip netns add {namespace}")) {
                 skip("network namespaces need root");
@@ -40,9 +37,7 @@ impl Net {
             }
         }
         let (a, b) = (net.a.as_str(), net.b.as_str());
-        run(&format!(
-            "ip -n {a} link add {DEVICE} type veth peer name {DEVICE} netns {b}"
-        ));
+        run(&format!("ip -n {a} link add {DEVICE} type veth peer name {DEVICE} netns {b}"));
         for (namespace, address) in [(a, CLIENT), (b, SERVER)] {
             run(&format!("ip -n {namespace} addr add {address}/24 dev {DEVICE}"));
             run(&format!("ip -n {namespace} link set {DEVICE} up"));
@@ -64,22 +59,15 @@ impl Net {
 
     /// A server of ours that gives facts about its host to every client, ready for clients.
     pub fn server(&self) -> Process {
-        let server = Process::start(inside(
-            &self.b,
-            ours().path(),
-            &["iperf3", "-s", "--forceflush", "--lr-facts", "all"],
-        ));
+        let server =
+            Process::start(inside(&self.b, ours().path(), &["iperf3", "-s", "--forceflush", "--lr-facts", "all"]));
         server.wait_for_stdout("Server listening", 1);
         server
     }
 
     /// A client of ours that tests the way to the server.
     pub fn client(&self, words: &[&str]) -> Process {
-        Process::start(inside(
-            &self.a,
-            ours().path(),
-            &[&["iperf3", "-c", SERVER, "--forceflush"], words].concat(),
-        ))
+        Process::start(inside(&self.a, ours().path(), &[&["iperf3", "-c", SERVER, "--forceflush"], words].concat()))
     }
 }
 
@@ -95,12 +83,7 @@ impl Drop for Net {
 /// A program in a namespace.
 pub fn inside(namespace: &str, program: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("ip");
-    command
-        .args(["netns", "exec", namespace])
-        .arg(program)
-        .args(words)
-        .env("LC_ALL", "C")
-        .env("TZ", "UTC");
+    command.args(["netns", "exec", namespace]).arg(program).args(words).env("LC_ALL", "C").env("TZ", "UTC");
     command
 }
 

@@ -46,9 +46,7 @@ pub fn free_port_run(count: u16) -> u16 {
 
 /// The part of this test program: nextest numbers the tests that run at the same time.
 fn part() -> u16 {
-    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT")
-        .ok()
-        .and_then(|slot| slot.parse().ok());
+    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT").ok().and_then(|slot| slot.parse().ok());
     wrapped(slot.unwrap_or_else(process::id), PARTS)
 }
 
@@ -92,9 +90,7 @@ pub fn is_bound_udp_beside(process: u32, port: u16) -> bool {
         let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
         let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
         let ports = table.lines().filter_map(local);
-        ports
-            .filter_map(|address| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok())
-            .any(|bound| bound == port)
+        ports.filter_map(|address| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok()).any(|bound| bound == port)
     })
 }
 

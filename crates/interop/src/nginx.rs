@@ -45,21 +45,11 @@ impl Nginx {
         let file = folder.path().join("nginx.conf");
         fs::write(&file, configuration).expect("a file");
         let mut command = Command::new("nginx");
-        command
-            .arg("-c")
-            .arg(file)
-            .arg("-e")
-            .arg(folder.path().join("error.log"));
+        command.arg("-c").arg(file).arg("-e").arg(folder.path().join("error.log"));
         let mut process = Process::start(command);
-        let up = wait_for(TIMEOUT, || {
-            (listens(address.port()) || process.has_ended()).then_some(())
-        });
+        let up = wait_for(TIMEOUT, || (listens(address.port()) || process.has_ended()).then_some(()));
         assert!(up.is_some() && listens(address.port()), "no nginx: {process:?}");
-        Self {
-            address,
-            process,
-            folder,
-        }
+        Self { address, process, folder }
     }
 
     /// The URL of a path.
@@ -82,11 +72,7 @@ impl Nginx {
     #[track_caller]
     pub fn expect_logged(&self, requests: u64) {
         let equal = wait_for(TIMEOUT, || (self.logged() >= requests).then(|| self.logged()));
-        assert_eq!(
-            equal.unwrap_or_else(|| self.logged()),
-            requests,
-            "requests in the log of {self:?}"
-        );
+        assert_eq!(equal.unwrap_or_else(|| self.logged()), requests, "requests in the log of {self:?}");
     }
 }
 

@@ -48,18 +48,10 @@ impl Process {
     pub fn start_reading(mut command: Command, input: impl Into<Stdio>) -> Self {
         let command_line = format!("{command:?}");
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command
-            .spawn()
-            .unwrap_or_else(|error| panic!("{command_line}: {error}"));
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command_line}: {error}"));
         let stdout = Capture::of(child.stdout.take().expect("stdout is piped"));
         let stderr = Capture::of(child.stderr.take().expect("stderr is piped"));
-        Self {
-            child,
-            started: Instant::now(),
-            stdout,
-            stderr,
-            command_line,
-        }
+        Self { child, started: Instant::now(), stdout, stderr, command_line }
     }
 
     /// Process id.
@@ -106,9 +98,7 @@ impl Process {
             Signal::Continue => "CONT",
             Signal::Kill => "KILL",
         };
-        let sent = Command::new("sh")
-            .args(["-c", &format!("kill -{name} {}", self.id())])
-            .status();
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.id())]).status();
         assert!(sent.is_ok_and(|status| status.success()), "SIG{name} to {self:?}");
     }
 
@@ -120,9 +110,7 @@ impl Process {
     /// Waits for the end.
     pub fn finish_within(mut self, limit: Duration) -> Finished {
         let status = wait_for(limit, || self.child.try_wait().ok().flatten());
-        let Some(status) = status else {
-            panic!("still running after {limit:?}: {self:?}")
-        };
+        let Some(status) = status else { panic!("still running after {limit:?}: {self:?}") };
         let elapsed = self.started.elapsed();
         self.stdout.close();
         self.stderr.close();
@@ -148,13 +136,7 @@ impl Drop for Process {
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}\n--- stdout\n{}\n--- stderr\n{}",
-            self.command_line,
-            self.stdout(),
-            self.stderr()
-        )
+        write!(f, "{}\n--- stdout\n{}\n--- stderr\n{}", self.command_line, self.stdout(), self.stderr())
     }
 }
 
@@ -238,16 +220,10 @@ impl Capture {
             let mut chunk = [0; 4096];
             while let Ok(count @ 1..) = pipe.read(&mut chunk) {
                 let read = chunk.get(..count).unwrap_or_default();
-                store
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .extend_from_slice(read);
+                store.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(read);
             }
         });
-        Self {
-            bytes,
-            reader: Some(reader),
-        }
+        Self { bytes, reader: Some(reader) }
     }
 
     fn text(&self) -> String {

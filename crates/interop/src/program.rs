@@ -63,25 +63,13 @@ pub fn words(line: &str) -> Vec<&str> {
 /// The program under test.
 pub fn ours() -> &'static Program {
     static OURS: OnceLock<Program> = OnceLock::new();
-    OURS.get_or_init(|| {
-        locate(
-            "LINERATE_BIN",
-            &beside_this_test(),
-            "build it: cargo build -p linerate-cli",
-        )
-    })
+    OURS.get_or_init(|| locate("LINERATE_BIN", &beside_this_test(), "build it: cargo build -p linerate-cli"))
 }
 
 /// The original iperf3.
 pub fn original() -> &'static Program {
     static ORIGINAL: OnceLock<Program> = OnceLock::new();
-    ORIGINAL.get_or_init(|| {
-        locate(
-            "IPERF3_BIN",
-            Path::new("/usr/bin/iperf3"),
-            "install it: apt-get install iperf3",
-        )
-    })
+    ORIGINAL.get_or_init(|| locate("IPERF3_BIN", Path::new("/usr/bin/iperf3"), "install it: apt-get install iperf3"))
 }
 
 fn locate(variable: &str, default: &Path, advice: &str) -> Program {

@@ -40,13 +40,8 @@ impl Service {
     /// Starts the service without waiting.
     pub fn spawn(mut command: Command, port: u16, arguments: &[&str]) -> Self {
         let port_text = port.to_string();
-        command
-            .args(["serve", "--port", &port_text, "--log-format", "json"])
-            .args(arguments);
-        Self {
-            port,
-            process: Process::start(command),
-        }
+        command.args(["serve", "--port", &port_text, "--log-format", "json"]).args(arguments);
+        Self { port, process: Process::start(command) }
     }
 
     /// Starts a client of this service.
@@ -60,9 +55,7 @@ impl Service {
         let text = self.process.stdout();
         // The last line may not be complete yet.
         let complete = text.rfind('\n').map_or("", |end| &text[..end]);
-        let lines = complete
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("log lines are JSON"));
+        let lines = complete.lines().map(|line| serde_json::from_str(line).expect("log lines are JSON"));
         lines.filter(|line: &Value| line["event"] == kind).collect()
     }
 

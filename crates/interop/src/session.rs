@@ -87,8 +87,5 @@ pub fn run_pair_at(host: &str, server: (&Program, &[&str]), client: (&Program, &
     let server_options: Vec<&str> = ["-1"].iter().chain(server.1).copied().collect();
     let running = Server::start(server.0, &server_options);
     let client = running.client(client.0, host, client.1).finish();
-    Pair {
-        client,
-        server: running.finish(),
-    }
+    Pair { client, server: running.finish() }
 }

@@ -21,11 +21,7 @@ impl Status {
         let folder = format!("/proc/{process_id}");
         let status = fs::read_to_string(format!("{folder}/status")).expect("the process runs");
         let descriptors = fs::read_dir(format!("{folder}/fd")).expect("the process runs").count();
-        Self {
-            descriptors,
-            threads: field(&status, "Threads:"),
-            resident_kib: field(&status, "VmRSS:"),
-        }
+        Self { descriptors, threads: field(&status, "Threads:"), resident_kib: field(&status, "VmRSS:") }
     }
 }
 
@@ -47,8 +43,6 @@ const MS_PER_TICK: u64 = 10;
 
 fn field(status: &str, key: &str) -> usize {
     let line = status.lines().find_map(|line| line.strip_prefix(key));
-    let number = line
-        .and_then(|rest| rest.split_whitespace().next())
-        .and_then(|word| word.parse().ok());
+    let number = line.and_then(|rest| rest.split_whitespace().next()).and_then(|word| word.parse().ok());
     number.unwrap_or_else(|| panic!("no {key} in {status}"))
 }

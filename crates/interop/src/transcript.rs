@@ -19,9 +19,7 @@ fn normalise_line(line: &str) -> String {
     let mut rest = line;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, number) = rest.split_at(start);
-        let end = number
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(number.len());
+        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
         let (digits, after) = number.split_at(end);
         let text = before.trim_end_matches(' ');
         let width = before.len() - text.len();
@@ -46,9 +44,8 @@ fn normalise_line(line: &str) -> String {
 }
 
 fn without_unit(after: &str) -> Option<&str> {
-    const UNITS: [&str; 10] = [
-        " KBytes", " MBytes", " GBytes", " TBytes", " Bytes", " Kbits", " Mbits", " Gbits", " Tbits", " bits",
-    ];
+    const UNITS: [&str; 10] =
+        [" KBytes", " MBytes", " GBytes", " TBytes", " Bytes", " Kbits", " Mbits", " Gbits", " Tbits", " bits"];
     UNITS.iter().find_map(|unit| after.strip_prefix(unit))
 }
 

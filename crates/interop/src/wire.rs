@@ -93,12 +93,8 @@ impl Control {
     /// Takes the next client of a scripted server.
     #[track_caller]
     pub fn accept(listener: &TcpListener) -> Self {
-        listener
-            .set_nonblocking(true)
-            .expect("a listener can be asked without waiting");
-        let stream = wait_for(TIMEOUT, || listener.accept().ok())
-            .expect("a client connects")
-            .0;
+        listener.set_nonblocking(true).expect("a listener can be asked without waiting");
+        let stream = wait_for(TIMEOUT, || listener.accept().ok()).expect("a client connects").0;
         // Linux does not hand the listener's mode on, others do.
         stream.set_nonblocking(false).expect("the socket is connected");
         Self::over(stream)
@@ -161,9 +157,7 @@ impl Control {
     #[track_caller]
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
-        self.stream
-            .read_exact(&mut bytes)
-            .expect("the peer sends what the protocol demands");
+        self.stream.read_exact(&mut bytes).expect("the peer sends what the protocol demands");
         bytes
     }
 
@@ -190,12 +184,7 @@ impl RawClient {
     /// A client whose cookie the server awaits.
     #[track_caller]
     pub fn connect(port: u16) -> Self {
-        Self {
-            control: Control::connect(port),
-            data: None,
-            cookie: fresh_cookie(),
-            port,
-        }
+        Self { control: Control::connect(port), data: None, cookie: fresh_cookie(), port }
     }
 
     /// One whose parameters the server awaits.

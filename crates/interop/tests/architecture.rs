@@ -19,10 +19,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("linerate-report", &["linerate-model", "linerate-lab"]),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
-    (
-        "linerate-engine",
-        &["linerate-model", "linerate-sys", "linerate-iperf3", "linerate-iperf2"],
-    ),
+    ("linerate-engine", &["linerate-model", "linerate-sys", "linerate-iperf3", "linerate-iperf2"]),
     (
         "linerate",
         &[
@@ -85,20 +82,14 @@ fn crates_depend_in_the_allowed_directions_only() {
             wrong.push(format!("{from} is not in the table of allowed directions"));
             continue;
         };
-        for dependency in package["dependencies"]
-            .as_array()
-            .expect("cargo metadata lists dependencies")
-        {
+        for dependency in package["dependencies"].as_array().expect("cargo metadata lists dependencies") {
             let to = name(dependency);
             // Tests of the lab apply the rules of the doctor, which its callers pass in.
             let is_tested_with = dependency["kind"] == "dev" && (from, to) == ("linerate-lab", "linerate-doctor");
             if ours.contains(to) && !allowed.contains(&to) && !is_tested_with {
                 wrong.push(format!("{from} depends on {to}"));
             }
-            if RESERVED
-                .iter()
-                .any(|(reserved, owner)| *reserved == to && *owner != from)
-            {
+            if RESERVED.iter().any(|(reserved, owner)| *reserved == to && *owner != from) {
                 wrong.push(format!("{from} depends on {to}, which is reserved"));
             }
         }
@@ -113,9 +104,8 @@ fn only_the_system_crate_may_contain_unsafe_code() {
     for package in metadata["packages"].as_array().expect("cargo metadata lists packages") {
         for target in package["targets"].as_array().expect("cargo metadata lists targets") {
             let path = target["src_path"].as_str().expect("a target has a root file");
-            let is_shipped = target["kind"]
-                .as_array()
-                .is_some_and(|kinds| kinds.iter().any(|k| k == "lib" || k == "bin"));
+            let is_shipped =
+                target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|k| k == "lib" || k == "bin"));
             let text = fs::read_to_string(path).expect("the root file can be read");
             if is_shipped && name(package) != "linerate-sys" && !text.contains("#![forbid(unsafe_code)]") {
                 lacking.push(path.to_owned());
@@ -149,10 +139,7 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
 fn names_and_comments_use_no_private_words() {
     let root = root();
     let mut found = Vec::new();
-    for file in tracked_files(&root)
-        .iter()
-        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
-    {
+    for file in tracked_files(&root).iter().filter(|file| file.extension().is_some_and(|e| e == "rs")) {
         if !file.starts_with("crates") {
             continue;
         }
@@ -166,10 +153,7 @@ fn names_and_comments_use_no_private_words() {
             check(line, index + 1);
         }
     }
-    assert!(
-        found.is_empty(),
-        "use the terms of the field, see docs/glossary.md: {found:#?}"
-    );
+    assert!(found.is_empty(), "use the terms of the field, see docs/glossary.md: {found:#?}");
 }
 
 /// The words of names and sentences, in lower case: `PlanTests`, `plan_tests` and `plan tests` are the same.
@@ -182,10 +166,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
                 words.push(String::new());
             }
             was_lower = c.is_ascii_lowercase();
-            words
-                .last_mut()
-                .expect("it begins with one")
-                .push(c.to_ascii_lowercase());
+            words.last_mut().expect("it begins with one").push(c.to_ascii_lowercase());
         }
         words
     })
@@ -204,10 +185,7 @@ fn without_literals(source: &str) -> String {
         } else if raw.is_some_and(|raw| raw.starts_with('"')) {
             let close = format!("\"{}", "#".repeat(hashes));
             let begin = hashes + 2;
-            (
-                "",
-                begin + rest[begin..].find(&close).map_or(0, |end| end + close.len()),
-            )
+            ("", begin + rest[begin..].find(&close).map_or(0, |end| end + close.len()))
         } else if next == '"' {
             ("", string_length(rest))
         } else if rest.starts_with("'\"'") {
@@ -241,9 +219,7 @@ fn every_test_that_the_page_about_security_names_exists() {
     let root = root();
     let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page is there");
     let files = tracked_files(&root);
-    let shown_by = page
-        .lines()
-        .filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "));
+    let shown_by = page.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "));
     let mut named = 0;
     let mut wrong = Vec::new();
     for (_, cell) in shown_by {
@@ -280,42 +256,23 @@ fn text_of(root: &Path, file: &Path) -> String {
 
 /// A function, not a file or an option.
 fn is_name(word: &str) -> bool {
-    word.contains('_')
-        && word
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    word.contains('_') && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 /// Written in halves, so that this file passes its own test.
 fn unwanted() -> Vec<String> {
-    [
-        ("/wo", "rk/"),
-        ("/ro", "ot/"),
-        ("index.crates", ".io"),
-        ("static.crates", ".io"),
-    ]
-    .iter()
-    .map(|(left, right)| format!("{left}{right}"))
-    .collect()
+    [("/wo", "rk/"), ("/ro", "ot/"), ("index.crates", ".io"), ("static.crates", ".io")]
+        .iter()
+        .map(|(left, right)| format!("{left}{right}"))
+        .collect()
 }
 
 fn tracked_files(root: &Path) -> Vec<PathBuf> {
-    let output = Command::new("git")
-        .args(["ls-files", "-z"])
-        .current_dir(root)
-        .output()
-        .expect("git runs");
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().expect("git runs");
     assert!(output.status.success(), "git ls-files failed");
     let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
-    let files: Vec<_> = names
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .map(PathBuf::from)
-        .collect();
-    assert!(
-        files.iter().any(|file| file.ends_with("Cargo.toml")),
-        "git lists no files of this workspace"
-    );
+    let files: Vec<_> = names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
+    assert!(files.iter().any(|file| file.ends_with("Cargo.toml")), "git lists no files of this workspace");
     files
 }
 

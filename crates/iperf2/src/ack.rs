@@ -75,10 +75,7 @@ impl ServerAck {
                 answered: Timestamp::read(bytes, 44)?,
             })
         });
-        Some(Self {
-            version,
-            times: times.flatten(),
-        })
+        Some(Self { version, times: times.flatten() })
     }
 }
 
@@ -86,10 +83,7 @@ impl AckTimes {
     /// Compares the clocks; `now` is the client's when the answer arrived.
     #[must_use]
     pub fn clock_check(&self, now: Timestamp) -> ClockCheck {
-        ClockCheck {
-            send_ns: self.accepted.ns_since(self.sent),
-            ack_ns: now.ns_since(self.answered),
-        }
+        ClockCheck { send_ns: self.accepted.ns_since(self.sent), ack_ns: now.ns_since(self.answered) }
     }
 }
 

@@ -94,9 +94,6 @@ mod tests {
         let endless = EndCondition::Duration(Duration::from_secs(u64::MAX));
         assert_eq!(Amount::of_end(endless), Some(Amount::Ticks(TIME)));
         assert_eq!(Amount::from_word(Amount::Ticks(TIME).to_word()), Amount::Ticks(TIME));
-        assert_eq!(
-            Amount::of_end(EndCondition::Duration(Duration::ZERO)),
-            Some(Amount::Ticks(1))
-        );
+        assert_eq!(Amount::of_end(EndCondition::Duration(Duration::ZERO)), Some(Amount::Ticks(1)));
     }
 }

@@ -142,11 +142,7 @@ impl BounceHead {
 }
 
 fn checked_len(len: u32) -> Result<u32, BounceError> {
-    if (HEAD_LEN as u32..=MESSAGE_LEN_MAX).contains(&len) {
-        Ok(len)
-    } else {
-        Err(BounceError::Size(len))
-    }
+    if (HEAD_LEN as u32..=MESSAGE_LEN_MAX).contains(&len) { Ok(len) } else { Err(BounceError::Size(len)) }
 }
 
 fn server_time(bytes: &[u8], at: usize) -> Option<Timestamp> {
@@ -161,7 +157,4 @@ const REPLY_SIZE: u16 = 0x0800;
 /// Stands in unused fields.
 const FILLER: u16 = 0x5a5a;
 /// Stands where the server is to write its times.
-const UNKNOWN: Timestamp = Timestamp {
-    sec: u32::MAX,
-    usec: u32::MAX,
-};
+const UNKNOWN: Timestamp = Timestamp { sec: u32::MAX, usec: u32::MAX };

@@ -40,10 +40,7 @@ impl DatagramHead {
             NumberWidth::Narrow => i64::from(low as i32),
             NumberWidth::Wide => i64::from(word(datagram, 12)? as i32) << 32 | i64::from(low),
         };
-        Some(Self {
-            number,
-            sent: Timestamp::read(datagram, 4)?,
-        })
+        Some(Self { number, sent: Timestamp::read(datagram, 4)? })
     }
 
     /// Writes the head over the start of a datagram, as far as that is long enough.
@@ -162,16 +159,8 @@ mod tests {
     #[test]
     fn a_flow_without_header_needs_a_number_and_a_time_that_can_be_true() {
         let time = Timestamp { sec: 7, usec: 999_999 };
-        let no_time = Timestamp {
-            sec: 7,
-            usec: 1_000_000,
-        };
-        for (number, sent, begins) in [
-            (1, time, true),
-            (0, time, false),
-            (-3, time, false),
-            (1, no_time, false),
-        ] {
+        let no_time = Timestamp { sec: 7, usec: 1_000_000 };
+        for (number, sent, begins) in [(1, time, true), (0, time, false), (-3, time, false), (1, no_time, false)] {
             let opening = FlowOpening::parse(&datagram(number, sent));
             assert_eq!(opening.is_some(), begins, "{number} {sent:?}");
         }

@@ -234,16 +234,8 @@ struct Tail {
     frames: usize,
 }
 
-const TCP_TAIL: Tail = Tail {
-    start: 64,
-    fq_rate: 72,
-    frames: 80,
-};
-const UDP_TAIL: Tail = Tail {
-    start: 96,
-    fq_rate: 104,
-    frames: 112,
-};
+const TCP_TAIL: Tail = Tail { start: 64, fq_rate: 72, frames: 80 };
+const UDP_TAIL: Tail = Tail { start: 96, fq_rate: 104, frames: 112 };
 
 /// Bytes of the base and the extension.
 const NARROW_LEN: usize = 60;

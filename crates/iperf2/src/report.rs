@@ -66,11 +66,7 @@ impl FinalReport {
             return None;
         }
         let count = |low, high| {
-            let upper = if flags & WIDE_COUNTS != 0 {
-                word(at, high).unwrap_or(0)
-            } else {
-                0
-            };
+            let upper = if flags & WIDE_COUNTS != 0 { word(at, high).unwrap_or(0) } else { 0 };
             Some(u64::from(upper) << 32 | u64::from(word(at, low)?))
         };
         Some(Self {
@@ -80,11 +76,7 @@ impl FinalReport {
             out_of_order: count(24, 104)?,
             datagrams: count(28, 108)?,
             jitter_s: seconds(at, 32)?,
-            transit_s: if flags & HAS_TRANSIT != 0 {
-                read_transit(at)
-            } else {
-                None
-            },
+            transit_s: if flags & HAS_TRANSIT != 0 { read_transit(at) } else { None },
             datagrams_per_s: word(at, 92).unwrap_or_default(),
         })
     }
@@ -154,29 +146,12 @@ mod tests {
             datagrams_per_s: 95,
         };
         let read = FinalReport::parse(&report.emit(HEAD_LEN)).expect("our own");
-        assert_eq!(
-            FinalReport {
-                transit_s: None,
-                ..read
-            },
-            FinalReport {
-                transit_s: None,
-                ..report
-            }
-        );
+        assert_eq!(FinalReport { transit_s: None, ..read }, FinalReport { transit_s: None, ..report });
         let read = read.transit_s.expect("transmitted");
         assert_eq!(read.count, 4);
         assert!((read.mean - transit.mean).abs() < 1e-6 && (read.min - transit.min).abs() < 1e-6);
         assert!((read.deviation() - transit.deviation()).abs() < 1e-6);
-        assert_eq!(
-            FinalReport {
-                transit_s: None,
-                ..report
-            }
-            .emit(HEAD_LEN)
-            .len(),
-            REPORT_LEN
-        );
+        assert_eq!(FinalReport { transit_s: None, ..report }.emit(HEAD_LEN).len(), REPORT_LEN);
     }
 
     #[test]

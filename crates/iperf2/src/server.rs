@@ -74,11 +74,7 @@ pub struct UdpReverse {
 
 impl Default for UdpReverse {
     fn default() -> Self {
-        Self {
-            rate_bps_max: 10_000_000_000,
-            time_max: Duration::from_secs(3600),
-            silence_max: None,
-        }
+        Self { rate_bps_max: 10_000_000_000, time_max: Duration::from_secs(3600), silence_max: None }
     }
 }
 

@@ -40,10 +40,8 @@ pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> R
     let test = &spec.test;
     let workload = &test.workload;
     let mode = mode(test);
-    let (isochronous, bursts) = (
-        matches!(workload.shape, Shape::Isochronous(_)),
-        matches!(workload.shape, Shape::Bursts { .. }),
-    );
+    let (isochronous, bursts) =
+        (matches!(workload.shape, Shape::Isochronous(_)), matches!(workload.shape, Shape::Bursts { .. }));
     let server_sends = mode.server_sends();
     let start_is_scheduled = matches!(workload.start, Start::At(_));
     let mut header = Header {
@@ -66,11 +64,7 @@ pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> R
         frames: frames(&workload.shape).filter(|_| bursts || server_sends),
         congestion: test.socket.congestion.clone(),
         permit_key: workload.permit_key.clone().map(String::into_bytes),
-        ..Header::new(
-            version,
-            workload.back_port.unwrap_or(spec.local.port),
-            amount(test.end, mode)?,
-        )
+        ..Header::new(version, workload.back_port.unwrap_or(spec.local.port), amount(test.end, mode)?)
     };
     header.start = needs_start(&header, test.transport).then_some(start);
     Ok(header)
@@ -79,16 +73,8 @@ pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> R
 /// The test requested of a server on one connection (`is_tcp`) or flow, within its limits.
 #[must_use]
 pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
-    let len_max = if transport == Transport::Udp {
-        DATAGRAM_LEN_MAX_BYTES
-    } else {
-        BLOCK_LEN_MAX_BYTES
-    };
-    let default_len = if transport == Transport::Udp {
-        UDP_BLOCK_LEN_BYTES
-    } else {
-        TCP_BLOCK_LEN_BYTES
-    };
+    let len_max = if transport == Transport::Udp { DATAGRAM_LEN_MAX_BYTES } else { BLOCK_LEN_MAX_BYTES };
+    let default_len = if transport == Transport::Udp { UDP_BLOCK_LEN_BYTES } else { TCP_BLOCK_LEN_BYTES };
     let shape = match header.frames {
         Some(frames) if header.bursts => bursts(&frames),
         Some(frames) => isochronous(&frames),
@@ -106,11 +92,7 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         end: header.end(),
         block_len_bytes: header.block_len_bytes.unwrap_or(default_len).clamp(1, len_max),
         block_len_explicit: header.block_len_bytes.is_some(),
-        socket: SocketTuning {
-            tos: header.tos,
-            congestion: header.congestion.clone(),
-            ..SocketTuning::default()
-        },
+        socket: SocketTuning { tos: header.tos, congestion: header.congestion.clone(), ..SocketTuning::default() },
         payload: Payload::Repeating,
         workload: Workload {
             pairing: pairing(header.mode),
@@ -176,11 +158,7 @@ pub fn bounce_spec(head: &BounceHead) -> TestSpec {
         end: EndCondition::Unlimited,
         block_len_bytes: head.request_bytes,
         payload: Payload::Repeating,
-        socket: SocketTuning {
-            no_delay: true,
-            tos: head.tos.unwrap_or(0),
-            ..SocketTuning::default()
-        },
+        socket: SocketTuning { no_delay: true, tos: head.tos.unwrap_or(0), ..SocketTuning::default() },
         workload: Workload {
             shape: Shape::BounceBack(bounce),
             trip_times: head.trip_times,
@@ -264,11 +242,7 @@ fn isochronous(frames: &FrameSettings) -> Shape {
 
 /// A size that was cut off on the wire reads as 0; then the size the originals use stands in.
 fn bursts(frames: &FrameSettings) -> Shape {
-    let size_bytes = if frames.mean >= 1.0 {
-        frames.mean as u32
-    } else {
-        BURST_LEN_BYTES
-    };
+    let size_bytes = if frames.mean >= 1.0 { frames.mean as u32 } else { BURST_LEN_BYTES };
     Shape::Bursts {
         size_bytes: size_bytes.min(crate::burst::BURST_LEN_MAX),
         period: Duration::try_from_secs_f64(frames.per_s.min(FRAMES_PER_S_MAX).recip())
@@ -277,12 +251,7 @@ fn bursts(frames: &FrameSettings) -> Shape {
 }
 
 /// Defaults of the originals.
-const UNTOLD_FRAMES: FrameSettings = FrameSettings {
-    per_s: 60.0,
-    mean: 20e6,
-    variance: 0.0,
-    gap_s: 0.0,
-};
+const UNTOLD_FRAMES: FrameSettings = FrameSettings { per_s: 60.0, mean: 20e6, variance: 0.0, gap_s: 0.0 };
 /// More frames per second than any timer can keep apart.
 const FRAMES_PER_S_MAX: f64 = 1e6;
 /// Default size of a burst.

@@ -170,9 +170,7 @@ pub struct Authenticator {
 
 impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authenticator")
-            .field("max_skew", &self.max_skew)
-            .finish_non_exhaustive()
+        f.debug_struct("Authenticator").field("max_skew", &self.max_skew).finish_non_exhaustive()
     }
 }
 
@@ -183,11 +181,7 @@ impl Authenticator {
     /// # Errors
     /// When the key is unusable.
     pub fn new(private_key_pem: &str, padding: AcceptedPadding, max_skew: Duration) -> Result<Self, AuthError> {
-        Ok(Self {
-            key: rsa::PrivateKey::new(private_key_pem, padding)?,
-            max_skew,
-            accepted: AcceptedTokens::default(),
-        })
+        Ok(Self { key: rsa::PrivateKey::new(private_key_pem, padding)?, max_skew, accepted: AcceptedTokens::default() })
     }
 
     /// Checks a client's token against the users file's text and returns the user's name. A token is accepted once.
@@ -208,10 +202,7 @@ impl Authenticator {
         // There is one way to write a ciphertext in Base64, so the text stands for it.
         let max_skew_s = i64::try_from(self.max_skew.as_secs()).unwrap_or(i64::MAX);
         let oldest_unix_s = unix_s.saturating_sub(max_skew_s);
-        if !self
-            .accepted
-            .is_first_use(rsa::sha256_hex(token), claim.unix_s, oldest_unix_s)
-        {
+        if !self.accepted.is_first_use(rsa::sha256_hex(token), claim.unix_s, oldest_unix_s) {
             return Err(Refusal::Replayed);
         }
         Ok(claim.user.to_owned())

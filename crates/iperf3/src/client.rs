@@ -263,20 +263,8 @@ impl Client {
                 let (started, running) = (false, false);
                 self.enter(now, Phase::Opening { started, running }, None);
             }
-            (
-                Some(State::TestStart),
-                Phase::Opening {
-                    started: started @ false,
-                    ..
-                },
-            ) => *started = true,
-            (
-                Some(State::TestRunning),
-                Phase::Opening {
-                    started: true,
-                    running: running @ false,
-                },
-            ) => *running = true,
+            (Some(State::TestStart), Phase::Opening { started: started @ false, .. }) => *started = true,
+            (Some(State::TestRunning), Phase::Opening { started: true, running: running @ false }) => *running = true,
             (Some(State::TestStart), Phase::Opened) => {
                 self.push(ClientAction::StartClock);
                 self.enter(now, Phase::Started, Some(HANDSHAKE_TIMEOUT));
@@ -390,10 +378,7 @@ impl Client {
 }
 
 fn server_terminated() -> Failure {
-    Failure {
-        kind: FailureKind::PeerTerminated,
-        ..ErrorCode::ServerTerm.failure(None)
-    }
+    Failure { kind: FailureKind::PeerTerminated, ..ErrorCode::ServerTerm.failure(None) }
 }
 
 const SERVER_ERROR_WORDS_LEN: usize = 8;

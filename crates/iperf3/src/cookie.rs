@@ -50,11 +50,7 @@ impl fmt::Display for Cookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
         for byte in self.0.iter().take_while(|byte| **byte != 0) {
-            f.write_char(if byte.is_ascii_graphic() {
-                char::from(*byte)
-            } else {
-                '?'
-            })?;
+            f.write_char(if byte.is_ascii_graphic() { char::from(*byte) } else { '?' })?;
         }
         Ok(())
     }

@@ -53,12 +53,7 @@ impl FrameReader {
     /// A reader for one frame of at most `max_bytes` of text.
     #[must_use]
     pub fn new(max_bytes: u32) -> Self {
-        Self {
-            max_bytes: max_bytes.min(i32::MAX as u32),
-            length: [0; 4],
-            length_read: 0,
-            body: Vec::new(),
-        }
+        Self { max_bytes: max_bytes.min(i32::MAX as u32), length: [0; 4], length_read: 0, body: Vec::new() }
     }
 
     /// Takes bytes of this frame from the front of `input` and returns the text when it is complete.
@@ -79,10 +74,7 @@ impl FrameReader {
             0 => return Err(FrameError::Empty),
             n if n > self.max_bytes => {
                 let max_bytes = self.max_bytes;
-                return Err(FrameError::TooLong {
-                    announced_bytes,
-                    max_bytes,
-                });
+                return Err(FrameError::TooLong { announced_bytes, max_bytes });
             }
             _ => {}
         }
@@ -118,10 +110,7 @@ mod tests {
 
     #[test]
     fn lengths_are_checked_before_anything_is_stored() {
-        let too_long = |n| FrameError::TooLong {
-            announced_bytes: n,
-            max_bytes: 8192,
-        };
+        let too_long = |n| FrameError::TooLong { announced_bytes: n, max_bytes: 8192 };
         for (length, expected) in [
             (0, FrameError::Empty),
             (8193, too_long(8193)),

@@ -67,8 +67,7 @@ impl<'a> Object<'a> {
 
     /// Like `integer`, for members that may be −1: releases up to 3.13 write that as 2^64−1.
     pub(crate) fn integer_or_minus_one(&self, key: &str) -> Option<i64> {
-        self.integer(key)
-            .map(|number| if number == i64::MAX { -1 } else { number })
+        self.integer(key).map(|number| if number == i64::MAX { -1 } else { number })
     }
 
     /// Whether the member is `true`. Real servers take `false` for true, which no client sends.
@@ -95,9 +94,8 @@ impl<'a> Object<'a> {
         max_len: usize,
     ) -> Option<Result<Vec<Self>, Malformed>> {
         let text = self.raw(key).filter(|text| text.starts_with('['))?;
-        let elements = serde_json::Deserializer::from_str(text)
-            .deserialize_seq(ElementVisitor { max_len })
-            .map_err(|_| Malformed);
+        let elements =
+            serde_json::Deserializer::from_str(text).deserialize_seq(ElementVisitor { max_len }).map_err(|_| Malformed);
         Some(elements.and_then(|elements| elements.into_iter().map(|text| Self::parse(text, keys)).collect()))
     }
 }
@@ -219,18 +217,9 @@ mod tests {
             let text = format!("{{\"len\":{number}}}");
             assert_eq!(object(&text).integer("len"), expected, "{number}");
         }
-        assert_eq!(
-            object(r#"{"len":9007199254740993}"#).integer("len"),
-            Some(9_007_199_254_740_993)
-        );
-        assert_eq!(
-            object(r#"{"len":18446744073709551615}"#).integer_or_minus_one("len"),
-            Some(-1)
-        );
-        assert_eq!(
-            object(r#"{"len":1.8446744073709552e19}"#).integer_or_minus_one("len"),
-            Some(-1)
-        );
+        assert_eq!(object(r#"{"len":9007199254740993}"#).integer("len"), Some(9_007_199_254_740_993));
+        assert_eq!(object(r#"{"len":18446744073709551615}"#).integer_or_minus_one("len"), Some(-1));
+        assert_eq!(object(r#"{"len":1.8446744073709552e19}"#).integer_or_minus_one("len"), Some(-1));
     }
 
     #[test]
@@ -269,10 +258,7 @@ mod tests {
         assert!(Object::parse(&deep(200), KEYS).is_err());
         assert!(Object::parse(&deep(1_000_000), KEYS).is_err());
         let o = object(r#"{"list":[1,{"len":4},{}]}"#);
-        assert_eq!(
-            o.array("list", KEYS, 3).expect("an array").expect("short enough").len(),
-            3
-        );
+        assert_eq!(o.array("list", KEYS, 3).expect("an array").expect("short enough").len(), 3);
         assert!(o.array("list", KEYS, 2).expect("an array").is_err());
     }
 

@@ -22,10 +22,7 @@ impl SequenceTracker {
     /// A tracker for a stream whose counters are 64 bits wide, or 32.
     #[must_use]
     pub fn new(wide: bool) -> Self {
-        Self {
-            wide,
-            ..Self::default()
-        }
+        Self { wide, ..Self::default() }
     }
 
     /// Takes one datagram: its counter, its time of sending on the sender's clock, its arrival on ours, both in ns.
@@ -34,9 +31,7 @@ impl SequenceTracker {
         self.on_counter(if self.wide { counter } else { self.unwrap(counter) });
         // The clocks have different origins; only the change of the difference means anything.
         let transit_ns = arrival_ns.abs_diff(sent_ns);
-        let change_ns = self
-            .previous_transit_ns
-            .map_or(0, |previous| transit_ns.abs_diff(previous));
+        let change_ns = self.previous_transit_ns.map_or(0, |previous| transit_ns.abs_diff(previous));
         self.previous_transit_ns = Some(transit_ns);
         self.jitter_ns += (change_ns as f64 - self.jitter_ns) / 16.0;
     }
@@ -143,16 +138,9 @@ mod tests {
         for counter in [top, 0, 1, 3] {
             tracker.on_datagram(counter, 0, 0);
         }
-        assert_eq!(
-            (tracker.highest(), tracker.lost(), tracker.out_of_order()),
-            (top + 4, 1, 0)
-        );
+        assert_eq!((tracker.highest(), tracker.lost(), tracker.out_of_order()), (top + 4, 1, 0));
         tracker.on_datagram(top, 0, 0);
-        assert_eq!(
-            (tracker.highest(), tracker.out_of_order()),
-            (top + 4, 1),
-            "late from before the wrap"
-        );
+        assert_eq!((tracker.highest(), tracker.out_of_order()), (top + 4, 1), "late from before the wrap");
     }
 
     #[test]

@@ -296,19 +296,11 @@ impl Server {
                 let missing = self.terms.total_streams;
                 self.push(ServerAction::ExpectStreams(missing));
                 self.send_state(State::CreateStreams);
-                self.enter(
-                    now,
-                    Phase::Opening { missing },
-                    Some(self.setup.policy.handshake_timeout),
-                );
+                self.enter(now, Phase::Opening { missing }, Some(self.setup.policy.handshake_timeout));
             }
             (ServerInput::StreamOpened, Phase::Opening { missing }) => match missing.saturating_sub(1) {
                 0 => self.start(now),
-                missing => self.enter(
-                    now,
-                    Phase::Opening { missing },
-                    Some(self.setup.policy.handshake_timeout),
-                ),
+                missing => self.enter(now, Phase::Opening { missing }, Some(self.setup.policy.handshake_timeout)),
             },
             (ServerInput::Results(results), Phase::Collecting) => self.exchange(now, results),
             (ServerInput::LoginChecked(verdict), Phase::CheckingLogin(_)) => {
@@ -398,10 +390,7 @@ impl Server {
 
     fn start(&mut self, now: Instant) {
         self.push(ServerAction::StartClock);
-        self.push(ServerAction::Send(vec![
-            State::TestStart.byte(),
-            State::TestRunning.byte(),
-        ]));
+        self.push(ServerAction::Send(vec![State::TestStart.byte(), State::TestRunning.byte()]));
         self.push(ServerAction::StartData);
         self.enter(now, Phase::Running, self.terms.time_limit);
     }
@@ -488,10 +477,7 @@ impl Server {
 }
 
 fn client_terminated() -> Failure {
-    Failure {
-        kind: FailureKind::PeerTerminated,
-        ..ErrorCode::ClientTerm.failure(None)
-    }
+    Failure { kind: FailureKind::PeerTerminated, ..ErrorCode::ClientTerm.failure(None) }
 }
 
 fn client_closed() -> Failure {

@@ -103,11 +103,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
     fn explore_factor(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {
         let is_first_ladder = self.points.is_empty();
-        let coarse: Vec<Setting> = self.plan.factors[factor]
-            .coarse()
-            .iter()
-            .map(|level| base.with(factor, *level))
-            .collect();
+        let coarse: Vec<Setting> =
+            self.plan.factors[factor].coarse().iter().map(|level| base.with(factor, *level)).collect();
         self.measure(&coarse, self.plan.repetitions)?;
         if is_first_ladder {
             self.drift = self.drift_of(&coarse);
@@ -190,10 +187,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let values = self.points[point].values();
         match self.plan.better {
             Better::Higher => values,
-            Better::Lower => values
-                .into_iter()
-                .map(|value| value.max(f64::MIN_POSITIVE).recip())
-                .collect(),
+            Better::Lower => values.into_iter().map(|value| value.max(f64::MIN_POSITIVE).recip()).collect(),
         }
     }
 
@@ -216,9 +210,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
     /// Points at the start of a row that are outside the order of its levels.
     fn unordered(&self, factor: usize, row: &[usize]) -> usize {
         let is_amount = matches!(self.plan.factors[factor].scale, Scale::Amount { .. });
-        let is_first = row
-            .first()
-            .is_some_and(|at| self.points[*at].setting.level(factor) == SYSTEM_CHOICE);
+        let is_first = row.first().is_some_and(|at| self.points[*at].setting.level(factor) == SYSTEM_CHOICE);
         usize::from(is_amount && is_first)
     }
 
@@ -245,12 +237,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
             .filter(|peak| scores[**peak] >= PEAK_SHARE * highest)
             .take(PEAKS_MAX)
             .flat_map(|peak| {
-                [
-                    peak.checked_sub(1),
-                    Some(*peak),
-                    peak.checked_add(1).filter(|next| *next < row.len()),
-                ]
-                .map(|side| (*peak, side))
+                [peak.checked_sub(1), Some(*peak), peak.checked_add(1).filter(|next| *next < row.len())]
+                    .map(|side| (*peak, side))
             })
             .filter_map(|(peak, side)| {
                 let side = side.filter(|side| *side != peak)?;
@@ -277,19 +265,11 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let mut open: Vec<(f64, usize)> = stage
             .points
             .iter()
-            .map(|at| {
-                (
-                    stats::chance_to_lead(&self.scores(*at), &[&best], 1.0, self.plan.seed),
-                    *at,
-                )
-            })
+            .map(|at| (stats::chance_to_lead(&self.scores(*at), &[&best], 1.0, self.plan.seed), *at))
             .filter(|(chance, at)| *at == stage.best || *at == stage.advised || *chance > 1.0 - self.plan.confidence)
             .collect();
         open.sort_by(|a, b| b.0.total_cmp(&a.0));
-        open.into_iter()
-            .take(CONTENDERS_MAX)
-            .map(|(_, at)| self.points[at].setting.clone())
-            .collect()
+        open.into_iter().take(CONTENDERS_MAX).map(|(_, at)| self.points[at].setting.clone()).collect()
     }
 
     /// What is known about a factor now; `None` when nothing is.
@@ -299,12 +279,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let top = row.iter().position(|at| *at == best)?;
         let best_scores = self.scores(best);
         let as_good = |place: usize| {
-            stats::chance_to_lead(
-                &self.scores(row[place]),
-                &[&best_scores],
-                1.0 - self.plan.tolerance,
-                self.plan.seed,
-            )
+            stats::chance_to_lead(&self.scores(row[place]), &[&best_scores], 1.0 - self.plan.tolerance, self.plan.seed)
         };
         let (mut first, mut last) = (top, top);
         let may_be = |place: usize| as_good(place) > 1.0 - self.plan.confidence;
@@ -314,9 +289,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
                 if top < ladder {
                     // The system chose best; levels as good as its choice may still be neighbours of each other.
                     let peak = (ladder..row.len()).max_by(|a, b| self.score(row[*a]).total_cmp(&self.score(row[*b])));
-                    (first, last) = peak
-                        .filter(|place| may_be(*place))
-                        .map_or((top, top), |place| (place, place));
+                    (first, last) = peak.filter(|place| may_be(*place)).map_or((top, top), |place| (place, place));
                 }
                 while first > ladder && may_be(first - 1) {
                     first -= 1;
@@ -337,26 +310,10 @@ impl<'a, R: Runner> Experiment<'a, R> {
             .into_iter()
             .find(|place| as_good(*place) >= self.plan.confidence)
             .map_or(best, |place| row[place]);
-        let others: Vec<Vec<f64>> = row
-            .iter()
-            .filter(|at| **at != advised)
-            .map(|at| self.scores(*at))
-            .collect();
+        let others: Vec<Vec<f64>> = row.iter().filter(|at| **at != advised).map(|at| self.scores(*at)).collect();
         let others: Vec<&[f64]> = others.iter().map(Vec::as_slice).collect();
-        let chance = stats::chance_to_lead(
-            &self.scores(advised),
-            &others,
-            1.0 - self.plan.tolerance,
-            self.plan.seed,
-        );
-        Some(Stage {
-            factor,
-            points: row,
-            best,
-            plateau: first..=last,
-            advised,
-            chance,
-        })
+        let chance = stats::chance_to_lead(&self.scores(advised), &others, 1.0 - self.plan.tolerance, self.plan.seed);
+        Some(Stage { factor, points: row, best, plateau: first..=last, advised, chance })
     }
 
     /// Last round over first, when nearly all settings moved the same way by more than the tolerance.

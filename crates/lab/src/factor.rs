@@ -38,10 +38,9 @@ impl Factor {
         match self.scale {
             Scale::Choices(count) => (0..count).collect(),
             Scale::Amount { min, max, .. } => {
-                let mut levels: Vec<u64> = std::iter::successors(Some(min.max(1)), |level| {
-                    level.checked_mul(2).filter(|next| *next < max)
-                })
-                .collect();
+                let mut levels: Vec<u64> =
+                    std::iter::successors(Some(min.max(1)), |level| level.checked_mul(2).filter(|next| *next < max))
+                        .collect();
                 levels.push(max);
                 levels.dedup();
                 if self.start == SYSTEM_CHOICE {
@@ -80,11 +79,7 @@ mod tests {
     use super::*;
 
     fn amount(min: u64, max: u64, step: u64) -> Factor {
-        Factor {
-            name: "streams".to_owned(),
-            scale: Scale::Amount { min, max, step },
-            start: min,
-        }
+        Factor { name: "streams".to_owned(), scale: Scale::Amount { min, max, step }, start: min }
     }
 
     #[test]
@@ -97,10 +92,7 @@ mod tests {
 
     #[test]
     fn what_the_system_chooses_stands_before_the_ladder() {
-        let window = Factor {
-            start: SYSTEM_CHOICE,
-            ..amount(4096, 16384, 4096)
-        };
+        let window = Factor { start: SYSTEM_CHOICE, ..amount(4096, 16384, 4096) };
         assert_eq!(window.coarse(), [0, 4096, 8192, 16384]);
     }
 

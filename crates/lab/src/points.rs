@@ -38,11 +38,7 @@ pub struct Point<F> {
 
 impl<F> Point<F> {
     pub(crate) fn new(setting: Setting) -> Self {
-        Self {
-            setting,
-            runs: Vec::new(),
-            failures: Vec::new(),
-        }
+        Self { setting, runs: Vec::new(), failures: Vec::new() }
     }
 
     /// What its runs brought.

@@ -43,10 +43,7 @@ pub fn median_interval(values: &[f64], confidence: f64, seed: u64) -> Option<Int
     let mut medians: Vec<f64> = (0..DRAWS).map(|_| drawn_median(values, &mut room, &mut rng)).collect();
     medians.sort_by(f64::total_cmp);
     let tail = (1.0 - confidence) / 2.0;
-    Some(Interval {
-        low: quantile(&medians, tail),
-        high: quantile(&medians, 1.0 - tail),
-    })
+    Some(Interval { low: quantile(&medians, tail), high: quantile(&medians, 1.0 - tail) })
 }
 
 /// How often, drawn again, the median of `candidate` is at least `share` of the highest median of all `others`.
@@ -57,9 +54,7 @@ pub fn chance_to_lead(candidate: &[f64], others: &[&[f64]], share: f64, seed: u6
     let leads = (0..DRAWS)
         .filter(|_| {
             let own = drawn_median(candidate, &mut room, &mut rng);
-            others
-                .iter()
-                .all(|other| own >= share * drawn_median(other, &mut room, &mut rng))
+            others.iter().all(|other| own >= share * drawn_median(other, &mut room, &mut rng))
         })
         .count();
     leads as f64 / DRAWS as f64

@@ -32,10 +32,7 @@ impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
         // Nearly normal, with this standard deviation.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let drift = 1.0 + self.drift_per_run * f64::from(self.runs);
-        Ok(Observation {
-            value: value * drift * (1.0 + self.noise * deviation),
-            metrics: (),
-        })
+        Ok(Observation { value: value * drift * (1.0 + self.noise * deviation), metrics: () })
     }
 
     fn now(&self) -> Duration {
@@ -64,11 +61,7 @@ fn path<S: Fn(u64) -> f64>(surface: S, noise: f64, seed: u64) -> Path<impl Fn(&S
 }
 
 fn amount(name: &str, min: u64, max: u64, step: u64, start: u64) -> Factor {
-    Factor {
-        name: name.to_owned(),
-        scale: Scale::Amount { min, max, step },
-        start,
-    }
+    Factor { name: name.to_owned(), scale: Scale::Amount { min, max, step }, start }
 }
 
 fn streams() -> Factor {
@@ -159,10 +152,7 @@ fn noise_makes_answers_rarer_and_not_wrong() {
                 wrong += u32::from(reported(setting.level(0)) < (1.0 - plan.tolerance - 0.05) * 288.0);
             }
         }
-        assert!(
-            f64::from(wrong) <= 0.1 * 30.0,
-            "noise {noise}: {wrong} of {answers} answers are wrong"
-        );
+        assert!(f64::from(wrong) <= 0.1 * 30.0, "noise {noise}: {wrong} of {answers} answers are wrong");
         assert!(noise < 0.4 || answers < 30, "noise {noise}: always sure");
     }
 }
@@ -178,10 +168,7 @@ fn noise_alone_gives_no_answer_or_the_cheapest_level() {
 
 #[test]
 fn lower_cost_is_better() {
-    let plan = Plan {
-        better: Better::Lower,
-        ..plan()
-    };
+    let plan = Plan { better: Better::Lower, ..plan() };
     let outcome = explore(&plan, &mut path(|n| 1000.0 / reported(n), 0.01, 3));
     assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10])));
 }
@@ -189,10 +176,7 @@ fn lower_cost_is_better() {
 #[test]
 fn no_run_is_started_that_would_exceed_the_budget() {
     for runs in [0_u32, 1, 7, 30] {
-        let plan = Plan {
-            budget: RUN_TIME * runs,
-            ..plan()
-        };
+        let plan = Plan { budget: RUN_TIME * runs, ..plan() };
         let mut path = path(reported, 0.01, 2);
         let outcome = explore(&plan, &mut path);
         assert!(path.runs <= runs, "{} of {runs}", path.runs);
@@ -200,11 +184,7 @@ fn no_run_is_started_that_would_exceed_the_budget() {
         assert!(path.promised.iter().all(|left| *left <= plan.budget));
         assert!(!plan.estimate().fits);
         if runs < 8 {
-            assert!(
-                matches!(outcome.verdict, Verdict::Inconclusive(_)),
-                "{:?}",
-                outcome.verdict
-            );
+            assert!(matches!(outcome.verdict, Verdict::Inconclusive(_)), "{:?}", outcome.verdict);
         }
     }
 }
@@ -216,11 +196,7 @@ fn the_estimate_is_near_what_it_takes() {
     explore(&plan(), &mut path);
     assert!(estimate.fits);
     let runs = u64::from(path.runs);
-    assert!(
-        runs <= estimate.runs && runs * 2 >= estimate.runs,
-        "{runs} of {}",
-        estimate.runs
-    );
+    assert!(runs <= estimate.runs && runs * 2 >= estimate.runs, "{runs} of {}", estimate.runs);
 }
 
 #[test]
@@ -240,9 +216,7 @@ fn the_order_is_seeded_and_mixed() {
 fn a_path_that_changes_is_noticed_and_one_that_does_not_is_not() {
     let mut changing = path(reported, 0.005, 6);
     changing.drift_per_run = -0.01;
-    let drift = explore(&plan(), &mut changing)
-        .drift
-        .expect("the path loses a percent per run");
+    let drift = explore(&plan(), &mut changing).drift.expect("the path loses a percent per run");
     assert!((0.75..0.95).contains(&drift), "{drift}");
     assert_eq!(explore(&plan(), &mut path(reported, 0.005, 6)).drift, None);
 }
@@ -270,27 +244,14 @@ fn failed_runs_are_left_out_and_many_of_them_end_it() {
 
 #[test]
 fn factors_are_explored_one_after_the_other() {
-    let congestion = Factor {
-        name: "congestion".to_owned(),
-        scale: Scale::Choices(3),
-        start: 0,
-    };
-    let plan = Plan {
-        factors: vec![streams(), congestion],
-        ..plan()
-    };
+    let congestion = Factor { name: "congestion".to_owned(), scale: Scale::Choices(3), start: 0 };
+    let plan = Plan { factors: vec![streams(), congestion], ..plan() };
     let both = |setting: &Setting| Ok(reported(setting.level(0)) * [1.0, 1.3, 0.8][setting.level(1) as usize]);
     let outcome = explore(&plan, &mut path_of(both, 0.01, 1));
     assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10, 1])));
     assert_eq!(outcome.stages.len(), 2);
     // Equal choices: what is used already stays.
-    let equal = Plan {
-        factors: vec![Factor {
-            start: 2,
-            ..plan.factors[1].clone()
-        }],
-        ..plan
-    };
+    let equal = Plan { factors: vec![Factor { start: 2, ..plan.factors[1].clone() }], ..plan };
     let outcome = explore(&equal, &mut path(|_| 50.0, 0.003, 2));
     assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![2])));
 }
@@ -299,10 +260,7 @@ const MIB: u64 = 1 << 20;
 
 fn streams_and_window() -> Plan {
     let window = amount("window", 65_536, 16 * MIB, 1024, SYSTEM_CHOICE);
-    Plan {
-        factors: vec![streams(), window],
-        ..plan()
-    }
+    Plan { factors: vec![streams(), window], ..plan() }
 }
 
 fn path_of_two(
@@ -310,11 +268,7 @@ fn path_of_two(
     noise: f64,
     seed: u64,
 ) -> Path<impl Fn(&Setting) -> Result<f64, RunError>> {
-    path_of(
-        move |setting: &Setting| Ok(surface(setting.level(0), setting.level(1))),
-        noise,
-        seed,
-    )
+    path_of(move |setting: &Setting| Ok(surface(setting.level(0), setting.level(1))), noise, seed)
 }
 
 fn used(outcome: &Outcome<()>) -> &Setting {
@@ -338,25 +292,16 @@ fn dependent(streams: u64, window: u64) -> f64 {
 #[test]
 fn a_best_level_that_moved_with_another_factor_is_found() {
     for seed in 0..10 {
-        let plan = Plan {
-            seed,
-            ..streams_and_window()
-        };
+        let plan = Plan { seed, ..streams_and_window() };
         let mut path = path_of_two(dependent, 0.003, seed);
         let outcome = explore(&plan, &mut path);
         let setting = used(&outcome);
         let brings = dependent(setting.level(0), setting.level(1));
-        assert!(
-            setting.level(0) == 8 && brings >= 0.95 * 940.0,
-            "seed {seed}: {setting:?}"
-        );
+        assert!(setting.level(0) == 8 && brings >= 0.95 * 940.0, "seed {seed}: {setting:?}");
         let leader = &outcome.points[outcome.leader.expect("there are stages")];
         assert_eq!(leader.setting, *setting);
         let lowest = &outcome.points[outcome.stages[0].points[0]];
-        assert!(
-            lowest.setting.level(0) == 1 && lowest.setting.level(1) > 0,
-            "the whole ladder is new"
-        );
+        assert!(lowest.setting.level(0) == 1 && lowest.setting.level(1) > 0, "the whole ladder is new");
 
         let (runs, estimate) = (u64::from(path.runs), plan.estimate());
         let most = estimate.runs_if_dependent;
@@ -377,10 +322,7 @@ fn factors_that_do_not_depend_on_each_other_cost_a_look_more() {
         let setting = used(&outcome);
         assert_eq!(setting.level(0), 10);
         assert!(u64::from(path.runs) <= plan.estimate().runs, "{}", path.runs);
-        let with_window = path
-            .order
-            .iter()
-            .filter(|one| one.level(1) == setting.level(1) && one.level(0) != 10);
+        let with_window = path.order.iter().filter(|one| one.level(1) == setting.level(1) && one.level(0) != 10);
         let mut levels: Vec<u64> = with_window.map(|one| one.level(0)).collect();
         levels.sort_unstable();
         levels.dedup();
@@ -402,11 +344,7 @@ fn of_several_flat_factors_the_least_levels_are_advised_and_of_noisy_ones_none()
     for seed in 0..5 {
         let mut noisy = path_of_two(|_, _| 100.0, 0.3, seed);
         let outcome = explore(&Plan { seed, ..plan.clone() }, &mut noisy);
-        assert!(
-            matches!(outcome.verdict, Verdict::Inconclusive(_)),
-            "{:?}",
-            outcome.verdict
-        );
+        assert!(matches!(outcome.verdict, Verdict::Inconclusive(_)), "{:?}", outcome.verdict);
     }
 }
 
@@ -417,26 +355,16 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
     let mut whole = path_of_two(dependent, 0.003, 3);
     explore(&plan, &mut whole);
     for runs in (0..whole.runs).step_by(3) {
-        let plan = Plan {
-            budget: RUN_TIME * runs,
-            ..plan.clone()
-        };
+        let plan = Plan { budget: RUN_TIME * runs, ..plan.clone() };
         let mut path = path_of_two(dependent, 0.003, 3);
         let outcome = explore(&plan, &mut path);
         assert!(path.runs <= runs && outcome.is_cut_short, "{} of {runs}", path.runs);
         if let Verdict::Use(setting) = &outcome.verdict {
-            let seen: Vec<f64> = outcome
-                .points
-                .iter()
-                .filter(|point| point.runs.len() >= 3)
-                .filter_map(Point::median)
-                .collect();
+            let seen: Vec<f64> =
+                outcome.points.iter().filter(|point| point.runs.len() >= 3).filter_map(Point::median).collect();
             let best = seen.into_iter().fold(0.0, f64::max);
             let used = dependent(setting.level(0), setting.level(1));
-            assert!(
-                used >= 0.95 * best,
-                "{runs} runs: {setting:?} brings {used}, another {best}"
-            );
+            assert!(used >= 0.95 * best, "{runs} runs: {setting:?} brings {used}, another {best}");
         }
     }
 }
@@ -444,20 +372,11 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
 #[test]
 fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     let windows = |surface: fn(u64) -> f64| {
-        let plan = Plan {
-            factors: vec![amount("window", 4096, MIB, 4096, SYSTEM_CHOICE)],
-            ..plan()
-        };
+        let plan = Plan { factors: vec![amount("window", 4096, MIB, 4096, SYSTEM_CHOICE)], ..plan() };
         explore(&plan, &mut path(surface, 0.004, 3))
     };
     // It fills the path; so do windows from 256 KiB on.
-    let chosen_well = windows(|level| {
-        if level == 0 {
-            940.0
-        } else {
-            (level as f64 / 278.0).min(940.0)
-        }
-    });
+    let chosen_well = windows(|level| if level == 0 { 940.0 } else { (level as f64 / 278.0).min(940.0) });
     assert_eq!(chosen_well.verdict, Verdict::Use(Setting(vec![0])));
     let stage = &chosen_well.stages[0];
     let level = |place: &usize| chosen_well.points[stage.points[*place]].setting.level(0);

@@ -24,14 +24,8 @@ pub(crate) fn test_loopback() -> Result<(), Box<dyn Error>> {
 }
 
 fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {
-    let client = Client::to(
-        host,
-        port,
-        TestSpec {
-            end: EndCondition::Duration(Duration::from_secs(1)),
-            ..TestSpec::default()
-        },
-    );
+    let client =
+        Client::to(host, port, TestSpec { end: EndCondition::Duration(Duration::from_secs(1)), ..TestSpec::default() });
     // Another thread may call `stop` to end the test early.
     let interrupts = StopHandle::new()?;
     let result = client.observe(&mut Intervals, &interrupts);
@@ -39,11 +33,7 @@ fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {
     let summary = result.summary.ok_or("the test has no totals")?;
     for stream in summary.streams {
         let received = stream.receiver.ok_or("the server reported no totals")?;
-        println!(
-            "received {} bytes at {:.0} bit/s",
-            received.bytes,
-            received.bits_per_second()
-        );
+        println!("received {} bytes at {:.0} bit/s", received.bytes, received.bits_per_second());
     }
     Ok(())
 }

@@ -10,11 +10,7 @@ use linerate::diagnose::{Query, Source};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let diagnosis = linerate::diagnose(&Query {
-        source: Source::Host {
-            interfaces: Vec::new(),
-            peer: None,
-            period: Some(Duration::from_millis(200)),
-        },
+        source: Source::Host { interfaces: Vec::new(), peer: None, period: Some(Duration::from_millis(200)) },
         line_rate_mbps: None,
         save: None,
         only: Vec::new(),
@@ -26,10 +22,6 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
             println!("  {command}");
         }
     }
-    println!(
-        "{} rules ruled out, {} not checkable",
-        diagnosis.ruled_out.len(),
-        diagnosis.not_evaluated.len()
-    );
+    println!("{} rules ruled out, {} not checkable", diagnosis.ruled_out.len(), diagnosis.not_evaluated.len());
     Ok(())
 }

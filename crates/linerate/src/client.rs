@@ -32,10 +32,7 @@ impl Client {
     pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
         Self::new(ClientSpec {
             host: host.to_owned(),
-            local: LocalOptions {
-                port,
-                ..LocalOptions::default()
-            },
+            local: LocalOptions { port, ..LocalOptions::default() },
             test,
             connect_timeout: Some(CONNECT_TIMEOUT),
             server_cpu: None,

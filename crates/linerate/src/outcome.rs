@@ -35,10 +35,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(outcome: Outcome, text: impl fmt::Display) -> Self {
-        Self {
-            outcome,
-            text: text.to_string(),
-        }
+        Self { outcome, text: text.to_string() }
     }
 
     /// An invalid request.
@@ -62,9 +59,5 @@ impl std::error::Error for Error {}
 
 /// A failure without a code of a dialect.
 pub(crate) fn failure(error: &dyn fmt::Display) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: error.to_string(),
-        code: None,
-    }
+    Failure { kind: FailureKind::Error, message: error.to_string(), code: None }
 }

@@ -30,26 +30,10 @@ struct Trial {
 }
 
 const TRIALS: [Trial; 4] = [
-    Trial {
-        title: "TCP, this machine to itself",
-        transport: Transport::Tcp,
-        direction: Direction::Forward,
-    },
-    Trial {
-        title: "TCP, the other direction",
-        transport: Transport::Tcp,
-        direction: Direction::Reverse,
-    },
-    Trial {
-        title: "UDP at 1 Gbit/s",
-        transport: Transport::Udp,
-        direction: Direction::Forward,
-    },
-    Trial {
-        title: "UDP at 1 Gbit/s, the other direction",
-        transport: Transport::Udp,
-        direction: Direction::Reverse,
-    },
+    Trial { title: "TCP, this machine to itself", transport: Transport::Tcp, direction: Direction::Forward },
+    Trial { title: "TCP, the other direction", transport: Transport::Tcp, direction: Direction::Reverse },
+    Trial { title: "UDP at 1 Gbit/s", transport: Transport::Udp, direction: Direction::Forward },
+    Trial { title: "UDP at 1 Gbit/s, the other direction", transport: Transport::Udp, direction: Direction::Reverse },
 ];
 
 /// A test that failed.
@@ -67,28 +51,15 @@ pub struct Unsound {
 /// # Errors
 /// The first test that fails or delivers impossible counts.
 pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> Result<[Received; 4], Unsound> {
-    let at_start = |failure| Unsound {
-        title: "start of the server",
-        failure,
-    };
+    let at_start = |failure| Unsound { title: "start of the server", failure };
     let server = Server::loopback().map_err(at_start)?;
-    let mut results = [Received {
-        rate_bps: 0.0,
-        lost_percent: None,
-    }; 4];
+    let mut results = [Received { rate_bps: 0.0, lost_percent: None }; 4];
     for (trial, result) in TRIALS.iter().zip(&mut results) {
-        let outcome = begin(trial.title)
-            .map_err(|error| failure(&error))
-            .and_then(|()| run_trial(trial, server.port(), signals));
-        *result = outcome.map_err(|failure| Unsound {
-            title: trial.title,
-            failure,
-        })?;
+        let outcome =
+            begin(trial.title).map_err(|error| failure(&error)).and_then(|()| run_trial(trial, server.port(), signals));
+        *result = outcome.map_err(|failure| Unsound { title: trial.title, failure })?;
     }
-    server.stop().map_err(|failure| Unsound {
-        title: "end of the server",
-        failure,
-    })?;
+    server.stop().map_err(|failure| Unsound { title: "end of the server", failure })?;
     Ok(results)
 }
 
@@ -146,13 +117,7 @@ mod tests {
     use super::*;
 
     fn summary(sent: u64, received: u64, udp: Option<UdpTotals>) -> Summary {
-        let half = |bytes, udp| {
-            Some(EndpointTotals {
-                bytes,
-                duration_ns: 1_000_000_000,
-                udp,
-            })
-        };
+        let half = |bytes, udp| Some(EndpointTotals { bytes, duration_ns: 1_000_000_000, udp });
         Summary {
             streams: vec![StreamSummary {
                 id: StreamId(0),
@@ -172,10 +137,7 @@ mod tests {
     #[test]
     fn a_test_is_sound_when_something_arrived_and_not_more_than_was_sent() {
         let whole = received(Some(&summary(1000, 1000, None))).expect("sound");
-        assert_eq!(
-            (whole.rate_bps.to_bits(), whole.lost_percent),
-            (8000_f64.to_bits(), None)
-        );
+        assert_eq!((whole.rate_bps.to_bits(), whole.lost_percent), (8000_f64.to_bits(), None));
         assert!(received(Some(&summary(1000, 0, None))).is_err());
         assert!(received(Some(&summary(1000, 1001, None))).is_err());
         assert!(received(Some(&Summary::default())).is_err());
@@ -183,11 +145,7 @@ mod tests {
 
     #[test]
     fn loss_is_a_share_of_the_datagrams() {
-        let udp = UdpTotals {
-            packets: 200,
-            lost: 50,
-            ..UdpTotals::default()
-        };
+        let udp = UdpTotals { packets: 200, lost: 50, ..UdpTotals::default() };
         let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
         assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));
     }

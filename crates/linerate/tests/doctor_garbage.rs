@@ -9,15 +9,10 @@ use proptest::prelude::*;
 
 fn fixtures() -> Vec<String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/doctor");
-    let mut paths: Vec<_> = std::fs::read_dir(directory)
-        .expect("fixtures")
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(directory).expect("fixtures").flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    let texts = paths
-        .iter()
-        .filter(|path| path.extension().is_some_and(|end| end == "txt"));
+    let texts = paths.iter().filter(|path| path.extension().is_some_and(|end| end == "txt"));
     texts.map(|path| std::fs::read_to_string(path).expect("text")).collect()
 }
 

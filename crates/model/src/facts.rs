@@ -19,21 +19,14 @@ pub fn all() -> impl Iterator<Item = FactKey> {
     lines.filter_map(|line| {
         let mut columns = line.split(" | ");
         let mut next = || columns.next();
-        Some(FactKey {
-            pattern: next()?,
-            unit: next()?,
-            source: next()?,
-            meaning: next()?,
-        })
+        Some(FactKey { pattern: next()?, unit: next()?, source: next()?, meaning: next()? })
     })
 }
 
 /// The entry of a key such as `nic.eth0.ring.rx.cur`, or of a pattern.
 #[must_use]
 pub fn find(key: &str) -> Option<FactKey> {
-    all()
-        .find(|fact| fact.pattern == key)
-        .or_else(|| all().find(|fact| matches(fact.pattern, key)))
+    all().find(|fact| fact.pattern == key).or_else(|| all().find(|fact| matches(fact.pattern, key)))
 }
 
 /// `*` matches at least one character; names of interfaces may contain dots.
@@ -60,10 +53,7 @@ mod tests {
     #[test]
     fn every_line_has_four_columns_and_no_pattern_hides_another() {
         let lines = include_str!("facts.txt").lines().filter(|line| !line.starts_with('#'));
-        assert_eq!(
-            all().count(),
-            lines.clone().filter(|line| line.split(" | ").count() == 4).count()
-        );
+        assert_eq!(all().count(), lines.clone().filter(|line| line.split(" | ").count() == 4).count());
         assert_eq!(all().count(), lines.count());
         for fact in all() {
             let key = fact.pattern.replace(['*', '?'], "1");

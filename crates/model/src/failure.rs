@@ -40,11 +40,7 @@ impl Failure {
     /// A failure on this end.
     #[must_use]
     pub fn error(code: i32, message: impl Into<String>) -> Self {
-        Self {
-            kind: FailureKind::Error,
-            message: message.into(),
-            code: Some(code),
-        }
+        Self { kind: FailureKind::Error, message: message.into(), code: Some(code) }
     }
 }
 

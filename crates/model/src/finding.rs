@@ -77,11 +77,7 @@ impl Evidence {
     /// A statement with its values in it.
     #[must_use]
     pub fn statement(text: impl Into<String>) -> Self {
-        Self {
-            fact: text.into(),
-            value: String::new(),
-            threshold: String::new(),
-        }
+        Self { fact: text.into(), value: String::new(), threshold: String::new() }
     }
 }
 

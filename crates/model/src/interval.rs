@@ -169,10 +169,7 @@ mod tests {
             start_ns: 0,
             end_ns: 1_000_000_000,
             bytes,
-            tcp: retransmits.map(|retransmits| TcpInterval {
-                retransmits,
-                ..TcpInterval::default()
-            }),
+            tcp: retransmits.map(|retransmits| TcpInterval { retransmits, ..TcpInterval::default() }),
             udp: None,
             metrics: None,
         }

@@ -86,10 +86,7 @@ mod tests {
             flow,
             sender: None,
             receiver,
-            tcp: Some(TcpSummary {
-                retransmits: Some(3),
-                ..TcpSummary::default()
-            }),
+            tcp: Some(TcpSummary { retransmits: Some(3), ..TcpSummary::default() }),
             file: None,
             local_metrics: None,
             peer_metrics: None,
@@ -97,18 +94,11 @@ mod tests {
     }
 
     fn end(bytes: u64, seconds: u64, udp: Option<UdpTotals>) -> Option<EndpointTotals> {
-        Some(EndpointTotals {
-            bytes,
-            duration_ns: seconds * 1_000_000_000,
-            udp,
-        })
+        Some(EndpointTotals { bytes, duration_ns: seconds * 1_000_000_000, udp })
     }
 
     fn summary(streams: Vec<StreamSummary>) -> Summary {
-        Summary {
-            streams,
-            ..Summary::default()
-        }
+        Summary { streams, ..Summary::default() }
     }
 
     #[test]

@@ -27,15 +27,8 @@ impl Network {
     #[must_use]
     pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
         let canonical = address.to_canonical();
-        let prefix_len = if canonical == address {
-            prefix_len
-        } else {
-            prefix_len.checked_sub(MAPPED_PREFIX_LEN)?
-        };
-        (prefix_len <= bits(canonical)).then(|| Self {
-            first: masked(canonical, prefix_len),
-            prefix_len,
-        })
+        let prefix_len = if canonical == address { prefix_len } else { prefix_len.checked_sub(MAPPED_PREFIX_LEN)? };
+        (prefix_len <= bits(canonical)).then(|| Self { first: masked(canonical, prefix_len), prefix_len })
     }
 
     /// The range that is taken for one client: a single IPv4 address, or the /64 of an IPv6 address, within which a host
@@ -47,10 +40,7 @@ impl Network {
             IpAddr::V4(_) => 32,
             IpAddr::V6(_) => 64,
         };
-        Self {
-            first: masked(address, prefix_len),
-            prefix_len,
-        }
+        Self { first: masked(address, prefix_len), prefix_len }
     }
 
     /// Whether the address is in the range. IPv4-mapped IPv6 addresses count as IPv4.
@@ -115,22 +105,14 @@ mod tests {
     #[test]
     fn ranges_contain_what_their_prefix_says() {
         let rows: &[(&str, &[&str], &[&str])] = &[
-            (
-                "192.0.2.0/24",
-                &["192.0.2.0", "192.0.2.255", "::ffff:192.0.2.9"],
-                &["192.0.3.0", "::"],
-            ),
+            ("192.0.2.0/24", &["192.0.2.0", "192.0.2.255", "::ffff:192.0.2.9"], &["192.0.3.0", "::"]),
             ("192.0.2.77/24", &["192.0.2.1"], &["192.0.1.255"]),
             ("198.51.100.7", &["198.51.100.7"], &["198.51.100.6"]),
             ("0.0.0.0/0", &["8.8.8.8"], &["::1"]),
             ("2001:db8::/32", &["2001:db8:ffff::1"], &["2001:db9::", "192.0.2.1"]),
             ("::/0", &["::1", "fe80::1"], &["127.0.0.1"]),
             ("::1", &["::1"], &["::2"]),
-            (
-                "::ffff:192.0.2.0/120",
-                &["192.0.2.9", "::ffff:192.0.2.9"],
-                &["192.0.3.0", "::192.0.2.9"],
-            ),
+            ("::ffff:192.0.2.0/120", &["192.0.2.9", "::ffff:192.0.2.9"], &["192.0.3.0", "::192.0.2.9"]),
             ("::ffff:198.51.100.7", &["198.51.100.7"], &["198.51.100.6"]),
             ("::ffff:0:0/96", &["8.8.8.8", "::ffff:8.8.8.8"], &["::1"]),
         ];

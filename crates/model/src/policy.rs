@@ -97,9 +97,7 @@ impl Admission {
 
 impl Default for Admission {
     fn default() -> Self {
-        Self::Parallel {
-            tests_max: Self::TESTS_MAX,
-        }
+        Self::Parallel { tests_max: Self::TESTS_MAX }
     }
 }
 

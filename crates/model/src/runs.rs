@@ -22,9 +22,7 @@ use crate::snapshot::{Snapshot, Value};
 /// Runs a snapshot contains.
 #[must_use]
 pub fn count(snapshot: &Snapshot) -> usize {
-    (0..)
-        .take_while(|index| snapshot.value(&format!("run.{index}.tool")).is_some())
-        .count()
+    (0..).take_while(|index| snapshot.value(&format!("run.{index}.tool")).is_some()).count()
 }
 
 /// Adds a run; returns its number.

@@ -280,23 +280,13 @@ impl Snapshot {
 
     /// Records a value; a later value of the same key replaces an earlier one.
     pub fn set(&mut self, key: impl Into<String>, value: impl Into<Value>, src: &str) {
-        let fact = Fact::Known {
-            v: value.into(),
-            u: None,
-            quality: None,
-            src: src.to_owned(),
-        };
+        let fact = Fact::Known { v: value.into(), u: None, quality: None, src: src.to_owned() };
         self.facts.insert(key.into(), fact);
     }
 
     /// Records a value with its unit.
     pub fn set_in(&mut self, key: impl Into<String>, value: impl Into<Value>, unit: &str, src: &str) {
-        let fact = Fact::Known {
-            v: value.into(),
-            u: Some(unit.to_owned()),
-            quality: None,
-            src: src.to_owned(),
-        };
+        let fact = Fact::Known { v: value.into(), u: Some(unit.to_owned()), quality: None, src: src.to_owned() };
         self.facts.insert(key.into(), fact);
     }
 
@@ -309,11 +299,7 @@ impl Snapshot {
 
     /// Records that there is no value, unless one is known.
     pub fn set_absent(&mut self, key: impl Into<String>, reason: Absence, errno: Option<i32>, src: &str) {
-        self.facts.entry(key.into()).or_insert_with(|| Fact::Absent {
-            absent: reason,
-            errno,
-            src: src.to_owned(),
-        });
+        self.facts.entry(key.into()).or_insert_with(|| Fact::Absent { absent: reason, errno, src: src.to_owned() });
     }
 
     /// Records a counter.
@@ -405,17 +391,14 @@ impl Snapshot {
 
     /// Counters whose key starts with `prefix`, the prefix removed.
     pub fn counters_under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Counter)> {
-        let from_prefix = self
-            .counters
-            .range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
+        let from_prefix =
+            self.counters.range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
         from_prefix.map_while(move |(key, counter)| Some((key.strip_prefix(prefix)?, counter)))
     }
 
     /// Facts whose key starts with `prefix`, the prefix removed.
     pub fn facts_under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Fact)> {
-        let from_prefix = self
-            .facts
-            .range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
+        let from_prefix = self.facts.range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
         from_prefix.map_while(move |(key, fact)| Some((key.strip_prefix(prefix)?, fact)))
     }
 }
@@ -432,9 +415,7 @@ fn interface_of(rest: &str) -> Option<&str> {
 
 /// Whether a known group begins here, behind a dot.
 fn is_group(rest: &str) -> bool {
-    let group = rest
-        .strip_prefix('.')
-        .map(|rest| rest.split('.').next().unwrap_or(rest));
+    let group = rest.strip_prefix('.').map(|rest| rest.split('.').next().unwrap_or(rest));
     group.is_some_and(|group| GROUPS.contains(&group))
 }
 
@@ -448,10 +429,7 @@ mod tests {
         snapshot.set("nic.eth0.100.link.up", true, "test");
         snapshot.count("nic.eth1.drv.rx_missed", 3, Some(16));
         snapshot.set("nic.nothing", 1_i64, "test");
-        assert_eq!(
-            snapshot.interfaces().into_iter().collect::<Vec<_>>(),
-            ["eth0.100", "eth1"]
-        );
+        assert_eq!(snapshot.interfaces().into_iter().collect::<Vec<_>>(), ["eth0.100", "eth1"]);
     }
 
     #[test]

@@ -209,29 +209,19 @@ pub enum SendPath {
 
 impl SendPath {
     /// Every path by the name it has on command lines and on the wire.
-    pub const NAMES: [(&str, Self); 4] = [
-        ("auto", Self::Auto),
-        ("copy", Self::Copy),
-        ("sendfile", Self::SendFile),
-        ("zerocopy", Self::ZeroCopy),
-    ];
+    pub const NAMES: [(&str, Self); 4] =
+        [("auto", Self::Auto), ("copy", Self::Copy), ("sendfile", Self::SendFile), ("zerocopy", Self::ZeroCopy)];
 
     /// The path of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, path)| *path)
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, path)| *path)
     }
 
     /// The name of this path.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::NAMES
-            .iter()
-            .find(|(_, path)| *path == self)
-            .map_or("auto", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, path)| *path == self).map_or("auto", |(name, _)| name)
     }
 }
 
@@ -290,10 +280,7 @@ impl Segmentation {
     pub fn of_datagrams(datagram_bytes: u32) -> Self {
         let fitting = Self::BUFFER_MAX_BYTES / datagram_bytes.max(1);
         let buffer_bytes = fitting.clamp(1, Self::DATAGRAMS_MAX) * datagram_bytes;
-        Self {
-            datagram_bytes,
-            buffer_bytes,
-        }
+        Self { datagram_bytes, buffer_bytes }
     }
 }
 
@@ -384,10 +371,7 @@ pub struct IoStrategy {
 
 impl IoStrategy {
     /// One block per call, and a wait for every segment: what iperf3 does.
-    pub const PLAIN: Self = Self {
-        blocks_per_call: 1,
-        receive_pause_us: 0,
-    };
+    pub const PLAIN: Self = Self { blocks_per_call: 1, receive_pause_us: 0 };
     /// Most blocks of a call.
     pub const BLOCKS_MAX: u16 = 64;
     /// Longest pause in us. Data waits so much longer in the receive queue at most.
@@ -426,9 +410,7 @@ pub struct Credentials {
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials")
-            .field("username", &self.username)
-            .finish_non_exhaustive()
+        f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
     }
 }
 
@@ -489,8 +471,6 @@ pub enum AcceptedPadding {
 
 impl std::fmt::Debug for ServerAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerAuth")
-            .field("users_file", &self.users_file)
-            .finish_non_exhaustive()
+        f.debug_struct("ServerAuth").field("users_file", &self.users_file).finish_non_exhaustive()
     }
 }

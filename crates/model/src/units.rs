@@ -9,11 +9,7 @@ pub fn ns_to_s(ns: u64) -> f64 {
 /// Payload bytes over seconds as bit/s; 0 for an empty period.
 #[must_use]
 pub fn rate_bps(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        bytes as f64 * 8.0 / seconds
-    } else {
-        0.0
-    }
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }
 
 /// Unit a figure is printed in.
@@ -54,11 +50,7 @@ impl UnitFormat {
             't' => Prefix::Tera,
             _ => return None,
         };
-        Some(if letter.is_ascii_lowercase() {
-            Self::Bits(prefix)
-        } else {
-            Self::Bytes(prefix)
-        })
+        Some(if letter.is_ascii_lowercase() { Self::Bits(prefix) } else { Self::Bytes(prefix) })
     }
 }
 

@@ -188,11 +188,7 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
         streams: load.streams.max(1),
         block_len_bytes: LOAD_BLOCK_LEN_BYTES,
         block_len_explicit: false,
-        socket: SocketTuning {
-            tos: 0,
-            no_delay: false,
-            ..test.socket.clone()
-        },
+        socket: SocketTuning { tos: 0, no_delay: false, ..test.socket.clone() },
         workload: Workload {
             pairing,
             unsent_limit_bytes: (release == Release::V2_2).then_some(LOAD_UNSENT_LIMIT_BYTES),

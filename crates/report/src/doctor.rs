@@ -26,10 +26,7 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool) -> String {
 fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
     let limit = |shown: usize| if verbose { usize::MAX } else { shown };
     let verdict = &diagnosis.verdict;
-    let mut blocks = vec![
-        line(head(diagnosis)),
-        line(format!("{}: {}", verdict.verdict, verdict.sentence)),
-    ];
+    let mut blocks = vec![line(head(diagnosis)), line(format!("{}: {}", verdict.verdict, verdict.sentence))];
     if let [_, _, ..] = verdict.timeline.as_slice() {
         let timeline = timeline(verdict, limit(PERIODS_SHOWN));
         blocks.push(line(format!("  over time: {timeline}")));
@@ -44,10 +41,7 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
     blocks.extend(findings.flat_map(|finding| finding_blocks(finding, verbose)));
     let hidden = diagnosis.findings.len().saturating_sub(shown);
     if hidden > 0 {
-        blocks.extend([
-            Block::Space,
-            line(format!("{hidden} more of less effect: -v shows them")),
-        ]);
+        blocks.extend([Block::Space, line(format!("{hidden} more of less effect: -v shows them"))]);
     }
     blocks.extend(after_space(ruled_out(diagnosis, verbose)));
     blocks.extend(after_space(open(diagnosis, verbose)));
@@ -129,20 +123,13 @@ fn finding_blocks(finding: &Finding, verbose: bool) -> Vec<Block> {
     };
     let one = |label: &str, text: String| labelled(label, &[text]);
     let evidence = finding.evidence.iter();
-    let evidence: Vec<String> = evidence
-        .map(|seen| format!("{} = {} ({})", seen.fact, seen.value, seen.threshold))
-        .collect();
-    let mut blocks = vec![
-        Block::Space,
-        status(word(finding.severity), format!("{id}  {subject}: {title}{sure}")),
-    ];
+    let evidence: Vec<String> =
+        evidence.map(|seen| format!("{} = {} ({})", seen.fact, seen.value, seen.threshold)).collect();
+    let mut blocks = vec![Block::Space, status(word(finding.severity), format!("{id}  {subject}: {title}{sure}"))];
     blocks.extend(labelled("seen", &evidence));
     blocks.extend(one("why", finding.explanation.clone()));
     if let Some(cause) = &finding.retest_after {
-        blocks.extend(one(
-            "do",
-            format!("test again after {cause}: it changes what this rests on"),
-        ));
+        blocks.extend(one("do", format!("test again after {cause}: it changes what this rests on")));
     }
     let steps: Vec<String> = finding.remedy.iter().chain(&finding.advice).cloned().collect();
     blocks.extend(labelled("do", &steps));
@@ -185,9 +172,7 @@ fn ruled_out(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
         }
     }
     let lines = lines.into_iter();
-    lines
-        .map(|(ids, subject, reason)| status("NOT", format!("{ids}  {subject}: {reason}")))
-        .collect()
+    lines.map(|(ids, subject, reason)| status("NOT", format!("{ids}  {subject}: {reason}"))).collect()
 }
 
 fn open(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
@@ -229,15 +214,8 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
     }
     let only = [("first", &comparison.only_a), ("second", &comparison.only_b)];
     for (which, keys) in only.into_iter().filter(|(_, keys)| !keys.is_empty()) {
-        let names = if verbose {
-            format!(": {}", keys.join(", "))
-        } else {
-            String::new()
-        };
-        blocks.push(status(
-            "ONLY",
-            format!("the {which} knows {} more facts{names}", keys.len()),
-        ));
+        let names = if verbose { format!(": {}", keys.join(", ")) } else { String::new() };
+        blocks.push(status("ONLY", format!("the {which} knows {} more facts{names}", keys.len())));
     }
     blocks.push(status("EQUAL", format!("{} facts", comparison.same_count)));
     blocks
@@ -347,12 +325,7 @@ mod tests {
     fn rules_with_the_same_reason_share_a_line() {
         let mut diagnosis = diagnosis();
         let bus = diagnosis.ruled_out[0].clone();
-        diagnosis.ruled_out = ["PCI-01", "PCI-02"]
-            .map(|id| RuledOut {
-                id: id.to_owned(),
-                ..bus.clone()
-            })
-            .to_vec();
+        diagnosis.ruled_out = ["PCI-01", "PCI-02"].map(|id| RuledOut { id: id.to_owned(), ..bus.clone() }).to_vec();
         assert!(text(&diagnosis, false).contains("\nNOT     PCI-01 PCI-02  receiver eth0: Gen1"));
         assert!(text(&diagnosis, true).contains("\nNOT     PCI-02  receiver eth0: Gen1"));
     }
@@ -365,14 +338,8 @@ mod tests {
     #[test]
     fn a_script_does_nothing_by_itself() {
         let script = fix_script(&diagnosis());
-        assert!(
-            script.contains("# ethtool -G eth0 rx 4096 reboot\n# undo: ethtool -G eth0 rx 256\n"),
-            "{script}"
-        );
-        assert!(
-            script.lines().all(|line| line.is_empty() || line.starts_with('#')),
-            "{script}"
-        );
+        assert!(script.contains("# ethtool -G eth0 rx 4096 reboot\n# undo: ethtool -G eth0 rx 256\n"), "{script}");
+        assert!(script.lines().all(|line| line.is_empty() || line.starts_with('#')), "{script}");
     }
 
     #[test]

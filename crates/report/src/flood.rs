@@ -16,11 +16,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 impl FloodGate {
     pub(crate) fn new() -> Self {
-        Self {
-            begun: None,
-            passed: 0,
-            held_back: 0,
-        }
+        Self { begun: None, passed: 0, held_back: 0 }
     }
 
     /// Whether a message may pass.

@@ -34,10 +34,7 @@ impl Glyphs {
             Self::Ascii => ASCII_STEPS,
         };
         let step = |share: f64| steps[((share.clamp(0.0, 1.0) * 8.0) as usize).min(7)];
-        shares
-            .into_iter()
-            .map(|share| share.filter(|share| share.is_finite()).map_or(' ', step))
-            .collect()
+        shares.into_iter().map(|share| share.filter(|share| share.is_finite()).map_or(' ', step)).collect()
     }
 }
 

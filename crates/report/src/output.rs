@@ -88,10 +88,7 @@ impl Output {
     pub fn for_server(log_file: Option<&Path>, notice: DroppedNotice) -> io::Result<Self> {
         let streams = match log_file {
             Some(path) => Streams::file(path)?,
-            None => Streams::new(
-                unbuffered(io::stdout().as_fd())?,
-                Some(unbuffered(io::stderr().as_fd())?),
-            ),
+            None => Streams::new(unbuffered(io::stdout().as_fd())?, Some(unbuffered(io::stderr().as_fd())?)),
         };
         let way = Way::Queued(WriteQueue::start(streams, notice.0)?);
         Ok(Self { way })
@@ -138,26 +135,17 @@ impl Output {
     }
 
     fn direct(streams: Streams) -> Self {
-        Self {
-            way: Way::Direct(Arc::new(Mutex::new(streams))),
-        }
+        Self { way: Way::Direct(Arc::new(Mutex::new(streams))) }
     }
 }
 
 impl Streams {
     pub(crate) fn new(normal: Box<dyn Write + Send>, errors: Option<Box<dyn Write + Send>>) -> Self {
-        Self {
-            normal: Stream::new(normal),
-            errors: errors.map(Stream::new),
-            log_file: None,
-        }
+        Self { normal: Stream::new(normal), errors: errors.map(Stream::new), log_file: None }
     }
 
     fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            log_file: Some(path.to_owned()),
-            ..Self::new(Box::new(open_log(path)?), None)
-        })
+        Ok(Self { log_file: Some(path.to_owned()), ..Self::new(Box::new(open_log(path)?), None) })
     }
 
     pub(crate) fn write(&mut self, message: &Message) -> io::Result<()> {

@@ -149,17 +149,11 @@ mod tests {
     fn strings_cannot_carry_control_characters_to_a_terminal() {
         let text = compact(&json!("a\"\\\n\u{1b}[31m\u{9b}é"));
         assert_eq!(text, r#""a\"\\\n\u001b[31m\u009bé""#);
-        assert_eq!(
-            serde_json::from_str::<String>(&text).expect("valid JSON"),
-            "a\"\\\n\u{1b}[31m\u{9b}é"
-        );
+        assert_eq!(serde_json::from_str::<String>(&text).expect("valid JSON"), "a\"\\\n\u{1b}[31m\u{9b}é");
     }
 
     #[test]
     fn integers_beyond_the_precision_of_a_double_stay_exact() {
-        assert_eq!(
-            compact(&json!([u64::MAX, i64::MIN, 2.0])),
-            "[18446744073709551615,-9223372036854775808,2]"
-        );
+        assert_eq!(compact(&json!([u64::MAX, i64::MIN, 2.0])), "[18446744073709551615,-9223372036854775808,2]");
     }
 }

@@ -2,9 +2,7 @@
 
 /// Text from a file, a peer or a kernel may hold control characters, which must not reach a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if is_hostile(c) && c != '\n' { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().map(|c| if is_hostile(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// Whether a character acts on what shows it: control characters, and those that turn the direction of what follows or
@@ -20,9 +18,6 @@ mod tests {
 
     #[test]
     fn what_acts_on_a_terminal_is_replaced() {
-        assert_eq!(
-            printable("a\u{1b}[2Jb\u{202e}c\u{9b}\r\né"),
-            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\u{fffd}\né"
-        );
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\u{9b}\r\né"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\u{fffd}\né");
     }
 }

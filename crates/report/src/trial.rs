@@ -63,10 +63,7 @@ mod tests {
     #[test]
     fn a_failure_names_the_test_and_the_reason() {
         let line = not_sound("TCP, reverse", "nothing was received");
-        assert!(
-            line.starts_with("Not sound: TCP, reverse: nothing was received. "),
-            "{line}"
-        );
+        assert!(line.starts_with("Not sound: TCP, reverse: nothing was received. "), "{line}");
         assert_eq!(line.lines().count(), 1);
     }
 }

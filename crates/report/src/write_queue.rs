@@ -59,15 +59,9 @@ impl WriteQueue {
     /// # Errors
     /// The operating system's, when there can be no thread.
     pub(crate) fn start(streams: Streams, notice: DropNotice) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            filled: Condvar::new(),
-            written: Condvar::new(),
-        });
+        let shared = Arc::new(Shared { state: Mutex::default(), filled: Condvar::new(), written: Condvar::new() });
         let writer = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("linerate-log".into())
-            .spawn(move || writer.write_all(streams, &notice))?;
+        thread::Builder::new().name("linerate-log".into()).spawn(move || writer.write_all(streams, &notice))?;
         Ok(Self { shared })
     }
 
@@ -213,11 +207,7 @@ mod tests {
                     self.refusals -= 1;
                     return Err(io::ErrorKind::StorageFull.into());
                 }
-                let n = if self.refusals > 0 {
-                    bytes.len().min(3)
-                } else {
-                    bytes.len()
-                };
+                let n = if self.refusals > 0 { bytes.len().min(3) } else { bytes.len() };
                 text.extend_from_slice(&bytes[..n]);
                 Ok(n)
             }
@@ -226,10 +216,7 @@ mod tests {
             }
         }
         let text = Arc::new(Mutex::new(Vec::new()));
-        let full = Full {
-            text: Arc::clone(&text),
-            refusals: 1,
-        };
+        let full = Full { text: Arc::clone(&text), refusals: 1 };
         let queue = queue(full);
         queue.push(Message::Report("first\n".into()));
         queue.push(Message::Report("second\n".into()));

@@ -13,10 +13,7 @@ use support::{Recording, assert_same_text, captured_output, play, read, recorded
 /// Where we differ on purpose: which files, why, and what iperf3 would have written without the defect.
 const DIFFERENCES: &[Difference] = &[
     Difference {
-        files: &[
-            "sig-SIGINT-client-json.c321-s321.server.json",
-            "sig-SIGINT-server-json.c321-s321.client.json",
-        ],
+        files: &["sig-SIGINT-client-json.c321-s321.server.json", "sig-SIGINT-server-json.c321-s321.client.json"],
         reason: "the last interval is reported twice when the peer ends",
         edit: |document| {
             let intervals = document["intervals"].as_array_mut().expect("intervals");
@@ -63,9 +60,7 @@ fn streams_of_events_are_those_of_iperf3() {
             .take_while(|l| l.starts_with("{\""))
             .map(|l| serde_json::from_str(l).expect("JSON"))
             .collect();
-        let style = Style::JsonStream {
-            full_output: name.starts_with("jstream-full"),
-        };
+        let style = Style::JsonStream { full_output: name.starts_with("jstream-full") };
         let text = written(&tests[0].events, endpoint(&name), style);
         let mut written_lines = text.split_inclusive('\n');
         for line in &lines {
@@ -97,10 +92,7 @@ fn the_layout_is_that_of_cjson() {
         }
         let (output, normal, _) = captured_output();
         let event = Event::PeerOutput(ServerOutput::Json(document.to_string()));
-        play(
-            &mut client_sink(options(Endpoint::Client, Style::Text), output),
-            &[event],
-        );
+        play(&mut client_sink(options(Endpoint::Client, Style::Text), output), &[event]);
         let written = normal.text();
         let written = written.strip_prefix("\nServer JSON output:\n").expect("a title");
         assert_same_text(written, &text, &name);
@@ -132,10 +124,7 @@ fn raw_lines_stay_out_of_the_json() {
     events.insert(1, Event::Warning("a warning".into()));
     play(&mut client_sink(options, output), &events);
     assert_same_document(&normal.text(), &expected, "with -V and -d");
-    assert_eq!(
-        errors.text(),
-        "Control connection MSS 32768\nwarning: a warning\na fact\n"
-    );
+    assert_eq!(errors.text(), "Control connection MSS 32768\nwarning: a warning\na fact\n");
 }
 
 #[test]
@@ -149,21 +138,13 @@ fn every_listed_difference_is_one() {
 }
 
 fn options(endpoint: Endpoint, style: Style) -> Options {
-    let mut options = Options::new(
-        endpoint,
-        "iperf 3.21+",
-        "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64",
-    );
+    let mut options = Options::new(endpoint, "iperf 3.21+", "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64");
     options.style = style;
     options
 }
 
 fn endpoint(name: &str) -> Endpoint {
-    if name.contains(".server.") {
-        Endpoint::Server
-    } else {
-        Endpoint::Client
-    }
+    if name.contains(".server.") { Endpoint::Server } else { Endpoint::Client }
 }
 
 /// A recorded document without the defects we do not repeat. Of keys that occur twice the last value stays, as with
@@ -200,10 +181,7 @@ fn assert_same_values(actual: &Value, expected: &Value, name: &str) {
     let (actual, expected) = (flat(actual), flat(expected));
     for ((path, value), (expected_path, expected_value)) in actual.iter().zip(&expected) {
         assert_eq!(path, expected_path, "{name}: order of keys");
-        assert!(
-            is_same(path, value, expected_value),
-            "{name}: {path} is {value}, not {expected_value}"
-        );
+        assert!(is_same(path, value, expected_value), "{name}: {path} is {value}, not {expected_value}");
     }
     assert_eq!(actual.len(), expected.len(), "{name}: number of values");
 }
@@ -211,21 +189,15 @@ fn assert_same_values(actual: &Value, expected: &Value, name: &str) {
 /// Every leaf with its path, in order; empty containers are leaves.
 fn flat(value: &Value) -> Vec<(String, Value)> {
     let below = |key: String, value: &Value| -> Vec<(String, Value)> {
-        flat(value)
-            .into_iter()
-            .map(|(path, leaf)| (format!("{key}.{path}"), leaf))
-            .collect()
+        flat(value).into_iter().map(|(path, leaf)| (format!("{key}.{path}"), leaf)).collect()
     };
     match value {
-        Value::Object(members) if !members.is_empty() => members
-            .iter()
-            .flat_map(|(key, value)| below(key.clone(), value))
-            .collect(),
-        Value::Array(items) if !items.is_empty() => items
-            .iter()
-            .enumerate()
-            .flat_map(|(index, value)| below(index.to_string(), value))
-            .collect(),
+        Value::Object(members) if !members.is_empty() => {
+            members.iter().flat_map(|(key, value)| below(key.clone(), value)).collect()
+        }
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().enumerate().flat_map(|(index, value)| below(index.to_string(), value)).collect()
+        }
         leaf => vec![(String::new(), leaf.clone())],
     }
 }

@@ -52,20 +52,14 @@ fn write(recorded: &Recorded) -> String {
     let (output, captured, _) = captured_output();
     let options = Options {
         style: Style::Csv,
-        layout: if recorded.name.starts_with("218") {
-            Layout::V2_1
-        } else {
-            Layout::V2_2
-        },
+        layout: if recorded.name.starts_with("218") { Layout::V2_1 } else { Layout::V2_2 },
         enhanced: recorded.enhanced,
         utc: true,
         ..Options::new(recorded.endpoint())
     };
     let mut sink = match recorded.endpoint() {
         Endpoint::Client => client_sink(options, output),
-        Endpoint::Server => server_reporter(options, output)
-            .open_test()
-            .expect("memory can be written"),
+        Endpoint::Server => server_reporter(options, output).open_test().expect("memory can be written"),
     };
     play(&mut sink, &recorded.events);
     captured.text()
@@ -73,11 +67,7 @@ fn write(recorded: &Recorded) -> String {
 
 impl Recorded {
     fn endpoint(&self) -> Endpoint {
-        if self.name.ends_with(" client") {
-            Endpoint::Client
-        } else {
-            Endpoint::Server
-        }
+        if self.name.ends_with(" client") { Endpoint::Client } else { Endpoint::Server }
     }
 
     fn has_intervals(&self) -> bool {

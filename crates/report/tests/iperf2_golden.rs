@@ -23,30 +23,15 @@ use support::{assert_same_text, captured_output, fixtures, play, recordings};
 const LEFT_OUT: &[(&str, &str)] = &[
     ("218/tcp_burst_triptimes server", "every burst begins at 0"),
     ("221/tcp_burst_triptimes server", "the first burst takes no time"),
-    (
-        "218/udp_n server",
-        "the recording begins with the end of the flows before",
-    ),
+    ("218/udp_n server", "the recording begins with the end of the flows before"),
     ("218/udp_P2 client", "reports come in the order of their arrival"),
-    (
-        "218/udp_P2 server",
-        "flows are mixed, and the sum takes the mistake back",
-    ),
+    ("218/udp_P2 server", "flows are mixed, and the sum takes the mistake back"),
     ("218/udp_P2_enh client", "reports come in the order of their arrival"),
-    (
-        "218/udp_P2_enh server",
-        "flows are mixed, and the sum takes the mistake back",
-    ),
+    ("218/udp_P2_enh server", "flows are mixed, and the sum takes the mistake back"),
     ("221/udp_P2 client", "one of 181 datagrams is 0%"),
     ("221/udp_P2_enh server", "one flow begins a second late"),
-    (
-        "221/bounceback_triptimes server",
-        "requests are taken for bursts without delay",
-    ),
-    (
-        "221/udp_histograms server",
-        "the distribution of jitter is not supported",
-    ),
+    ("221/bounceback_triptimes server", "requests are taken for bursts without delay"),
+    ("221/udp_histograms server", "the distribution of jitter is not supported"),
     ("221/udp_dual client", "the two banners come in either order"),
     ("221/tcp_F server", "a short test has no rate"),
     ("221/tcp_n server", "a short test has no rate"),
@@ -98,10 +83,7 @@ fn both_ends_of_a_recording_have_events() {
         let (case, end) = recorded.name.split_once(' ').expect("case and end");
         let name = format!("{case} {}", if end == "client" { "server" } else { "client" });
         let is_listed = LEFT_OUT.iter().any(|(left_out, _)| *left_out == name);
-        let other = Recorded {
-            name,
-            ..Recorded::default()
-        };
+        let other = Recorded { name, ..Recorded::default() };
         let is_there = recordings.iter().any(|recorded| recorded.name == other.name);
         assert!(is_there || is_listed || other.text() == "\n", "{}", other.name);
     }
@@ -109,11 +91,7 @@ fn both_ends_of_a_recording_have_events() {
 
 impl Recorded {
     fn endpoint(&self) -> Endpoint {
-        if self.name.ends_with(" client") {
-            Endpoint::Client
-        } else {
-            Endpoint::Server
-        }
+        if self.name.ends_with(" client") { Endpoint::Client } else { Endpoint::Server }
     }
 
     /// The recorded output of this end.
@@ -132,11 +110,7 @@ impl Recorded {
 
     fn options(&self) -> Options {
         Options {
-            layout: if self.name.starts_with("218") {
-                Layout::V2_1
-            } else {
-                Layout::V2_2
-            },
+            layout: if self.name.starts_with("218") { Layout::V2_1 } else { Layout::V2_2 },
             units: self.units.and_then(Units::from_letter).unwrap_or_default(),
             enhanced: self.enhanced,
             sum_only: self.sum_only,

@@ -19,28 +19,13 @@ fn parts_are_left_out_on_request() {
         let lines = everything.lines().filter(|line| !is_left_out(line));
         lines.fold(String::new(), |text, line| text + line + "\n")
     };
-    let excluded = Excluded {
-        settings: true,
-        ..Excluded::default()
-    };
+    let excluded = Excluded { settings: true, ..Excluded::default() };
     assert_eq!(client_text(excluded), without(&is_banner));
-    let excluded = Excluded {
-        connection: true,
-        ..Excluded::default()
-    };
+    let excluded = Excluded { connection: true, ..Excluded::default() };
     assert_eq!(client_text(excluded), without(&is_connection));
-    let excluded = Excluded {
-        data: true,
-        ..Excluded::default()
-    };
+    let excluded = Excluded { data: true, ..Excluded::default() };
     assert_eq!(client_text(excluded), without(&is_data));
-    let all = Excluded {
-        settings: true,
-        connection: true,
-        data: true,
-        server: true,
-        multicast: true,
-    };
+    let all = Excluded { settings: true, connection: true, data: true, server: true, multicast: true };
     assert_eq!(client_text(all), "");
 }
 
@@ -71,10 +56,7 @@ fn failures_and_warnings_go_to_standard_error() {
     let warning = "WARNING: delay too large, reducing from 4.0 to 1.0 seconds.";
     play(&mut *sink, &[Event::Warning(warning.into()), Event::Failed(failure)]);
     assert_eq!(text.text(), "");
-    assert_eq!(
-        errors.text(),
-        format!("{warning}\ntcp connect failed: Connection refused\n")
-    );
+    assert_eq!(errors.text(), format!("{warning}\ntcp connect failed: Connection refused\n"));
 }
 
 #[test]
@@ -97,10 +79,7 @@ fn a_short_last_interval_is_left_out() {
 
 /// What a client writes of a test.
 fn client_text(excluded: Excluded) -> String {
-    let options = Options {
-        excluded,
-        ..Options::new(Endpoint::Client)
-    };
+    let options = Options { excluded, ..Options::new(Endpoint::Client) };
     let (output, text, errors) = captured_output();
     let mut sink = client_sink(options, output);
     play(&mut *sink, &one_stream(Endpoint::Client));

@@ -21,10 +21,7 @@ const STREAM: Style = Style::JsonStream { full_output: false };
 
 #[test]
 fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
-    let kind = FailureKind::Peer {
-        errno: 98,
-        errno_text: Some("Address already in use".into()),
-    };
+    let kind = FailureKind::Peer { errno: 98, errno_text: Some("Address already in use".into()) };
     let failed = [Event::Failed(failure(kind, "unable to start listener for connections"))];
     let (_, errors) = client(&failed, Style::Text);
     assert_eq!(
@@ -47,16 +44,9 @@ fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
 #[test]
 fn a_server_keeps_the_prefix_of_its_errors_in_json() {
     let refused = failure(FailureKind::Error, "bogus value for --omit");
-    let gone = failure(
-        FailureKind::PeerClosed,
-        "the client has unexpectedly closed the connection",
-    );
+    let gone = failure(FailureKind::PeerClosed, "the client has unexpectedly closed the connection");
     for (failure, text_line, member) in [
-        (
-            refused,
-            "iperf3: error - bogus value for --omit\n",
-            "error - bogus value for --omit",
-        ),
+        (refused, "iperf3: error - bogus value for --omit\n", "error - bogus value for --omit"),
         (
             gone,
             "iperf3: the client has unexpectedly closed the connection\n",
@@ -73,23 +63,14 @@ fn a_server_keeps_the_prefix_of_its_errors_in_json() {
 
 #[test]
 fn an_interrupted_idle_server_says_so_in_every_style() {
-    let interrupt = failure(
-        FailureKind::Interrupted,
-        "the server has terminated by signal Terminated(15)",
-    );
+    let interrupt = failure(FailureKind::Interrupted, "the server has terminated by signal Terminated(15)");
     let (output, normal, errors) = captured_output();
     report_failure(options(Endpoint::Server, Style::Text), output, &interrupt).expect("memory can be written");
     assert_eq!(normal.text(), "");
-    assert_eq!(
-        errors.text(),
-        "iperf3: interrupt - the server has terminated by signal Terminated(15)\n"
-    );
+    assert_eq!(errors.text(), "iperf3: interrupt - the server has terminated by signal Terminated(15)\n");
     let (output, normal, _) = captured_output();
     report_failure(options(Endpoint::Server, Style::Json), output, &interrupt).expect("memory can be written");
-    assert_eq!(
-        parse(&normal.text())["error"],
-        "interrupt - the server has terminated by signal Terminated(15)"
-    );
+    assert_eq!(parse(&normal.text())["error"], "interrupt - the server has terminated by signal Terminated(15)");
 }
 
 #[test]
@@ -121,35 +102,22 @@ fn the_warm_up_is_taken_off_the_losses() {
 
 #[test]
 fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
-    let receiver = UdpTotals {
-        omitted_packets: None,
-        omitted_lost: None,
-        ..udp(150, 9)
-    };
+    let receiver = UdpTotals { omitted_packets: None, omitted_lost: None, ..udp(150, 9) };
     let events = udp_test(Duration::from_secs(1), udp(150, 0), receiver);
     let (text, _) = client(&events, Style::Text);
     assert!(text.contains("  2.000 ms  Unknown/150  receiver\n"), "{text}");
     let received = &parse(&client(&events, Style::Json).0)["end"]["sum_received"];
-    assert_eq!(
-        (&received["lost_packets"], &received["lost_percent"]),
-        (&Value::Null, &Value::Null)
-    );
+    assert_eq!((&received["lost_packets"], &received["lost_percent"]), (&Value::Null, &Value::Null));
 }
 
 #[test]
 fn late_datagrams_have_a_line_between_the_two_rows() {
-    let receiver = UdpTotals {
-        out_of_order: 7,
-        ..udp(100, 0)
-    };
+    let receiver = UdpTotals { out_of_order: 7, ..udp(100, 0) };
     let (text, _) = client(&udp_test(Duration::ZERO, udp(100, 0), receiver), Style::Text);
     let lines: Vec<&str> = text.lines().collect();
     let index = lines.iter().position(|l| l.contains("out-of-order")).expect("a line");
     assert_eq!(lines[index], "[SUM]  0.0- 2.0 sec  7 datagrams received out-of-order");
-    assert!(
-        lines[index - 1].ends_with("sender") && lines[index + 1].ends_with("receiver"),
-        "{text}"
-    );
+    assert!(lines[index - 1].ends_with("sender") && lines[index + 1].ends_with("receiver"), "{text}");
 }
 
 #[test]
@@ -160,9 +128,7 @@ fn a_short_interval_counts_only_if_something_moved() {
         events.extend([interval(0, 1_000_000_000, 10), stub(bytes)].map(Event::Interval));
         events.push(Event::Finished);
         let text_rows = client(&events, Style::Text).0.matches(" sec ").count();
-        let json_rows = parse(&client(&events, Style::Json).0)["intervals"]
-            .as_array()
-            .map(Vec::len);
+        let json_rows = parse(&client(&events, Style::Json).0)["intervals"].as_array().map(Vec::len);
         (text_rows, json_rows)
     };
     assert_eq!(rows(0), (1, Some(1)));
@@ -177,10 +143,7 @@ fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
         (EndCondition::Bytes(4096), ", 4096 bytes to send, tos 0"),
         (EndCondition::Blocks(12), ", 12 blocks to send, tos 0"),
     ] {
-        let mut events = accepted(&TestSpec {
-            end,
-            ..TestSpec::default()
-        });
+        let mut events = accepted(&TestSpec { end, ..TestSpec::default() });
         events.push(Event::TestStarted);
         let mut verbose = options(Endpoint::Client, Style::Text);
         verbose.verbose = true;
@@ -240,10 +203,7 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
 fn json_stream_report_for_a_client_contains_the_intervals() {
     let style = Style::JsonStream { full_output: false };
     let mut report = peer_report(options(Endpoint::Server, style))();
-    let mut events = accepted(&TestSpec {
-        want_server_output: true,
-        ..TestSpec::default()
-    });
+    let mut events = accepted(&TestSpec { want_server_output: true, ..TestSpec::default() });
     events.push(Event::Interval(interval(0, 1_000_000_000, 10)));
     play(&mut report, &events);
     let Some(ServerOutput::Json(report)) = report.collect() else {
@@ -264,28 +224,14 @@ fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
         let mut events = accepted(&TestSpec::default());
         events.extend((0..intervals as u64).map(|i| Event::Interval(interval(i * 1_000_000, (i + 1) * 1_000_000, 10))));
         events.push(Event::Finished);
-        events
-            .iter()
-            .for_each(|e| sink.event(e).expect("memory can be written"));
+        events.iter().for_each(|e| sink.event(e).expect("memory can be written"));
         drop(sink);
         let document = parse(&documents.text()[before..]);
-        (
-            document["intervals"].as_array().map(Vec::len),
-            document["end"].is_object(),
-        )
+        (document["intervals"].as_array().map(Vec::len), document["end"].is_object())
     };
     assert_eq!(run(ROWS + 10), (Some(ROWS), true));
-    assert_eq!(
-        errors.text().matches("keeps no intervals after 65.5 s").count(),
-        1,
-        "{}",
-        errors.text()
-    );
-    assert_eq!(
-        run(ROWS),
-        (Some(ROWS), true),
-        "what a test kept is free when it is over"
-    );
+    assert_eq!(errors.text().matches("keeps no intervals after 65.5 s").count(), 1, "{}", errors.text());
+    assert_eq!(run(ROWS), (Some(ROWS), true), "what a test kept is free when it is over");
     assert_eq!(errors.text().lines().count(), 1);
 }
 
@@ -297,23 +243,14 @@ fn a_sum_knows_retransmits_only_if_every_stream_does() {
         flow: Flow::Forward,
         sender: Some(half(1000, None)),
         receiver: Some(half(900, None)),
-        tcp: Some(TcpSummary {
-            retransmits,
-            ..TcpSummary::default()
-        }),
+        tcp: Some(TcpSummary { retransmits, ..TcpSummary::default() }),
         file: None,
         local_metrics: None,
         peer_metrics: None,
     };
     let document = |second| {
-        let mut events = accepted(&TestSpec {
-            streams: 2,
-            ..TestSpec::default()
-        });
-        let summary = Summary {
-            streams: vec![stream(0, Some(3)), stream(1, second)],
-            ..Summary::default()
-        };
+        let mut events = accepted(&TestSpec { streams: 2, ..TestSpec::default() });
+        let summary = Summary { streams: vec![stream(0, Some(3)), stream(1, second)], ..Summary::default() };
         events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
         parse(&client(&events, Style::Json).0)
     };
@@ -342,10 +279,7 @@ fn absurd_numbers_of_a_peer_are_printed_not_fatal() {
         (half.bytes, half.duration_ns) = (u64::MAX, u64::MAX);
     }
     assert!(client(&events, Style::Text).0.ends_with("iperf Done.\n"));
-    assert_eq!(
-        parse(&client(&events, Style::Json).0)["end"]["sum_sent"]["bytes"],
-        u64::MAX
-    );
+    assert_eq!(parse(&client(&events, Style::Json).0)["end"]["sum_sent"]["bytes"], u64::MAX);
 }
 
 #[test]
@@ -372,10 +306,7 @@ fn a_verbose_client_tells_who_it_is_even_if_the_server_is_busy() {
     verbose.verbose = true;
     let (text, errors) = run(&[Event::ControlConnected(control), Event::Failed(busy)], verbose);
     assert_eq!(text, "iperf 3.21\nhost\n");
-    assert_eq!(
-        errors,
-        "iperf3: error - the server is busy running a test. try again later\n"
-    );
+    assert_eq!(errors, "iperf3: error - the server is busy running a test. try again later\n");
 }
 
 fn options(endpoint: Endpoint, style: Style) -> Options {
@@ -407,11 +338,7 @@ fn parse(text: &str) -> Value {
 }
 
 fn failure(kind: FailureKind, message: &str) -> Failure {
-    Failure {
-        kind,
-        message: message.into(),
-        code: None,
-    }
+    Failure { kind, message: message.into(), code: None }
 }
 
 #[test]
@@ -419,11 +346,7 @@ fn stored_header_without_an_interval_has_none() {
     let event = &accepted(&TestSpec::default())[0];
     let mut stored = serde_json::to_value(event).expect("events can be stored");
     let header = stored["test_accepted"].as_object_mut().expect("a header");
-    assert!(
-        header
-            .remove("interval_ns")
-            .is_some_and(|interval| interval == 1_000_000_000_u64)
-    );
+    assert!(header.remove("interval_ns").is_some_and(|interval| interval == 1_000_000_000_u64));
     match serde_json::from_value(stored) {
         Ok(Event::TestAccepted(header)) => assert_eq!(header.interval, None),
         other => panic!("{other:?}"),
@@ -432,11 +355,7 @@ fn stored_header_without_an_interval_has_none() {
 
 fn accepted(spec: &TestSpec) -> Vec<Event> {
     vec![Event::TestAccepted(Box::new(TestHeader {
-        endpoint: if spec.want_server_output {
-            Endpoint::Server
-        } else {
-            Endpoint::Client
-        },
+        endpoint: if spec.want_server_output { Endpoint::Server } else { Endpoint::Client },
         peer_host: "peer".into(),
         peer_port: 5201,
         cookie: "cookie".into(),
@@ -471,12 +390,8 @@ fn interval(start_ns: u64, end_ns: u64, bytes: u64) -> IntervalReport {
 
 /// Two seconds of UDP on one stream.
 fn udp_test(omit: Duration, sender: UdpTotals, receiver: UdpTotals) -> Vec<Event> {
-    let mut events = accepted(&TestSpec {
-        transport: Transport::Udp,
-        direction: Direction::Forward,
-        omit,
-        ..TestSpec::default()
-    });
+    let mut events =
+        accepted(&TestSpec { transport: Transport::Udp, direction: Direction::Forward, omit, ..TestSpec::default() });
     let stream = StreamSummary {
         id: StreamId(0),
         role: StreamRole::Sender,
@@ -488,20 +403,13 @@ fn udp_test(omit: Duration, sender: UdpTotals, receiver: UdpTotals) -> Vec<Event
         local_metrics: None,
         peer_metrics: None,
     };
-    let summary = Summary {
-        streams: vec![stream],
-        ..Summary::default()
-    };
+    let summary = Summary { streams: vec![stream], ..Summary::default() };
     events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
     events
 }
 
 fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
-    EndpointTotals {
-        bytes,
-        duration_ns: 2_000_000_000,
-        udp,
-    }
+    EndpointTotals { bytes, duration_ns: 2_000_000_000, udp }
 }
 
 fn udp(packets: u64, lost: u64) -> UdpTotals {

@@ -65,35 +65,21 @@ fn progress() -> Progress {
         tests: 2,
         streams: 5,
         elapsed: Duration::from_secs(1),
-        clients: vec![ClientProgress {
-            number: 3,
-            peer: peer(),
-            received_bytes: 0,
-            sent_bytes: 125_000_000,
-        }],
-        totals: vec![TransportTotal {
-            transport: Transport::Udp,
-            received_bytes: 7,
-            sent_bytes: 125_000_000,
-        }],
+        clients: vec![ClientProgress { number: 3, peer: peer(), received_bytes: 0, sent_bytes: 125_000_000 }],
+        totals: vec![TransportTotal { transport: Transport::Udp, received_bytes: 7, sent_bytes: 125_000_000 }],
     }
 }
 
 fn events() -> Vec<ServerEvent> {
     let reason = "the client has terminated".to_owned();
     vec![
-        ServerEvent::Listening {
-            address: ([0, 0, 0, 0], 5201).into(),
-        },
+        ServerEvent::Listening { address: ([0, 0, 0, 0], 5201).into() },
         ServerEvent::TestStarted(facts()),
         ServerEvent::Progress(progress()),
         ServerEvent::TestEnded(record(Outcome::Complete)),
         ServerEvent::TestStarted(facts()),
         ServerEvent::TestEnded(record(Outcome::Partial { reason })),
-        ServerEvent::Refused {
-            peer: peer(),
-            reason: RefusalReason::AddressTests,
-        },
+        ServerEvent::Refused { peer: peer(), reason: RefusalReason::AddressTests },
         ServerEvent::LoginFailed {
             peer: peer(),
             cause: "clock_skew",
@@ -104,9 +90,7 @@ fn events() -> Vec<ServerEvent> {
             cause: HandshakeCause::Cookie,
             explanation: "timed out".to_owned(),
         },
-        ServerEvent::Stopping {
-            signal_text: "Terminated(15)".to_owned(),
-        },
+        ServerEvent::Stopping { signal_text: "Terminated(15)".to_owned() },
     ]
 }
 
@@ -117,11 +101,7 @@ fn logged(level: Level, format: Format) -> String {
 fn logged_events(level: Level, format: Format, events: &[ServerEvent]) -> String {
     let memory = Memory::default();
     let output = Output::new(Box::new(memory.clone()), Box::new(Vec::new()));
-    let options = LogOptions {
-        level,
-        format,
-        progress_interval: Duration::from_secs(1),
-    };
+    let options = LogOptions { level, format, progress_interval: Duration::from_secs(1) };
     let mut reporter = log_reporter(options, output);
     for event in events {
         reporter.server_event(event);
@@ -132,11 +112,7 @@ fn logged_events(level: Level, format: Format, events: &[ServerEvent]) -> String
 #[test]
 fn one_test_and_one_stream_are_written_in_the_singular() {
     let started = TestFacts { streams: 1, ..facts() };
-    let progress = Progress {
-        tests: 1,
-        streams: 1,
-        ..progress()
-    };
+    let progress = Progress { tests: 1, streams: 1, ..progress() };
     let events = [ServerEvent::TestStarted(started), ServerEvent::Progress(progress)];
     let text = logged_events(Level::Info, Format::Text, &events);
     assert!(text.contains("UDP reverse, 1 stream, user"), "{text}");
@@ -146,10 +122,7 @@ fn one_test_and_one_stream_are_written_in_the_singular() {
 #[test]
 fn every_event_is_one_line_for_people() {
     let text = logged(Level::Info, Format::Text);
-    let sentences: Vec<&str> = text
-        .lines()
-        .map(|line| line.split_once(' ').expect("a time").1)
-        .collect();
+    let sentences: Vec<&str> = text.lines().map(|line| line.split_once(' ').expect("a time").1).collect();
     let description = "192.0.2.7 port 40001, UDP reverse, 4 streams, user mario\\n";
     assert_eq!(
         sentences,
@@ -175,10 +148,7 @@ fn every_event_is_one_line_for_people() {
 #[test]
 fn levels_decide_what_is_written() {
     let lines = |level| logged(level, Format::Text).lines().count();
-    assert_eq!(
-        [Level::Error, Level::Warn, Level::Info, Level::Debug].map(lines),
-        [0, 3, 10, 11]
-    );
+    assert_eq!([Level::Error, Level::Warn, Level::Info, Level::Debug].map(lines), [0, 3, 10, 11]);
 }
 
 #[test]
@@ -189,33 +159,19 @@ fn json_lines_carry_numbers_as_numbers() {
     let ended = &lines[5];
     assert_eq!(ended["event"], "test_ended");
     assert_eq!(ended["outcome"], "partial");
-    assert_eq!(
-        (ended["sent_bytes"].as_u64(), ended["seconds"].as_f64()),
-        (Some(1_250_000_000), Some(10.0))
-    );
+    assert_eq!((ended["sent_bytes"].as_u64(), ended["seconds"].as_f64()), (Some(1_250_000_000), Some(10.0)));
     assert_eq!(ended["user"], "mario\n");
-    assert!(
-        lines
-            .iter()
-            .all(|l| l["time"].is_string() && l["level"].is_string() && l["message"].is_string())
-    );
+    assert!(lines.iter().all(|l| l["time"].is_string() && l["level"].is_string() && l["message"].is_string()));
 }
 
 #[test]
 fn a_flood_of_refusals_does_not_fill_the_log() {
     let memory = Memory::default();
     let output = Output::new(Box::new(memory.clone()), Box::new(Vec::new()));
-    let options = LogOptions {
-        level: Level::Debug,
-        format: Format::Text,
-        progress_interval: Duration::from_secs(1),
-    };
+    let options = LogOptions { level: Level::Debug, format: Format::Text, progress_interval: Duration::from_secs(1) };
     let mut reporter = log_reporter(options, output);
     for _ in 0..100_000 {
-        reporter.server_event(&ServerEvent::Refused {
-            peer: peer(),
-            reason: RefusalReason::Busy,
-        });
+        reporter.server_event(&ServerEvent::Refused { peer: peer(), reason: RefusalReason::Busy });
     }
     assert!(memory.text().lines().count() < 100);
 }
@@ -224,19 +180,11 @@ fn a_flood_of_refusals_does_not_fill_the_log() {
 fn metrics_follow_the_conventions_of_prometheus() {
     let metrics = Arc::new(Metrics::default());
     let silent = Output::new(Box::new(std::io::sink()), Box::new(std::io::sink()));
-    let options = LogOptions {
-        level: Level::Error,
-        format: Format::Text,
-        progress_interval: Duration::from_secs(1),
-    };
+    let options = LogOptions { level: Level::Error, format: Format::Text, progress_interval: Duration::from_secs(1) };
     let mut reporter = counted(log_reporter(options, silent), Arc::clone(&metrics));
     events().iter().for_each(|event| reporter.server_event(event));
     reporter.server_event(&ServerEvent::TestStarted(facts()));
-    let process = ProcessMetrics {
-        cpu_seconds: 1.5,
-        open_fds: Some(9),
-        ..ProcessMetrics::default()
-    };
+    let process = ProcessMetrics { cpu_seconds: 1.5, open_fds: Some(9), ..ProcessMetrics::default() };
     let page = metrics.exposition("1.2.3", &process);
     for line in [
         "linerate_build_info{version=\"1.2.3\"} 1",

@@ -55,11 +55,7 @@ impl Capabilities {
             ("sctp", self.sctp),
             ("epoll_pwait2", self.epoll_pwait2),
         ];
-        features
-            .into_iter()
-            .filter(|(_, present)| !present)
-            .map(|(name, _)| name)
-            .collect()
+        features.into_iter().filter(|(_, present)| !present).map(|(name, _)| name).collect()
     }
 }
 
@@ -84,24 +80,10 @@ mod tests {
 
     #[test]
     fn missing_lists_exactly_what_is_absent() {
-        let all = Capabilities {
-            ipv6: true,
-            udp_gso: true,
-            udp_gro: true,
-            mptcp: true,
-            sctp: true,
-            epoll_pwait2: true,
-        };
+        let all =
+            Capabilities { ipv6: true, udp_gso: true, udp_gro: true, mptcp: true, sctp: true, epoll_pwait2: true };
         assert!(all.missing().is_empty());
-        assert_eq!(
-            Capabilities {
-                sctp: false,
-                udp_gso: false,
-                ..all
-            }
-            .missing(),
-            ["udp_gso", "sctp"]
-        );
+        assert_eq!(Capabilities { sctp: false, udp_gso: false, ..all }.missing(), ["udp_gso", "sctp"]);
     }
 
     #[test]

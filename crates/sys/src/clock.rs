@@ -12,9 +12,7 @@ pub fn monotonic_ns() -> u64 {
     // SAFETY: `now` is writable during the call, which cannot fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-    seconds
-        .saturating_mul(NS_PER_S)
-        .saturating_add(u64::try_from(now.tv_nsec).unwrap_or_default())
+    seconds.saturating_mul(NS_PER_S).saturating_add(u64::try_from(now.tv_nsec).unwrap_or_default())
 }
 
 /// Milliseconds since 1970 by the wall clock; 0 on a host that believes to live before it.
@@ -103,10 +101,7 @@ impl RealtimeOffset {
         let middle_ns = before_ns.saturating_add(half_ns);
         // Both clocks stay below 2^63 ns until 2262.
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-        Self {
-            offset_ns: signed(unix_ns).saturating_sub(signed(middle_ns)),
-            error_ns: half_ns.saturating_add(1),
-        }
+        Self { offset_ns: signed(unix_ns).saturating_sub(signed(middle_ns)), error_ns: half_ns.saturating_add(1) }
     }
 }
 
@@ -135,12 +130,7 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     };
     // SAFETY: the deadline outlives the call; with an absolute one the remainder may be null.
     while unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &raw const deadline,
-            std::ptr::null_mut(),
-        )
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const deadline, std::ptr::null_mut())
     } == libc::EINTR
     {}
 }
@@ -191,11 +181,7 @@ mod tests {
         let ask = || unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
         set_timer_slack_ns(1).expect("every kernel has timer slack");
         assert_eq!(ask(), 1);
-        assert_eq!(
-            std::thread::spawn(ask).join().expect("thread"),
-            1,
-            "a thread inherits its creator's slack"
-        );
+        assert_eq!(std::thread::spawn(ask).join().expect("thread"), 1, "a thread inherits its creator's slack");
         set_timer_slack_ns(0).expect("back to the default");
         assert!(ask() > 1);
     }

@@ -57,10 +57,7 @@ fn usage(who: c_int) -> CpuTime {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is writable during the call, which cannot fail for a valid `who`.
     unsafe { libc::getrusage(who, &raw mut usage) };
-    CpuTime {
-        user: duration(usage.ru_utime),
-        system: duration(usage.ru_stime),
-    }
+    CpuTime { user: duration(usage.ru_utime), system: duration(usage.ru_stime) }
 }
 
 fn duration(time: libc::timeval) -> Duration {

@@ -24,11 +24,7 @@ pub struct OsError {
 impl OsError {
     /// An error of `operation` on `object`.
     pub fn new(operation: &'static str, object: impl fmt::Display, source: io::Error) -> Self {
-        Self {
-            operation,
-            object: object.to_string(),
-            source,
-        }
+        Self { operation, object: object.to_string(), source }
     }
 
     /// The error number (`errno(3)`), when the cause came from the kernel.
@@ -111,11 +107,7 @@ mod tests {
 
     #[test]
     fn display_names_operation_object_and_cause_without_a_number() {
-        let error = OsError::new(
-            "connect",
-            "10.0.0.2:5201",
-            io::Error::from_raw_os_error(libc::ECONNREFUSED),
-        );
+        let error = OsError::new("connect", "10.0.0.2:5201", io::Error::from_raw_os_error(libc::ECONNREFUSED));
         assert_eq!(error.to_string(), "connect 10.0.0.2:5201: Connection refused");
         assert_eq!(error.text(), "Connection refused");
         assert_eq!(error.errno(), Some(libc::ECONNREFUSED));
@@ -130,11 +122,7 @@ mod tests {
 
     #[test]
     fn own_error_keeps_its_text_and_has_no_errno() {
-        let error = OsError::new(
-            "getsockopt TCP_INFO",
-            "",
-            io::Error::new(io::ErrorKind::InvalidData, "too short"),
-        );
+        let error = OsError::new("getsockopt TCP_INFO", "", io::Error::new(io::ErrorKind::InvalidData, "too short"));
         assert_eq!(error.to_string(), "getsockopt TCP_INFO: too short");
         assert_eq!(error.errno(), None);
     }
@@ -142,12 +130,7 @@ mod tests {
     #[test]
     fn unsupported_features_differ_from_refusals() {
         let of = |errno| OsError::new("x", "", io::Error::from_raw_os_error(errno)).is_unsupported();
-        for errno in [
-            libc::ENOPROTOOPT,
-            libc::EPROTONOSUPPORT,
-            libc::ENOSYS,
-            libc::EAFNOSUPPORT,
-        ] {
+        for errno in [libc::ENOPROTOOPT, libc::EPROTONOSUPPORT, libc::ENOSYS, libc::EAFNOSUPPORT] {
             assert!(of(errno), "{errno}");
         }
         for errno in [libc::EPERM, libc::EINVAL, libc::ENOENT] {

@@ -80,12 +80,7 @@ impl Ethtool {
         put(&mut buffer, 0, GET_DRIVER_INFO);
         self.ask(device, &mut buffer, "ETHTOOL_GDRVINFO")?;
         let text = |at: usize| string(buffer.get(at..at + 32).unwrap_or_default());
-        Ok(DriverInfo {
-            driver: text(4),
-            version: text(36),
-            firmware: text(68),
-            bus: text(100),
-        })
+        Ok(DriverInfo { driver: text(4), version: text(36), firmware: text(68), bus: text(100) })
     }
 
     /// Reads the private counters of a driver with their names (`ETHTOOL_GSTATS`). Names may repeat.
@@ -108,11 +103,7 @@ impl Ethtool {
         put(&mut values, 0, GET_STATS);
         put(&mut values, 4, length);
         self.ask(device, &mut values, "ETHTOOL_GSTATS")?;
-        let names = names
-            .get(12..)
-            .unwrap_or_default()
-            .chunks_exact(STRING_BYTES)
-            .map(string);
+        let names = names.get(12..).unwrap_or_default().chunks_exact(STRING_BYTES).map(string);
         let values = values.get(8..).unwrap_or_default().chunks_exact(8);
         let values = values.map(|bytes| bytes.try_into().map_or(0, u64::from_ne_bytes));
         Ok(names.zip(values).take(count).collect())
@@ -176,18 +167,12 @@ impl Ethtool {
         put(&mut buffer, 0, GET_STRING_SET_INFO);
         buffer.splice(8..16, (1_u64 << STATS_SET).to_ne_bytes());
         self.ask(device, &mut buffer, "ETHTOOL_GSSET_INFO")?;
-        let mask = buffer
-            .get(8..16)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map_or(0, u64::from_ne_bytes);
+        let mask = buffer.get(8..16).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes);
         if mask == 0 {
             let unsupported = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
             return Err(unsupported).during("ioctl ETHTOOL_GSSET_INFO", device);
         }
-        let count = buffer
-            .get(16..20)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map_or(0, u32::from_ne_bytes);
+        let count = buffer.get(16..20).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
         Ok(usize::try_from(count).unwrap_or(0).min(STATS_MAX))
     }
 
@@ -202,9 +187,7 @@ impl Ethtool {
         }
         let mut request = libc::ifreq {
             ifr_name: name,
-            ifr_ifru: libc::__c_anonymous_ifr_ifru {
-                ifru_data: buffer.as_mut_ptr().cast(),
-            },
+            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: buffer.as_mut_ptr().cast() },
         };
         // SAFETY: the request names an interface with a final zero and points to a live buffer. The kernel writes at
         // most what the command's answer holds, which the callers size: fixed structures, and room for more strings and
@@ -244,9 +227,7 @@ mod tests {
         assert!(ethtool.receive_hash("lo").is_err_and(|error| error.is_unsupported()));
         assert!(ethtool.receive_rings("lo").is_err_and(|error| error.is_unsupported()));
         assert!(ethtool.hash_fields("lo", 1).is_err_and(|error| error.is_unsupported()));
-        let long = ethtool
-            .driver_info("a-name-longer-than-any-interface")
-            .expect_err("too long");
+        let long = ethtool.driver_info("a-name-longer-than-any-interface").expect_err("too long");
         assert_eq!(long.errno(), Some(libc::ENODEV));
     }
 }

@@ -23,9 +23,7 @@ pub fn device_of(address: IpAddr) -> Option<String> {
 pub fn addresses() -> Vec<(IpAddr, u8)> {
     let list = DeviceList::query();
     let entries = list.iter().flat_map(DeviceList::iter);
-    entries
-        .filter_map(|entry| Some((ip(entry)?, prefix_len(entry)?)))
-        .collect()
+    entries.filter_map(|entry| Some((ip(entry)?, prefix_len(entry)?))).collect()
 }
 
 /// The address of an entry; devices without one have entries, too.

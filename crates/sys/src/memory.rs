@@ -33,10 +33,7 @@ fn smallest(root: &Path, path: &str, file: &str) -> Option<u64> {
 }
 
 fn resource_limit(resource: Resource) -> Option<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is writable during the call.
     syscall(unsafe { libc::getrlimit(resource, &raw mut limit) }).ok()?;
     Some(limit.rlim_cur).filter(|bytes| *bytes != libc::RLIM_INFINITY)
@@ -83,10 +80,8 @@ mod tests {
         assert_eq!(total("MemFree: 7 kB\nMemTotal:     2048 kB\n"), Some(2 << 20));
         assert_eq!(total("MemTotal: x kB\n"), None);
         let folders: Vec<_> = group_folders("12:cpu:/a\n4:cpu,memory:/d:e\n0::/b/c\nx\n").collect();
-        let expected = [
-            ("/sys/fs/cgroup/memory", "/d:e", "memory.limit_in_bytes"),
-            ("/sys/fs/cgroup", "/b/c", "memory.max"),
-        ];
+        let expected =
+            [("/sys/fs/cgroup/memory", "/d:e", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "/b/c", "memory.max")];
         assert_eq!(folders, expected);
         assert!(limit_bytes().is_some_and(|bytes| bytes > 1 << 20));
     }

@@ -45,9 +45,7 @@ impl Netlink {
         };
         let domain = Domain::from(libc::AF_NETLINK);
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(protocol))).during("socket", name)?;
-        socket
-            .set_read_timeout(Some(ANSWER_TIMEOUT))
-            .during("setsockopt SO_RCVTIMEO", name)?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT)).during("setsockopt SO_RCVTIMEO", name)?;
         Ok(Self { socket })
     }
 
@@ -98,10 +96,6 @@ mod tests {
         netlink.send(&request).expect("send");
         let answer = netlink.receive().expect("an error message");
         assert_eq!(answer.get(4..6), Some(2_u16.to_ne_bytes().as_slice()), "NLMSG_ERROR");
-        assert_eq!(
-            answer.get(8..12),
-            Some(7_u32.to_ne_bytes().as_slice()),
-            "our sequence number"
-        );
+        assert_eq!(answer.get(8..12), Some(7_u32.to_ne_bytes().as_slice()), "our sequence number");
     }
 }

@@ -75,11 +75,7 @@ impl PageBuffer {
 }
 
 fn out_of_memory(len: usize) -> OsError {
-    OsError::new(
-        "allocate",
-        format_args!("{len} bytes"),
-        io::ErrorKind::OutOfMemory.into(),
-    )
+    OsError::new("allocate", format_args!("{len} bytes"), io::ErrorKind::OutOfMemory.into())
 }
 
 impl Deref for PageBuffer {
@@ -107,9 +103,7 @@ impl Drop for PageBuffer {
 
 impl fmt::Debug for PageBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PageBuffer")
-            .field("len", &self.len)
-            .finish_non_exhaustive()
+        f.debug_struct("PageBuffer").field("len", &self.len).finish_non_exhaustive()
     }
 }
 

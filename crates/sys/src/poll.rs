@@ -23,23 +23,11 @@ pub struct Interest {
 
 impl Interest {
     /// Readable, as long as it lasts.
-    pub const READ: Self = Self {
-        read: true,
-        write: false,
-        edge: false,
-    };
+    pub const READ: Self = Self { read: true, write: false, edge: false };
     /// Writable, as long as it lasts.
-    pub const WRITE: Self = Self {
-        read: false,
-        write: true,
-        edge: false,
-    };
+    pub const WRITE: Self = Self { read: false, write: true, edge: false };
     /// Both, as long as they last.
-    pub const BOTH: Self = Self {
-        read: true,
-        write: true,
-        edge: false,
-    };
+    pub const BOTH: Self = Self { read: true, write: true, edge: false };
 }
 
 /// A descriptor with an event.
@@ -78,8 +66,7 @@ impl Epoll {
     /// # Errors
     /// The operating system's; `EEXIST` when it is registered already.
     pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, token, interest)
-            .during("epoll_ctl add", token)
+        self.control(libc::EPOLL_CTL_ADD, fd, token, interest).during("epoll_ctl add", token)
     }
 
     /// Changes what a registered descriptor is waited for, and its token.
@@ -87,8 +74,7 @@ impl Epoll {
     /// # Errors
     /// The operating system's; `ENOENT` when it is not registered.
     pub fn modify(&self, fd: impl AsFd, token: u64, interest: Interest) -> Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, token, interest)
-            .during("epoll_ctl modify", token)
+        self.control(libc::EPOLL_CTL_MOD, fd, token, interest).during("epoll_ctl modify", token)
     }
 
     /// Takes a descriptor out.
@@ -96,15 +82,11 @@ impl Epoll {
     /// # Errors
     /// The operating system's; `ENOENT` when it is not registered.
     pub fn remove(&self, fd: impl AsFd) -> Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::default())
-            .during("epoll_ctl remove", "")
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::default()).during("epoll_ctl remove", "")
     }
 
     fn control(&self, operation: c_int, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: interest.epoll_events(),
-            u64: token,
-        };
+        let mut event = libc::epoll_event { events: interest.epoll_events(), u64: token };
         let fd = fd.as_fd().as_raw_fd();
         // SAFETY: `event` outlives the call, which only reads it.
         syscall(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &raw mut event) })?;
@@ -231,11 +213,8 @@ pub fn wait_fds<const N: usize>(
     fds: [(BorrowedFd<'_>, Interest); N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let mut polls = fds.map(|(fd, interest)| libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: interest.poll_events(),
-        revents: 0,
-    });
+    let mut polls =
+        fds.map(|(fd, interest)| libc::pollfd { fd: fd.as_raw_fd(), events: interest.poll_events(), revents: 0 });
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(libc::c_long::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
@@ -301,9 +280,7 @@ impl From<Duration> for KernelTimespec {
 
 /// Milliseconds for `epoll_wait`, rounded up: waking before the deadline would make the caller spin.
 fn timeout_ms(timeout: Option<Duration>) -> c_int {
-    timeout.map_or(-1, |timeout| {
-        c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
-    })
+    timeout.map_or(-1, |timeout| c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX))
 }
 
 /// Events taken per call; more wait for the next one.
@@ -337,12 +314,7 @@ mod tests {
         epoll.add(&event, 7, Interest::READ).expect("add");
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
         let before = crate::clock::monotonic_ns();
-        assert_eq!(
-            epoll
-                .wait_ms(&mut events, Some(Duration::from_micros(200)))
-                .expect("wait"),
-            0
-        );
+        assert_eq!(epoll.wait_ms(&mut events, Some(Duration::from_micros(200))).expect("wait"), 0);
         assert!(crate::clock::monotonic_ns() - before >= 200_000);
         event.signal();
         assert_eq!(epoll.wait_ms(&mut events, None).expect("wait"), 1);

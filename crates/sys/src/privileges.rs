@@ -35,21 +35,11 @@ impl User {
             // SAFETY: the name ends with NUL; entry, buffer and result are writable during the call, and the buffer has the
             // length that is passed.
             let errno = unsafe {
-                libc::getpwnam_r(
-                    text.as_ptr(),
-                    &raw mut entry,
-                    buffer.as_mut_ptr(),
-                    buffer.len(),
-                    &raw mut found,
-                )
+                libc::getpwnam_r(text.as_ptr(), &raw mut entry, buffer.as_mut_ptr(), buffer.len(), &raw mut found)
             };
             match errno {
                 _ if !found.is_null() => {
-                    return Ok(Some(Self {
-                        name: name.to_owned(),
-                        uid: entry.pw_uid,
-                        gid: entry.pw_gid,
-                    }));
+                    return Ok(Some(Self { name: name.to_owned(), uid: entry.pw_uid, gid: entry.pw_gid }));
                 }
                 libc::ERANGE if buffer.len() < ENTRY_BYTES_MAX => buffer.resize(buffer.len() * 2, 0),
                 // The manual page names these for a user that does not exist.

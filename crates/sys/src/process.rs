@@ -19,11 +19,7 @@ use crate::syscall::syscall;
 /// # Errors
 /// The operating system's. After the first fork only the child is left to see them.
 pub fn daemonize(keep_cwd: bool) -> Result<()> {
-    let null = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-        .during("open", "/dev/null")?;
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null").during("open", "/dev/null")?;
     fork_and_leave()?;
     // SAFETY: no pointers are passed.
     syscall(unsafe { libc::setsid() }).during("setsid", "")?;
@@ -62,10 +58,7 @@ pub fn pid_is_alive(pid: i32) -> bool {
 /// # Errors
 /// The operating system's.
 pub fn raise_fd_limit() -> Result<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is writable during the call.
     syscall(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }).during("getrlimit RLIMIT_NOFILE", "")?;
     if limit.rlim_cur < limit.rlim_max {
@@ -87,10 +80,7 @@ pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
     if granted >= wanted {
         return Ok(granted);
     }
-    let limit = libc::rlimit {
-        rlim_cur: wanted,
-        rlim_max: wanted,
-    };
+    let limit = libc::rlimit { rlim_cur: wanted, rlim_max: wanted };
     // SAFETY: `limit` outlives the call, which only reads it.
     let raised = syscall(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) });
     Ok(if raised.is_ok() { wanted } else { granted })
@@ -131,11 +121,7 @@ pub struct Uname {
 
 impl fmt::Display for Uname {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} {} {} {}",
-            self.sysname, self.node, self.release, self.version, self.machine
-        )
+        write!(f, "{} {} {} {} {}", self.sysname, self.node, self.release, self.version, self.machine)
     }
 }
 
@@ -158,10 +144,8 @@ pub fn uname() -> Uname {
 fn text(field: &[c_char]) -> String {
     // The sign of a C character is the platform's.
     let bytes: Vec<u8> = field.iter().map(|byte| byte.to_ne_bytes()[0]).collect();
-    CStr::from_bytes_until_nul(&bytes).map_or_else(
-        |_| String::from_utf8_lossy(&bytes).into_owned(),
-        |text| text.to_string_lossy().into_owned(),
-    )
+    CStr::from_bytes_until_nul(&bytes)
+        .map_or_else(|_| String::from_utf8_lossy(&bytes).into_owned(), |text| text.to_string_lossy().into_owned())
 }
 
 /// Makes the allocator give large blocks back to the system when they are freed (`M_MMAP_THRESHOLD`, mallopt(3)).
@@ -296,9 +280,7 @@ impl HiddenInput {
         // What was typed before the prompt was shown, and seen, is not the password.
         // SAFETY: `hidden` outlives the call, which only reads it.
         syscall(unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSAFLUSH, &raw const hidden) })?;
-        Ok(Self {
-            terminal: Some((terminal, before)),
-        })
+        Ok(Self { terminal: Some((terminal, before)) })
     }
 }
 
@@ -337,12 +319,7 @@ mod tests {
 
     #[test]
     fn uname_shows_what_proc_shows_in_the_order_of_uname_a() {
-        let proc = |name: &str| {
-            fs::read_to_string(format!("/proc/sys/kernel/{name}"))
-                .expect(name)
-                .trim()
-                .to_owned()
-        };
+        let proc = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).expect(name).trim().to_owned();
         let expected = ["ostype", "hostname", "osrelease", "version"].map(proc).join(" ");
         let shown = uname().to_string();
         let machine = shown.strip_prefix(&expected).expect("the first four").trim();
@@ -353,10 +330,7 @@ mod tests {
     fn a_password_is_read_from_a_pipe_up_to_the_newline() {
         let mut input = pipe(b"secret \xc3\xa9\nnext");
         let mut output = Vec::new();
-        assert_eq!(
-            ask("Password: ", &mut input, &mut output).expect("line"),
-            "secret \u{e9}"
-        );
+        assert_eq!(ask("Password: ", &mut input, &mut output).expect("line"), "secret \u{e9}");
         assert_eq!(output, b"Password: \n");
         let mut rest = String::new();
         input.read_to_string(&mut rest).expect("read");
@@ -366,15 +340,9 @@ mod tests {
     #[test]
     fn password_lines_may_be_empty_but_not_absent_endless_or_garbled() {
         assert_eq!(ask("", &mut pipe(b"\n"), &mut Vec::new()).expect("line"), "");
-        assert_eq!(
-            ask("", &mut pipe(b"no newline"), &mut Vec::new()).expect("line"),
-            "no newline"
-        );
+        assert_eq!(ask("", &mut pipe(b"no newline"), &mut Vec::new()).expect("line"), "no newline");
         let longest = [vec![b'x'; PASSWORD_LEN_MAX], b"\n".to_vec()].concat();
-        assert_eq!(
-            ask("", &mut pipe(&longest), &mut Vec::new()).expect("line").len(),
-            PASSWORD_LEN_MAX
-        );
+        assert_eq!(ask("", &mut pipe(&longest), &mut Vec::new()).expect("line").len(), PASSWORD_LEN_MAX);
         for (input, kind) in [
             (b"".to_vec(), io::ErrorKind::UnexpectedEof),
             (vec![b'x'; PASSWORD_LEN_MAX + 1], io::ErrorKind::InvalidData),

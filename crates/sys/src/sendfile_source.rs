@@ -48,12 +48,8 @@ impl AsFd for SourceFile {
 }
 
 fn on_disk(content: &[u8]) -> io::Result<File> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .mode(0o600)
-        .custom_flags(libc::O_TMPFILE)
-        .open(DISK_FOLDER)?;
+    let mut file =
+        OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(DISK_FOLDER)?;
     if !KINDS.contains(&kind(&file)?) {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -68,11 +64,7 @@ fn kind(file: &File) -> io::Result<i64> {
     syscall(unsafe { libc::fstatfs(file.as_raw_fd(), facts.as_mut_ptr()) })?;
     // SAFETY: zeroes are a valid value, and the call has succeeded.
     let facts = unsafe { facts.assume_init() };
-    #[allow(
-        clippy::cast_possible_wrap,
-        clippy::unnecessary_cast,
-        reason = "the field's type depends on the C library"
-    )]
+    #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "the field's type depends on the C library")]
     Ok(facts.f_type as i64)
 }
 

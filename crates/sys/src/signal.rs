@@ -26,14 +26,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    const ALL: [Self; 6] = [
-        Self::Hangup,
-        Self::Interrupt,
-        Self::Quit,
-        Self::Terminate,
-        Self::User1,
-        Self::User2,
-    ];
+    const ALL: [Self; 6] = [Self::Hangup, Self::Interrupt, Self::Quit, Self::Terminate, Self::User1, Self::User2];
 
     /// The signal's number on this architecture.
     #[must_use]
@@ -62,9 +55,7 @@ impl Signal {
     }
 
     fn from_number(number: u32) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|signal| u32::try_from(signal.number()) == Ok(number))
+        Self::ALL.into_iter().find(|signal| u32::try_from(signal.number()) == Ok(number))
     }
 }
 
@@ -84,12 +75,7 @@ impl Signals {
         // pthread functions return the error instead of setting errno.
         // SAFETY: `set` is initialised and outlives the call; the old mask may be null.
         let code = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-        if code == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::from_raw_os_error(code))
-        }
-        .during("pthread_sigmask", "")?;
+        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }.during("pthread_sigmask", "")?;
         // SAFETY: `set` is initialised and outlives the call.
         let fd = syscall(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
             .during("signalfd", "")?;

@@ -72,16 +72,10 @@ pub fn open(addr_family_of: &SocketAddr, protocol: Protocol) -> Result<OwnedFd> 
         Protocol::Sctp => (Type::STREAM, libc::IPPROTO_SCTP),
     };
     let domain = Domain::for_address(*addr_family_of);
-    Socket::new_raw(domain, kind.cloexec().nonblocking(), Some(number.into()))
-        .map(OwnedFd::from)
-        .during(
-            "socket",
-            format_args!(
-                "{} {}",
-                protocol.name(),
-                if addr_family_of.is_ipv4() { "ipv4" } else { "ipv6" }
-            ),
-        )
+    Socket::new_raw(domain, kind.cloexec().nonblocking(), Some(number.into())).map(OwnedFd::from).during(
+        "socket",
+        format_args!("{} {}", protocol.name(), if addr_family_of.is_ipv4() { "ipv4" } else { "ipv6" }),
+    )
 }
 
 impl Protocol {
@@ -100,9 +94,7 @@ impl Protocol {
 /// # Errors
 /// The operating system's, for instance `EADDRINUSE`.
 pub fn bind(fd: impl AsFd, address: &SocketAddr) -> Result<()> {
-    SockRef::from(&fd)
-        .bind(&SockAddr::from(*address))
-        .during("bind", address)
+    SockRef::from(&fd).bind(&SockAddr::from(*address)).during("bind", address)
 }
 
 /// Lets peers connect; at most `backlog` connections wait for [`accept`] (listen(2), capped by `net.core.somaxconn`).
@@ -167,10 +159,7 @@ pub fn take_error(fd: impl AsFd) -> Result<()> {
 /// # Errors
 /// The operating system's.
 pub fn local_addr(fd: impl AsFd) -> Result<SocketAddr> {
-    SockRef::from(&fd)
-        .local_addr()
-        .and_then(|address| internet(&address))
-        .during("getsockname", "")
+    SockRef::from(&fd).local_addr().and_then(|address| internet(&address)).during("getsockname", "")
 }
 
 /// The peer's address, unmapped (getpeername(2)).
@@ -178,10 +167,7 @@ pub fn local_addr(fd: impl AsFd) -> Result<SocketAddr> {
 /// # Errors
 /// The operating system's; `ENOTCONN` before a connection stands.
 pub fn peer_addr(fd: impl AsFd) -> Result<SocketAddr> {
-    SockRef::from(&fd)
-        .peer_addr()
-        .and_then(|address| internet(&address))
-        .during("getpeername", "")
+    SockRef::from(&fd).peer_addr().and_then(|address| internet(&address)).during("getpeername", "")
 }
 
 fn internet(address: &SockAddr) -> io::Result<SocketAddr> {
@@ -244,10 +230,7 @@ pub fn shutdown_both(fd: impl AsFd) -> Result<()> {
 /// # Errors
 /// The resolver's text; a name with a NUL inside, or longer than a resolver accepts, is not known.
 pub fn resolve(host: &str, port: u16, family: Option<Family>) -> Result<Vec<SocketAddr>, ResolveError> {
-    let failed = |text: String| ResolveError {
-        host: host.to_owned(),
-        text,
-    };
+    let failed = |text: String| ResolveError { host: host.to_owned(), text };
     let name = CString::new(host)
         .ok()
         .filter(|_| host.len() <= HOST_LEN_MAX)
@@ -321,9 +304,7 @@ impl AddressList {
         nodes.filter_map(|node| {
             // SAFETY: all-zero bytes are a valid sockaddr_storage.
             let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-            let len = usize::try_from(node.ai_addrlen)
-                .ok()
-                .filter(|len| *len <= size_of_val(&storage))?;
+            let len = usize::try_from(node.ai_addrlen).ok().filter(|len| *len <= size_of_val(&storage))?;
             if node.ai_addr.is_null() {
                 return None;
             }

@@ -82,9 +82,7 @@ pub fn set_receive_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
 /// # Errors
 /// The operating system's.
 pub fn force_send_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
-    option!(SOL_SOCKET, SO_SNDBUFFORCE)
-        .set_u32(&fd, bytes)
-        .or_else(|_| set_send_buffer(&fd, bytes))
+    option!(SOL_SOCKET, SO_SNDBUFFORCE).set_u32(&fd, bytes).or_else(|_| set_send_buffer(&fd, bytes))
 }
 
 /// [`set_receive_buffer`] beyond `net.core.rmem_max` where we may (`SO_RCVBUFFORCE`, needs `CAP_NET_ADMIN`), within it
@@ -93,9 +91,7 @@ pub fn force_send_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
 /// # Errors
 /// The operating system's.
 pub fn force_receive_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
-    option!(SOL_SOCKET, SO_RCVBUFFORCE)
-        .set_u32(&fd, bytes)
-        .or_else(|_| set_receive_buffer(&fd, bytes))
+    option!(SOL_SOCKET, SO_RCVBUFFORCE).set_u32(&fd, bytes).or_else(|_| set_receive_buffer(&fd, bytes))
 }
 
 /// Size of the send buffer in bytes as the kernel accounts it: twice the request (`SO_SNDBUF`, socket(7)).
@@ -123,9 +119,7 @@ const RECEIVE_BUFFER: SocketOption = option!(SOL_SOCKET, SO_RCVBUF);
 /// # Errors
 /// The operating system's.
 pub fn set_reset_on_close(fd: impl AsFd) -> Result<()> {
-    socket2::SockRef::from(&fd)
-        .set_linger(Some(std::time::Duration::ZERO))
-        .during("setsockopt SO_LINGER", 0)
+    socket2::SockRef::from(&fd).set_linger(Some(std::time::Duration::ZERO)).during("setsockopt SO_LINGER", 0)
 }
 
 /// Probes an idle connection so that a vanished peer is noticed (`SO_KEEPALIVE`, socket(7)).
@@ -209,11 +203,7 @@ pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
             dropped_messages: u32::from_ne_bytes(dropped),
         });
     }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the kernel does not count drops",
-    ))
-    .during(memory.get, "")
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel does not count drops")).during(memory.get, "")
 }
 
 /// Bytes written to the socket that the peer has not acknowledged (TCP), or that have not left the host (UDP)

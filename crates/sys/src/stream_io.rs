@@ -33,10 +33,7 @@ pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<u
 }
 
 pub(crate) fn send_message(fd: impl AsFd, block: &[u8], copies: usize, flags: i32) -> io::Result<usize> {
-    let one = iovec {
-        iov_base: block.as_ptr().cast_mut().cast(),
-        iov_len: block.len(),
-    };
+    let one = iovec { iov_base: block.as_ptr().cast_mut().cast(), iov_len: block.len() };
     let mut gathered = [one; GATHERED_COPIES_MAX];
     // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };

@@ -5,11 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Turns the −1 of a failed call into the error `errno` names.
 pub(crate) fn syscall<T: PartialEq + From<i8>>(returned: T) -> io::Result<T> {
-    if returned == T::from(-1) {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(returned)
-    }
+    if returned == T::from(-1) { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
 /// [`syscall`] for calls that return a length or a count.

@@ -192,10 +192,7 @@ mod tests {
 
     /// An answer in which every 32-bit word holds its own index.
     fn numbered(len: usize) -> Vec<u8> {
-        (0..len.div_ceil(4) as u32)
-            .flat_map(u32::to_ne_bytes)
-            .take(len)
-            .collect()
+        (0..len.div_ceil(4) as u32).flat_map(u32::to_ne_bytes).take(len).collect()
     }
 
     #[test]
@@ -211,16 +208,10 @@ mod tests {
     #[test]
     fn a_full_answer_fills_every_field() {
         let info = decode(&numbered(240)).expect("complete");
-        assert_eq!(
-            (info.snd_mss_bytes, info.pmtu_bytes, info.rtt_us, info.rttvar_us),
-            (4, 15, 17, 18)
-        );
+        assert_eq!((info.snd_mss_bytes, info.pmtu_bytes, info.rtt_us, info.rttvar_us), (4, 15, 17, 18));
         assert_eq!((info.snd_cwnd_segments, info.retransmits_total), (20, 25));
         assert_eq!(info.advertised_mss_bytes, 21);
-        assert_eq!(
-            (info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes),
-            (Some(37), Some(55), Some(57))
-        );
+        assert_eq!((info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes), (Some(37), Some(55), Some(57)));
         assert_eq!(info.delivery_rate_bps, Some((40 | 41 << 32) * 8));
         assert_eq!(info.bytes_retransmitted, Some(52 | 53 << 32));
         assert_eq!(info.cwnd_bytes(), 80);
@@ -232,10 +223,7 @@ mod tests {
     fn an_old_kernels_short_answer_leaves_later_fields_absent() {
         let info = decode(&numbered(104)).expect("Linux 2.6 gives 104 bytes");
         assert_eq!(info.retransmits_total, 25);
-        assert_eq!(
-            (info.pacing_rate_bps, info.min_rtt_us, info.snd_wnd_bytes),
-            (None, None, None)
-        );
+        assert_eq!((info.pacing_rate_bps, info.min_rtt_us, info.snd_wnd_bytes), (None, None, None));
         let info = decode(&numbered(192)).expect("Linux 4.10 gives 192 bytes");
         assert_eq!((info.min_rtt_us, info.sndbuf_limited_us.is_some()), (Some(37), true));
         assert_eq!((info.reorder_seen, info.snd_wnd_bytes), (None, None));
@@ -256,9 +244,6 @@ mod tests {
         answer[offset_of!(KernelTcpInfo, min_rtt)..][..4].fill(0xff);
         answer[offset_of!(KernelTcpInfo, pacing_rate)..][..8].fill(0xff);
         let info = decode(&answer).expect("complete");
-        assert_eq!(
-            (info.min_rtt_us, info.pacing_rate_bps, info.delivery_rate_bps),
-            (None, None, None)
-        );
+        assert_eq!((info.min_rtt_us, info.pacing_rate_bps, info.delivery_rate_bps), (None, None, None));
     }
 }

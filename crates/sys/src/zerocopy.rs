@@ -74,11 +74,7 @@ fn completion(message: &libc::msghdr) -> Option<Completion> {
         return None;
     }
     // SAFETY: both kinds begin with a sock_extended_err; the read is unaligned.
-    let error = unsafe {
-        libc::CMSG_DATA(header)
-            .cast::<libc::sock_extended_err>()
-            .read_unaligned()
-    };
+    let error = unsafe { libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned() };
     (error.ee_origin == ORIGIN_ZEROCOPY).then(|| Completion {
         calls: error.ee_data.wrapping_sub(error.ee_info).wrapping_add(1),
         copied: error.ee_code & CODE_COPIED != 0,

@@ -13,12 +13,7 @@ fn both_ends_name_each_other() {
     for local in [V4, V6] {
         let client = open(local, Protocol::Tcp);
         let server = accept_from(&client, local);
-        let ends = |fd| {
-            (
-                socket::local_addr(fd).expect("local"),
-                socket::peer_addr(fd).expect("peer"),
-            )
-        };
+        let ends = |fd| (socket::local_addr(fd).expect("local"), socket::peer_addr(fd).expect("peer"));
         let (here, there) = ends(&client);
         assert_eq!(ends(&server), (there, here));
         assert_eq!(socket::is_ipv4_socket(&client), local == V4);
@@ -45,17 +40,9 @@ fn accepted_and_opened_sockets_do_not_wait_and_do_not_leak_into_children() {
         assert!(socket.nonblocking().expect("get"));
         let number = std::os::fd::AsRawFd::as_raw_fd(fd);
         let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).expect("fdinfo");
-        let flags = info
-            .lines()
-            .find_map(|line| line.strip_prefix("flags:"))
-            .expect("flags")
-            .trim();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags").trim();
         let close_on_exec = 0o2_000_000;
-        assert_ne!(
-            u32::from_str_radix(flags, 8).expect("octal") & close_on_exec,
-            0,
-            "{flags}"
-        );
+        assert_ne!(u32::from_str_radix(flags, 8).expect("octal") & close_on_exec, 0, "{flags}");
     }
 }
 
@@ -130,10 +117,7 @@ fn shutdown_both_ends_both_directions() {
     let (client, server) = tcp_pair();
     socket::shutdown_both(&client).expect("shutdown");
     assert_eq!(stream_io::recv(&client, &mut [0; 8]).expect("end of file"), 0);
-    assert_eq!(
-        stream_io::send(&client, b"x").expect_err("closed").kind(),
-        std::io::ErrorKind::BrokenPipe
-    );
+    assert_eq!(stream_io::send(&client, b"x").expect_err("closed").kind(), std::io::ErrorKind::BrokenPipe);
     await_readable(&server);
     assert_eq!(stream_io::recv(&server, &mut [0; 8]).expect("end of file"), 0);
     let unconnected = socket::shutdown_both(open(V4, Protocol::Tcp)).expect_err("not connected");
@@ -165,24 +149,14 @@ fn an_ipv6_scope_is_kept_by_name_and_by_number() {
     // The loopback device is number 1 everywhere.
     for host in ["fe80::1%lo", "fe80::1%1"] {
         let found = socket::resolve(host, 9, None).expect(host);
-        let [SocketAddr::V6(v6)] = found.as_slice() else {
-            panic!("{host}: {found:?}")
-        };
-        assert_eq!(
-            (v6.scope_id(), v6.port(), v6.ip().to_string().as_str()),
-            (1, 9, "fe80::1")
-        );
+        let [SocketAddr::V6(v6)] = found.as_slice() else { panic!("{host}: {found:?}") };
+        assert_eq!((v6.scope_id(), v6.port(), v6.ip().to_string().as_str()), (1, 9, "fe80::1"));
     }
 }
 
 #[test]
 fn the_family_is_honoured() {
-    assert!(
-        socket::resolve("localhost", 1, Some(Family::V4))
-            .expect("localhost")
-            .iter()
-            .all(SocketAddr::is_ipv4)
-    );
+    assert!(socket::resolve("localhost", 1, Some(Family::V4)).expect("localhost").iter().all(SocketAddr::is_ipv4));
     for (host, family) in [("::1", Family::V4), ("127.0.0.1", Family::V6)] {
         let error = socket::resolve(host, 1, Some(family)).expect_err(host);
         assert_eq!(error.to_string(), "Address family for hostname not supported");

@@ -28,24 +28,12 @@ fn main() {
 
 fn report(port: &str, keep_cwd: bool) {
     daemonize(keep_cwd).expect("daemonize");
-    let link = |name: &str| {
-        std::fs::read_link(format!("/proc/self/{name}"))
-            .expect("link")
-            .display()
-            .to_string()
-    };
+    let link = |name: &str| std::fs::read_link(format!("/proc/self/{name}")).expect("link").display().to_string();
     let stat = std::fs::read_to_string("/proc/self/stat").expect("stat");
     // Behind the program's name in parentheses: state, parent, group, session, terminal.
     let fields: Vec<&str> = stat[stat.rfind(')').expect("name") + 1..].split_whitespace().collect();
     let leader = fields[3] == std::process::id().to_string();
-    let facts = [
-        link("cwd"),
-        link("fd/0"),
-        link("fd/1"),
-        link("fd/2"),
-        fields[4].to_owned(),
-        leader.to_string(),
-    ];
+    let facts = [link("cwd"), link("fd/0"), link("fd/1"), link("fd/2"), fields[4].to_owned(), leader.to_string()];
     let mut parent = TcpStream::connect(format!("127.0.0.1:{port}")).expect("connect");
     parent.write_all(facts.join(" ").as_bytes()).expect("report");
 }
@@ -58,10 +46,7 @@ fn check(keep_cwd: bool) {
         .current_dir("/proc")
         .spawn()
         .expect("start");
-    assert!(
-        child.wait().expect("wait").success(),
-        "the caller's process ends well, while the daemon lives"
-    );
+    assert!(child.wait().expect("wait").success(), "the caller's process ends well, while the daemon lives");
     let facts = read_report(&listener);
     let cwd = if keep_cwd { "/proc" } else { "/" };
     // No terminal, and not a session's leader, which could acquire one.
@@ -75,11 +60,6 @@ fn read_report(listener: &TcpListener) -> String {
     let ready = linerate_sys::poll::wait_fd(listener, linerate_sys::poll::Interest::READ, Some(left));
     assert!(ready.expect("poll"), "no daemon reported");
     let mut facts = String::new();
-    listener
-        .accept()
-        .expect("accept")
-        .0
-        .read_to_string(&mut facts)
-        .expect("read");
+    listener.accept().expect("accept").0.read_to_string(&mut facts).expect("read");
     facts
 }

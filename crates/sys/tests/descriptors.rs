@@ -14,10 +14,7 @@ fn descriptors_are_counted_and_their_limit_raised() {
 
     let raised = process::raise_fd_limit().expect("raise");
     let limits = std::fs::read_to_string("/proc/self/limits").expect("limits");
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"))
-        .expect("the kernel tells");
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("the kernel tells");
     let fields: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(fields[3], raised.to_string(), "soft limit");
     assert_eq!(fields[3], fields[4], "soft and hard limit");

@@ -31,10 +31,7 @@ fn drain(fd: impl AsFd) -> Vec<u8> {
 fn slices_leave_in_their_order_and_more_than_one_call_takes_is_left() {
     let (client, server) = tcp_pair();
     let words = [IoSlice::new(b"head"), IoSlice::new(b""), IoSlice::new(b" body")];
-    assert_eq!(
-        stream_io::send_slices(&client, &words, Followed::Soon).expect("send"),
-        9
-    );
+    assert_eq!(stream_io::send_slices(&client, &words, Followed::Soon).expect("send"), 9);
     let many = vec![IoSlice::new(b"x"); stream_io::SLICES_MAX + 1];
     let sent = stream_io::send_slices(&client, &many, Followed::No).expect("send");
     assert_eq!(sent, stream_io::SLICES_MAX);
@@ -73,10 +70,7 @@ fn gathered_sends_repeat_the_block_without_a_seam() {
 fn a_gathered_send_submits_as_many_copies_as_asked_and_at_most_the_limit() {
     let (client, server) = tcp_pair();
     for (copies, expected) in [(1, 1), (5, 5), (64, 64), (1000, 64), (0, 0)] {
-        assert_eq!(
-            stream_io::send_gathered(&client, b"0123456789", copies).expect("send"),
-            expected * 10
-        );
+        assert_eq!(stream_io::send_gathered(&client, b"0123456789", copies).expect("send"), expected * 10);
     }
     drop(client);
     assert_eq!(drain(server), b"0123456789".repeat(1 + 5 + 64 + 64));
@@ -85,14 +79,8 @@ fn a_gathered_send_submits_as_many_copies_as_asked_and_at_most_the_limit() {
 #[test]
 fn full_and_empty_buffers_would_block() {
     let (client, server) = tcp_pair();
-    assert_eq!(
-        stream_io::recv(&server, &mut [0; 8]).expect_err("empty").kind(),
-        ErrorKind::WouldBlock
-    );
-    assert_eq!(
-        stream_io::recv_discard(&server, 8).expect_err("empty").kind(),
-        ErrorKind::WouldBlock
-    );
+    assert_eq!(stream_io::recv(&server, &mut [0; 8]).expect_err("empty").kind(), ErrorKind::WouldBlock);
+    assert_eq!(stream_io::recv_discard(&server, 8).expect_err("empty").kind(), ErrorKind::WouldBlock);
     let full = loop {
         if let Err(error) = stream_io::send_gathered(&client, &[0; 65_536], 16) {
             break error;
@@ -159,10 +147,7 @@ fn a_vanished_peer_is_an_error_not_a_signal() {
             break error;
         }
     };
-    assert!(
-        matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset),
-        "{error}"
-    );
+    assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
     assert!(["Broken pipe", "Connection reset by peer"].contains(&error::io_text(&error).as_str()));
 }
 
@@ -174,17 +159,11 @@ fn a_datagram_comes_with_its_sender() {
         let mut buffer = [0; 16];
         await_readable(&receiver);
         let (len, from) = udp::recv_from(&receiver, &mut buffer).expect("recv");
-        assert_eq!(
-            (&buffer[..len], from),
-            (b"ping".as_slice(), socket::local_addr(&sender).expect("local"))
-        );
+        assert_eq!((&buffer[..len], from), (b"ping".as_slice(), socket::local_addr(&sender).expect("local")));
         assert_eq!(udp::send_to(&receiver, b"pong!", &from).expect("send"), 5);
         await_readable(&sender);
         assert_eq!(udp::recv(&sender, &mut buffer).expect("recv"), 5);
-        assert_eq!(
-            udp::recv(&sender, &mut buffer).expect_err("empty").kind(),
-            ErrorKind::WouldBlock
-        );
+        assert_eq!(udp::recv(&sender, &mut buffer).expect_err("empty").kind(), ErrorKind::WouldBlock);
     }
 }
 
@@ -212,21 +191,14 @@ fn a_closed_port_answers_the_next_send_with_refused() {
     drop(receiver);
     udp::send(&sender, b"x").expect("the closed port is not known yet");
     await_readable(&sender);
-    assert_eq!(
-        udp::send(&sender, b"x").expect_err("ICMP came").kind(),
-        ErrorKind::ConnectionRefused
-    );
+    assert_eq!(udp::send(&sender, b"x").expect_err("ICMP came").kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
 fn a_batch_arrives_datagram_by_datagram_with_its_source() {
     let (sender, receiver) = udp_pair(V4);
     let data = pattern(1_000 * 9 + 123);
-    assert_eq!(
-        udp::send_many(&sender, &data, 1_000).expect("send"),
-        10,
-        "the last one is shorter"
-    );
+    assert_eq!(udp::send_many(&sender, &data, 1_000).expect("send"), 10, "the last one is shorter");
     let here = socket::local_addr(&sender).expect("local");
     let mut batch = RecvBatch::new(4, 1_500).expect("memory");
     let mut chunks = data.chunks(1_000);
@@ -235,14 +207,8 @@ fn a_batch_arrives_datagram_by_datagram_with_its_source() {
         for i in 0..expected {
             let message = batch.message(i);
             assert_eq!(message.data, chunks.next().expect("no more than were sent"));
-            assert_eq!(
-                (message.segment_len, message.full_len),
-                (message.data.len(), message.data.len())
-            );
-            assert_eq!(
-                (message.from, message.truncated, message.datagrams()),
-                (Some(here), false, 1)
-            );
+            assert_eq!((message.segment_len, message.full_len), (message.data.len(), message.data.len()));
+            assert_eq!((message.from, message.truncated, message.datagrams()), (Some(here), false, 1));
         }
     }
     assert_eq!(batch.recv(&receiver).expect_err("empty").kind(), ErrorKind::WouldBlock);
@@ -267,10 +233,7 @@ fn batch_keeps_the_source_of_each_datagram() {
 fn a_batch_takes_no_more_than_its_limit_and_no_zero_length() {
     let (sender, _receiver) = udp_pair(V4);
     assert_eq!(udp::send_many(&sender, &[7; 1000], 10).expect("send"), udp::BATCH_MAX);
-    assert_eq!(
-        udp::send_many(&sender, &[7; 10], 0).expect_err("zero").kind(),
-        ErrorKind::InvalidInput
-    );
+    assert_eq!(udp::send_many(&sender, &[7; 10], 0).expect_err("zero").kind(), ErrorKind::InvalidInput);
 }
 
 #[test]
@@ -285,10 +248,7 @@ fn short_slot_reports_the_full_length() {
     assert_eq!((cut.data, cut.full_len, cut.truncated), (&data[..16], 1_200, true));
     assert_eq!(cut.datagrams(), 1);
     let empty = batch.message(1);
-    assert_eq!(
-        (empty.data.len(), empty.full_len, empty.truncated, empty.datagrams()),
-        (0, 0, false, 1)
-    );
+    assert_eq!((empty.data.len(), empty.full_len, empty.truncated, empty.datagrams()), (0, 0, false, 1));
     assert_eq!(empty.segments().count(), 0);
 }
 
@@ -306,10 +266,7 @@ fn messages_of_an_earlier_call_cannot_be_read() {
 #[test]
 fn the_memory_of_a_batch_is_bounded() {
     let batch = RecvBatch::new(usize::MAX, usize::MAX).expect("memory");
-    assert_eq!(
-        format!("{batch:?}"),
-        "RecvBatch { slots: 128, slot_len: 65536, received: 0 }"
-    );
+    assert_eq!(format!("{batch:?}"), "RecvBatch { slots: 128, slot_len: 65536, received: 0 }");
 }
 
 #[test]
@@ -387,15 +344,9 @@ fn a_train_of_too_many_or_too_long_segments_is_refused() {
     for (len, segment_len) in [(60_000, 10), (60_000, 70_000)] {
         let error = udp::send_segmented(&sender, &vec![0; len], segment_len).expect_err("refused");
         let text = error::io_text(&error);
-        assert!(
-            ["Invalid argument", "Message too long"].contains(&text.as_str()),
-            "{text}"
-        );
+        assert!(["Invalid argument", "Message too long"].contains(&text.as_str()), "{text}");
     }
-    assert_eq!(
-        udp::send_segmented(&sender, &[0; 640], 640 / udp::SEGMENTS_MAX).expect("the documented limit"),
-        640
-    );
+    assert_eq!(udp::send_segmented(&sender, &[0; 640], 640 / udp::SEGMENTS_MAX).expect("the documented limit"), 640);
 }
 
 #[test]
@@ -422,10 +373,7 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
         if (sent_ns - 50_000..=queued_ns + 50_000).contains(&arrival_ns) {
             break;
         }
-        assert!(
-            clock::monotonic_ns() < deadline_ns,
-            "{sent_ns} {arrival_ns} {queued_ns}"
-        );
+        assert!(clock::monotonic_ns() < deadline_ns, "{sent_ns} {arrival_ns} {queued_ns}");
     }
 }
 
@@ -444,10 +392,7 @@ fn train_pair(gro: bool) -> Option<(OwnedFd, OwnedFd)> {
         Ok(_) => Some((sender, receiver)),
         Err(error) => {
             assert!(error.is_unsupported(), "{error}");
-            assert!(
-                missing.contains(&"udp_gso") || missing.contains(&"udp_gro"),
-                "{missing:?}"
-            );
+            assert!(missing.contains(&"udp_gso") || missing.contains(&"udp_gro"), "{missing:?}");
             None
         }
     }

@@ -150,10 +150,7 @@ fn congestion_control_is_chosen_by_name() {
     sockopt::set_congestion(&fd, "reno").expect("set");
     assert_eq!(sockopt::congestion(&fd).expect("get"), "reno");
     let error = sockopt::set_congestion(&fd, "nosuch").expect_err("unknown");
-    assert_eq!(
-        error.to_string(),
-        "setsockopt TCP_CONGESTION nosuch: No such file or directory"
-    );
+    assert_eq!(error.to_string(), "setsockopt TCP_CONGESTION nosuch: No such file or directory");
     assert!(!error.is_unsupported());
 }
 
@@ -181,18 +178,11 @@ fn pacing_rate_caps_what_the_kernel_paces_with() {
     assert_eq!(sockopt::get_max_pacing_rate(&client).expect("get"), None);
     let rate = 10_000_000_000_u64;
     sockopt::set_max_pacing_rate(&client, rate).expect("set");
-    assert_eq!(
-        sockopt::get_max_pacing_rate(&client).expect("get"),
-        Some(rate),
-        "more than 32 bits"
-    );
+    assert_eq!(sockopt::get_max_pacing_rate(&client).expect("get"), Some(rate), "more than 32 bits");
     sockopt::set_max_pacing_rate(&client, 1_000_000).expect("set");
     stream_io::send(&client, &[0; 1000]).expect("send");
     common::await_readable(&server);
-    let paced = tcp_info::tcp_info(&client)
-        .expect("info")
-        .pacing_rate_bps
-        .expect("paced");
+    let paced = tcp_info::tcp_info(&client).expect("info").pacing_rate_bps.expect("paced");
     assert!(paced <= 8_000_000, "{paced}");
     sockopt::set_max_pacing_rate(&client, u64::MAX).expect("set");
     assert_eq!(sockopt::get_max_pacing_rate(&client).expect("get"), None);
@@ -212,9 +202,7 @@ fn dont_fragment_is_set_and_cleared_for_both_families() {
 #[test]
 fn a_flow_label_is_leased_and_sent() {
     let label = 0xabcde;
-    let (server, std::net::SocketAddr::V6(remote)) = listener(V6) else {
-        panic!("a listener on ::1 is IPv6")
-    };
+    let (server, std::net::SocketAddr::V6(remote)) = listener(V6) else { panic!("a listener on ::1 is IPv6") };
     let client = open(V6, Protocol::Tcp);
     sockopt::lease_flow_label(&client, &remote, label).expect("lease");
     let leases = std::fs::read_to_string("/proc/net/ip6_flowlabel").expect("leases");
@@ -223,27 +211,16 @@ fn a_flow_label_is_leased_and_sent() {
     let labelled = sockopt::with_flow_label(remote, label);
     socket::connect(&client, &labelled.into()).expect("connect");
     common::accept_one(&server);
-    let std::net::SocketAddr::V6(peer) = socket::peer_addr(&client).expect("peer") else {
-        panic!("IPv6")
-    };
-    assert_eq!(
-        u32::from_be(peer.flowinfo()),
-        label,
-        "the label the kernel puts into the header"
-    );
+    let std::net::SocketAddr::V6(peer) = socket::peer_addr(&client).expect("peer") else { panic!("IPv6") };
+    assert_eq!(u32::from_be(peer.flowinfo()), label, "the label the kernel puts into the header");
 }
 
 #[test]
 fn flow_labels_beyond_20_bits_or_without_ipv6_are_refused() {
-    let std::net::SocketAddr::V6(remote) = address(V6) else {
-        panic!("IPv6")
-    };
+    let std::net::SocketAddr::V6(remote) = address(V6) else { panic!("IPv6") };
     for label in [0, 0x10_0000] {
         let error = sockopt::lease_flow_label(open(V6, Protocol::Tcp), &remote, label).expect_err("out of range");
-        assert_eq!(
-            error.to_string(),
-            format!("setsockopt IPV6_FLOWLABEL_MGR {label}: Invalid argument")
-        );
+        assert_eq!(error.to_string(), format!("setsockopt IPV6_FLOWLABEL_MGR {label}: Invalid argument"));
     }
     let error = sockopt::lease_flow_label(open(V4, Protocol::Tcp), &remote, 1).expect_err("not an IPv6 socket");
     assert_eq!(error.operation, "setsockopt IPV6_FLOWLABEL_MGR");
@@ -253,15 +230,9 @@ fn flow_labels_beyond_20_bits_or_without_ipv6_are_refused() {
 fn bind_device_takes_existing_devices_only() {
     let fd = open(V4, Protocol::Udp);
     sockopt::bind_device(&fd, "lo").expect("loopback exists");
-    assert_eq!(
-        SockRef::from(&fd).device().expect("get").as_deref(),
-        Some(b"lo".as_slice())
-    );
+    assert_eq!(SockRef::from(&fd).device().expect("get").as_deref(), Some(b"lo".as_slice()));
     let error = sockopt::bind_device(open(V4, Protocol::Udp), "nosuchdev0").expect_err("no such device");
-    assert_eq!(
-        error.to_string(),
-        "setsockopt SO_BINDTODEVICE nosuchdev0: No such device"
-    );
+    assert_eq!(error.to_string(), "setsockopt SO_BINDTODEVICE nosuchdev0: No such device");
 }
 
 #[test]
@@ -300,10 +271,7 @@ fn options_of_another_protocol_are_typed_as_unsupported() {
         (sockopt::set_sctp_no_delay(&tcp, true), "setsockopt SCTP_NODELAY"),
         (sockopt::set_sctp_init_streams(&tcp, 4), "setsockopt SCTP_INITMSG"),
         (sockopt::set_sctp_max_seg(&tcp, 1200), "setsockopt SCTP_MAXSEG"),
-        (
-            sockopt::sctp_bindx(&tcp, &[address(V4)]),
-            "setsockopt SCTP_SOCKOPT_BINDX_ADD",
-        ),
+        (sockopt::sctp_bindx(&tcp, &[address(V4)]), "setsockopt SCTP_SOCKOPT_BINDX_ADD"),
     ] {
         let error = error.expect_err(operation);
         assert_eq!(error.operation, operation);
@@ -376,9 +344,6 @@ fn sysctl(name: &str) -> u32 {
 
 fn has_net_admin() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("status");
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .expect("CapEff");
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("CapEff");
     u64::from_str_radix(effective.trim(), 16).expect("hexadecimal") & (1 << 12) != 0
 }

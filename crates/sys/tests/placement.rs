@@ -16,9 +16,7 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
     let (answer, answers) = mpsc::channel();
     let other = std::thread::spawn(move || {
         for () in questions {
-            answer
-                .send(cpu::affinity().expect("affinity").cpus().collect::<Vec<_>>())
-                .expect("the test listens");
+            answer.send(cpu::affinity().expect("affinity").cpus().collect::<Vec<_>>()).expect("the test listens");
         }
     });
     let others = || {
@@ -39,10 +37,7 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
 
     for nowhere in [8_000, usize::MAX] {
         let error = cpu::pin_thread(nowhere).expect_err("no such CPU");
-        assert_eq!(
-            error.to_string(),
-            format!("sched_setaffinity cpu {nowhere}: Invalid argument")
-        );
+        assert_eq!(error.to_string(), format!("sched_setaffinity cpu {nowhere}: Invalid argument"));
     }
     drop(ask);
     other.join().expect("thread");

@@ -115,14 +115,10 @@ fn explain_fact(key: &str) -> ExitCode {
         return print(&lines.collect::<String>());
     }
     match facts::find(key) {
-        Some(fact) => print(&format!(
-            "{}  {}\n\nunit    {}\nsource  {}\n",
-            fact.pattern, fact.meaning, fact.unit, fact.source
-        )),
-        None => complain(
-            &format!("there is no fact {key}; --explain-fact lists all"),
-            ExitCode::Usage,
-        ),
+        Some(fact) => {
+            print(&format!("{}  {}\n\nunit    {}\nsource  {}\n", fact.pattern, fact.meaning, fact.unit, fact.source))
+        }
+        None => complain(&format!("there is no fact {key}; --explain-fact lists all"), ExitCode::Usage),
     }
 }
 
@@ -131,27 +127,17 @@ impl DoctorArgs {
         let source = match self.diff.as_slice() {
             [a, b] => Source::Compared([a.clone(), b.clone()]),
             _ if !self.from.is_empty() => Source::Files(self.from.clone()),
-            _ => Source::Host {
-                interfaces: self.interfaces.clone(),
-                peer: self.to.clone(),
-                period: self.window,
-            },
+            _ => Source::Host { interfaces: self.interfaces.clone(), peer: self.to.clone(), period: self.window },
         };
-        Query {
-            source,
-            line_rate_mbps: self.line_rate,
-            save: self.save.clone(),
-            only: self.only.clone(),
-        }
+        Query { source, line_rate_mbps: self.line_rate, save: self.save.clone(), only: self.only.clone() }
     }
 }
 
 fn print(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => complain(
-            &format!("cannot write to the standard output: {error}"),
-            ExitCode::NotCompleted,
-        ),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("cannot write to the standard output: {error}"), ExitCode::NotCompleted)
+        }
         _ => ExitCode::Done,
     }
 }
@@ -208,11 +194,7 @@ fn rate_mbps(text: &str) -> Result<f64, String> {
         _ => (text, 1e-6),
     };
     let rate = number.parse::<f64>().map_err(|error| error.to_string())? * factor;
-    if rate.is_finite() && rate > 0.0 {
-        Ok(rate)
-    } else {
-        Err("expected a positive rate, for example 1G".to_owned())
-    }
+    if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err("expected a positive rate, for example 1G".to_owned()) }
 }
 
 #[cfg(test)]

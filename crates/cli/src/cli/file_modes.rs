@@ -7,20 +7,14 @@ use std::path::Path;
 /// A warning when group or others may read or write this file, which holds a secret. `what` names its content.
 pub(crate) fn secret(what: &str, path: &Path) -> Option<String> {
     exposed(path, 0o077).map(|mode| {
-        format!(
-            "{what} {path}: mode {mode:04o} lets others read it; chmod 600 {path}",
-            path = path.display()
-        )
+        format!("{what} {path}: mode {mode:04o} lets others read it; chmod 600 {path}", path = path.display())
     })
 }
 
 /// A warning when group or others may write to this file.
 pub(crate) fn trusted(what: &str, path: &Path) -> Option<String> {
     exposed(path, 0o022).map(|mode| {
-        format!(
-            "{what} {path}: mode {mode:04o} lets others change it; chmod 600 {path}",
-            path = path.display()
-        )
+        format!("{what} {path}: mode {mode:04o} lets others change it; chmod 600 {path}", path = path.display())
     })
 }
 

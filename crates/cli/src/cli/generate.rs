@@ -107,9 +107,7 @@ const PASSWORD_LINE_BYTES_MAX: u64 = 4096;
 /// Writes what was asked for.
 pub(crate) fn main(args: &GenerateArgs) -> ExitCode {
     match &args.what {
-        Artefact::Man(ManArgs {
-            dir: Some(directory), ..
-        }) => match write_manual(directory) {
+        Artefact::Man(ManArgs { dir: Some(directory), .. }) => match write_manual(directory) {
             Ok(text) => write_out(text.as_bytes()),
             Err(text) => failed(&text),
         },
@@ -128,11 +126,8 @@ fn pages() -> Vec<ManualPage> {
 
 fn unknown_page(page: &str) -> ExitCode {
     let names: Vec<String> = pages().into_iter().map(|page| page.name).collect();
-    let _ = writeln!(
-        io::stderr(),
-        "linerate: the manual has no page {page:?}\nhint: its pages are {}",
-        names.join(", ")
-    );
+    let _ =
+        writeln!(io::stderr(), "linerate: the manual has no page {page:?}\nhint: its pages are {}", names.join(", "));
     ExitCode::Usage
 }
 
@@ -227,10 +222,7 @@ mod tests {
     #[test]
     fn every_page_has_examples_and_every_reference_a_page() {
         let pages = pages();
-        let known: Vec<String> = pages
-            .iter()
-            .map(|page| format!("{}({})", page.name, page.section))
-            .collect();
+        let known: Vec<String> = pages.iter().map(|page| format!("{}({})", page.name, page.section)).collect();
         for page in &pages {
             let text = page.text.replace(r"\-", "-").replace(r"\fB", "").replace(r"\fR", "");
             for section in [".SH NAME\n", ".SH DESCRIPTION\n", ".SH SEE ALSO\n"] {
@@ -241,32 +233,17 @@ mod tests {
             let words = text.split(|c: char| c.is_whitespace() || c == ',');
             let references = words.map(|word| word.trim_end_matches('.'));
             for reference in references.filter(|word| word.starts_with("linerate") && word.ends_with(')')) {
-                assert!(
-                    known.iter().any(|known| known == reference),
-                    "{}: {reference}",
-                    page.name
-                );
+                assert!(known.iter().any(|known| known == reference), "{}: {reference}", page.name);
             }
         }
-        for name in [
-            "linerate",
-            "linerate-serve",
-            "linerate-http-lab",
-            "linerate-iperf2",
-            "linerate-logins",
-        ] {
+        for name in ["linerate", "linerate-serve", "linerate-http-lab", "linerate-iperf2", "linerate-logins"] {
             assert!(pages.iter().any(|page| page.name == name), "{name}");
         }
     }
 
     #[test]
     fn a_password_is_one_line() {
-        let rows = [
-            ("rossi\nmore", "rossi"),
-            ("rossi", "rossi"),
-            ("rossi\r\n", "rossi"),
-            ("", ""),
-        ];
+        let rows = [("rossi\nmore", "rossi"), ("rossi", "rossi"), ("rossi\r\n", "rossi"), ("", "")];
         for (input, expected) in rows {
             assert_eq!(password_line(input.as_bytes()).as_deref(), Ok(expected));
         }

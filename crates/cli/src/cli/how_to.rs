@@ -38,13 +38,7 @@ fn page(name: &str, about: &str, markdown: &str) -> String {
         }
     }
     page.references(
-        &[
-            "linerate(1)",
-            "linerate-generate-user(1)",
-            "linerate-serve(1)",
-            "linerate-iperf3(1)",
-        ]
-        .map(String::from),
+        &["linerate(1)", "linerate-generate-user(1)", "linerate-serve(1)", "linerate-iperf3(1)"].map(String::from),
     );
     page.finish()
 }
@@ -61,9 +55,6 @@ mod tests {
         let page = logins();
         assert!(!page.contains("```") && !page.contains("##"), "{page}");
         assert!(page.contains(r"Copy \fBpublic.pem\fR to every client"), "{page}");
-        assert!(
-            page.contains("\n.nf\nopenssl genrsa \\-out private.pem 2048\n"),
-            "{page}"
-        );
+        assert!(page.contains("\n.nf\nopenssl genrsa \\-out private.pem 2048\n"), "{page}");
     }
 }

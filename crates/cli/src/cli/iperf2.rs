@@ -24,22 +24,10 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> ExitCode {
     match parsed.request {
         Request::Run(Command::Client { spec, output }) => run_client(&spec, &output),
         Request::Run(Command::Server { spec, daemon, output }) => run_server(&spec, daemon, &output),
-        Request::Print {
-            text,
-            is_output,
-            is_success,
-        } => {
+        Request::Print { text, is_output, is_success } => {
             // There is nowhere left to complain if both are gone.
-            let _ = if is_output {
-                io::stdout().write_all(&text)
-            } else {
-                io::stderr().write_all(&text)
-            };
-            if is_success {
-                ExitCode::Done
-            } else {
-                ExitCode::NotCompleted
-            }
+            let _ = if is_output { io::stdout().write_all(&text) } else { io::stderr().write_all(&text) };
+            if is_success { ExitCode::Done } else { ExitCode::NotCompleted }
         }
     }
 }

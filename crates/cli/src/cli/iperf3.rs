@@ -50,11 +50,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         Some(path) => Output::log_file(path),
         None => Ok(Output::standard()),
     });
-    let Started {
-        output: stream,
-        signals,
-        pidfile: _pidfile,
-    } = match started {
+    let Started { output: stream, signals, pidfile: _pidfile } = match started {
         Ok(started) => started,
         Err(failure) => return complain(&failure),
     };
@@ -70,14 +66,11 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
         return complain(&ErrorCode::Daemon.failure(Some(&error.text())));
     }
     let notice = DroppedNotice::error(|lines| format!("iperf3: {lines} lines of the report could not be written\n"));
-    let Started {
-        output: stream,
-        signals,
-        pidfile: _pidfile,
-    } = match start(process, || Output::for_server(output.logfile.as_deref(), notice)) {
-        Ok(started) => started,
-        Err(failure) => return complain(&failure),
-    };
+    let Started { output: stream, signals, pidfile: _pidfile } =
+        match start(process, || Output::for_server(output.logfile.as_deref(), notice)) {
+            Ok(started) => started,
+            Err(failure) => return complain(&failure),
+        };
     let options = output.report_options(Endpoint::Server);
     let outcome = server::run_iperf3(spec, options.clone(), stream.clone(), process.metrics, &signals);
     if let Err(failure) = &outcome {
@@ -107,11 +100,7 @@ fn start(process: &ProcessOptions, open: impl FnOnce() -> io::Result<Output>) ->
     let pidfile = process.pidfile.as_deref().map(Pidfile::create).transpose()?;
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    Ok(Started {
-        output,
-        signals,
-        pidfile,
-    })
+    Ok(Started { output, signals, pidfile })
 }
 
 /// A failure before there is a writer.

@@ -44,20 +44,13 @@ pub(crate) fn main(args: &LinksArgs) -> ExitCode {
     };
     if !args.directory.is_dir() {
         let directory = args.directory.display();
-        let _ = writeln!(
-            io::stderr(),
-            "linerate: {directory} is no directory; create it, or choose another one"
-        );
+        let _ = writeln!(io::stderr(), "linerate: {directory} is no directory; create it, or choose another one");
         return ExitCode::NotCompleted;
     }
     let mut code = ExitCode::Done;
     for name in NAMES {
         let path = args.directory.join(name);
-        let outcome = if args.remove {
-            remove(&program, &path)
-        } else {
-            link(&program, &path)
-        };
+        let outcome = if args.remove { remove(&program, &path) } else { link(&program, &path) };
         match outcome {
             Ok(outcome) => {
                 let _ = writeln!(io::stdout(), "{}", outcome.line(&path, &program));
@@ -69,11 +62,7 @@ pub(crate) fn main(args: &LinksArgs) -> ExitCode {
         }
     }
     let search_path = std::env::var_os("PATH").unwrap_or_default();
-    let _ = write!(
-        io::stdout(),
-        "{}",
-        found_first(&search_path, &program, &args.directory, args.remove)
-    );
+    let _ = write!(io::stdout(), "{}", found_first(&search_path, &program, &args.directory, args.remove));
     code
 }
 
@@ -126,21 +115,13 @@ fn link(program: &Path, path: &Path) -> Result<Outcome, LinkError> {
                 Err(LinkError::Occupied(path.to_owned()))
             }
         }
-        Err(source) => Err(LinkError::Io {
-            verb: "create",
-            path: path.to_owned(),
-            source,
-        }),
+        Err(source) => Err(LinkError::Io { verb: "create", path: path.to_owned(), source }),
     }
 }
 
 /// Removes `path` if it is a link to `program`.
 fn remove(program: &Path, path: &Path) -> Result<Outcome, LinkError> {
-    let failed = |source| LinkError::Io {
-        verb: "remove",
-        path: path.to_owned(),
-        source,
-    };
+    let failed = |source| LinkError::Io { verb: "remove", path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.parent().is_some_and(Path::is_dir) => {
             Ok(Outcome::Absent)
@@ -200,9 +181,7 @@ fn absolute(directory: &Path) -> PathBuf {
 fn first_on_path(search_path: &OsStr, name: &str) -> Option<PathBuf> {
     let is_executable =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(search_path)
-        .map(|directory| directory.join(name))
-        .find(is_executable)
+    std::env::split_paths(search_path).map(|directory| directory.join(name)).find(is_executable)
 }
 
 #[cfg(test)]
@@ -253,11 +232,7 @@ mod tests {
             let other = directory.path().join("other");
             fs::write(directory.path().join("elsewhere"), "").expect("a writable directory");
             symlink(target, &other).expect("a writable directory");
-            assert_eq!(
-                remove(&program, &other).expect("not ours"),
-                Outcome::Foreign,
-                "{target}"
-            );
+            assert_eq!(remove(&program, &other).expect("not ours"), Outcome::Foreign, "{target}");
             fs::remove_file(&other).expect("it was left");
         }
         assert_eq!(remove(&program, &program).expect("not a link"), Outcome::Foreign);

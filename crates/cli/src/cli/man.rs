@@ -21,11 +21,7 @@ pub(crate) fn pages(program: Command) -> Vec<ManualPage> {
     program.build();
     let mut pages = Vec::new();
     collect(&program, None, &mut pages);
-    pages.push(ManualPage {
-        name: how_to::LOGINS.to_owned(),
-        section: 7,
-        text: how_to::logins(),
-    });
+    pages.push(ManualPage { name: how_to::LOGINS.to_owned(), section: 7, text: how_to::logins() });
     pages
 }
 
@@ -36,11 +32,7 @@ fn collect(command: &Command, parent: Option<&str>, pages: &mut Vec<ManualPage>)
         "linerate-iperf2" => iperf2::man::man_page(),
         _ => command_page(command, &name, parent),
     };
-    pages.push(ManualPage {
-        name: name.clone(),
-        section: 1,
-        text,
-    });
+    pages.push(ManualPage { name: name.clone(), section: 1, text });
     for subcommand in subcommands(command) {
         collect(subcommand, Some(&name), pages);
     }
@@ -48,10 +40,7 @@ fn collect(command: &Command, parent: Option<&str>, pages: &mut Vec<ManualPage>)
 
 /// `linerate-http-serve` for `linerate http serve`.
 fn page_name(command: &Command) -> String {
-    command
-        .get_display_name()
-        .unwrap_or_else(|| command.get_name())
-        .to_owned()
+    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
 fn subcommands(command: &Command) -> impl Iterator<Item = &Command> {
@@ -82,9 +71,7 @@ fn command_page(command: &Command, name: &str, parent: Option<&str>) -> String {
 
 /// The command in bold, what follows it as it is.
 fn synopsis(usage: &str) -> String {
-    let end = usage
-        .find([' ', '\n'])
-        .map_or(usage.len(), |_| usage.find(['[', '<']).unwrap_or(usage.len()));
+    let end = usage.find([' ', '\n']).map_or(usage.len(), |_| usage.find(['[', '<']).unwrap_or(usage.len()));
     let (command, rest) = usage.split_at(end);
     format!("`{}` {rest}", command.trim_end())
 }

@@ -14,11 +14,8 @@ impl Page {
     pub(crate) fn new(names: &[&str], section: u8, about: &str) -> Self {
         let title = names.first().copied().unwrap_or_default().to_uppercase();
         let manual = if section == 1 { "User Commands" } else { "Miscellanea" };
-        let mut text = format!(
-            ".TH {} {section} \"\" \"linerate {}\" \"{manual}\"\n",
-            escape(&title),
-            env!("CARGO_PKG_VERSION")
-        );
+        let mut text =
+            format!(".TH {} {section} \"\" \"linerate {}\" \"{manual}\"\n", escape(&title), env!("CARGO_PKG_VERSION"));
         let names = escape(&names.join(", "));
         let _ = write!(text, ".SH NAME\n{names} \\- {}\n", inline(about));
         Self { text }

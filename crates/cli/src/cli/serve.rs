@@ -193,11 +193,7 @@ impl ServeArgs {
         let local = LocalOptions {
             port: self.one_port.map_or(self.port, |address| address.port()),
             bind: BindSpec {
-                host: self
-                    .one_port
-                    .map(|address| address.ip())
-                    .or(self.bind)
-                    .map(|address| address.to_string()),
+                host: self.one_port.map(|address| address.ip()).or(self.bind).map(|address| address.to_string()),
                 ..BindSpec::default()
             },
             interval: Some(SAMPLE_INTERVAL),
@@ -214,10 +210,7 @@ impl ServeArgs {
             policy: ServerPolicy {
                 admission: self.admit,
                 liveness: self.liveness,
-                access: AccessRules {
-                    allow: self.allow,
-                    deny: self.deny,
-                },
+                access: AccessRules { allow: self.allow, deny: self.deny },
                 anonymous_time_max: anonymous_time_max(&limits),
                 limits,
                 allow_split_address: self.allow_split_address,
@@ -239,13 +232,7 @@ impl ServeArgs {
             },
             progress_interval: self.interval,
         };
-        Ok(Service {
-            spec,
-            log,
-            metrics: self.metrics,
-            warnings,
-            user: self.user,
-        })
+        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user })
     }
 
     /// A user can be changed to, and nothing that is needed later is lost with the privileges.
@@ -302,11 +289,7 @@ impl ServeArgs {
             private_key_pem,
             users_file: users_file.clone(),
             max_skew: self.max_skew,
-            padding: if self.accept_both_paddings {
-                AcceptedPadding::Both
-            } else {
-                AcceptedPadding::Oaep
-            },
+            padding: if self.accept_both_paddings { AcceptedPadding::Both } else { AcceptedPadding::Oaep },
         }))
     }
 }

@@ -185,18 +185,13 @@ impl SweepArgs {
         }
         if objective == Objective::Latency && self.reverse {
             return Err(
-                "--objective latency is measured by the sender, which must be this host: leave out -R".to_owned(),
+                "--objective latency is measured by the sender, which must be this host: leave out -R".to_owned()
             );
         }
         if self.udp && held.rate_bps.is_none() && !over.iter().any(|swept| swept.name == "rate") {
             return Err("-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned());
         }
-        let output = SweepOutput {
-            json: self.json,
-            csv: self.csv,
-            html: self.html,
-            quiet: self.quiet,
-        };
+        let output = SweepOutput { json: self.json, csv: self.csv, html: self.html, quiet: self.quiet };
         let spec = SweepSpec {
             host: self.host,
             port: self.port,
@@ -236,14 +231,8 @@ fn write_reports(output: &SweepOutput, sweep: &Sweep, has_result: bool) -> Resul
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
-    let csv = output
-        .csv
-        .as_deref()
-        .map_or(Ok(()), |path| write(path, report::csv(sweep)));
-    let html = output
-        .html
-        .as_deref()
-        .map_or(Ok(()), |path| write(path, report::html(sweep)));
+    let csv = output.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(sweep)));
+    let html = output.html.as_deref().map_or(Ok(()), |path| write(path, report::html(sweep)));
     printed.and(csv).and(html)
 }
 
@@ -256,10 +245,7 @@ fn check_held(over: &[SweptFactor], held: &Held) -> Result<(), String> {
         ("rate", held.rate_bps.is_some(), "-b"),
         ("congestion", held.congestion.is_some(), "-C"),
     ];
-    match rows
-        .iter()
-        .find(|(name, is_held, _)| *is_held && over.iter().any(|swept| swept.name == *name))
-    {
+    match rows.iter().find(|(name, is_held, _)| *is_held && over.iter().any(|swept| swept.name == *name)) {
         Some((name, _, option)) => Err(format!("{name} is varied: leave out {option}, or --over {name}")),
         None => Ok(()),
     }

@@ -14,10 +14,7 @@ pub(crate) fn main() -> ExitCode {
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => {
-            return answer(
-                &report::not_sound("start of the server", &error.to_string()),
-                ExitCode::NotCompleted,
-            );
+            return answer(&report::not_sound("start of the server", &error.to_string()), ExitCode::NotCompleted);
         }
     };
     match trial::run(&signals, &mut |title| writeln!(io::stdout(), "\n== {title} ==")) {

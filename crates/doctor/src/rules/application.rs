@@ -112,16 +112,10 @@ fn line_rate(run: &Run<'_>) -> Ruling {
         },
     };
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
-    let transport = if run.is_udp() {
-        Transport::Udp
-    } else {
-        Transport::TcpTimestamps
-    };
+    let transport = if run.is_udp() { Transport::Udp } else { Transport::TcpTimestamps };
     let wrap = Encapsulation::default();
     let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport, wrap).unwrap_or(0.0);
-    require(goodput.value >= FULL * ceiling, || {
-        format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6)
-    })?;
+    require(goodput.value >= FULL * ceiling, || format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6))?;
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp, wrap).unwrap_or(0.0);
     let matched = matched().because(
         goodput.key,
@@ -132,11 +126,7 @@ fn line_rate(run: &Run<'_>) -> Ruling {
             bare / 1e6
         ),
     );
-    let matched = if known.is_some() {
-        matched
-    } else {
-        matched.cap(Confidence::Medium)
-    };
+    let matched = if known.is_some() { matched } else { matched.cap(Confidence::Medium) };
     Ok(if goodput.value > 1.001 * ceiling && !run.is_udp() {
         matched.advice("more than timestamps allow: they are probably off, or the interval is rounded")
     } else {
@@ -166,9 +156,7 @@ fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
     let best = host.number(&format!("http.row.{row}.best_bytes_per_second"))?;
     let speed = host.number("path.line_rate_mbps")?;
     let ceiling = tcp_ceiling(speed.value * 1e6, 1500.0) / 8.0;
-    require(best.value >= FULL * ceiling, || {
-        format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6)
-    })?;
+    require(best.value >= FULL * ceiling, || format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6))?;
     Ok(matched().because(
         best.key,
         format!("{:.1} MB/s", best.value / 1e6),
@@ -178,12 +166,8 @@ fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
 
 fn sys_01(host: &Host<'_>) -> Ruling {
     let limit = host.number("limits.nofile.soft")?;
-    let needed = host
-        .number("load.connections")
-        .suspect(|| format!("{} descriptors", limit.value))?;
-    require(needed.value + 64.0 > limit.value, || {
-        format!("{} for {} connections", limit.value, needed.value)
-    })?;
+    let needed = host.number("load.connections").suspect(|| format!("{} descriptors", limit.value))?;
+    require(needed.value + 64.0 > limit.value, || format!("{} for {} connections", limit.value, needed.value))?;
     Ok(matched()
         .read(&limit, format!("at least {}", needed.value + 64.0))
         .read(&needed, "connections")
@@ -199,23 +183,17 @@ fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, NoMatch> {
     let range = host.text("sysctl.net.ipv4.ip_local_port_range")?;
     let mut ends = range.value.split_whitespace().filter_map(|end| end.parse::<f64>().ok());
     match (ends.next(), ends.next()) {
-        (Some(low), Some(high)) if high >= low => Ok(crate::scope::Reading {
-            key: range.key,
-            value: high - low + 1.0,
-            inferred: false,
-        }),
+        (Some(low), Some(high)) if high >= low => {
+            Ok(crate::scope::Reading { key: range.key, value: high - low + 1.0, inferred: false })
+        }
         _ => unknown(range.key, "not a range"),
     }
 }
 
 fn sys_02(host: &Host<'_>) -> Ruling {
     let ports = port_range(host)?;
-    let used = host
-        .number("load.ports_used")
-        .suspect(|| format!("{} local ports", ports.value))?;
-    require(used.value > 0.9 * ports.value, || {
-        format!("{} of {} ports", used.value, ports.value)
-    })?;
+    let used = host.number("load.ports_used").suspect(|| format!("{} local ports", ports.value))?;
+    require(used.value > 0.9 * ports.value, || format!("{} of {} ports", used.value, ports.value))?;
     Ok(matched()
         .read(&ports, "local ports per address and destination")
         .read(&used, format!("at most {:.0}", 0.9 * ports.value))
@@ -226,9 +204,7 @@ fn sys_02(host: &Host<'_>) -> Ruling {
 fn sys_03(host: &Host<'_>) -> Ruling {
     let ports = port_range(host)?;
     let waiting = host.number("sock.tcp.tw")?;
-    require(waiting.value > 0.5 * ports.value, || {
-        format!("{} closed connections wait", waiting.value)
-    })?;
+    require(waiting.value > 0.5 * ports.value, || format!("{} closed connections wait", waiting.value))?;
     Ok(matched()
         .read(&waiting, format!("at most half of {} ports", ports.value))
         .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
@@ -236,11 +212,8 @@ fn sys_03(host: &Host<'_>) -> Ruling {
 }
 
 fn sys_04(host: &Host<'_>) -> Ruling {
-    let keys = [
-        "net.netstat.TcpExt.ListenOverflows",
-        "net.netstat.TcpExt.ListenDrops",
-        "net.netstat.TcpExt.TCPReqQFullDrop",
-    ];
+    let keys =
+        ["net.netstat.TcpExt.ListenOverflows", "net.netstat.TcpExt.ListenDrops", "net.netstat.TcpExt.TCPReqQFullDrop"];
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of an accept queue")?;
     if overflows.total {
@@ -264,24 +237,16 @@ fn sys_05(host: &Host<'_>) -> Ruling {
         Err(stop) => return Err(stop),
     };
     let count = host.number("limits.conntrack.count")?;
-    require(count.value > 0.9 * max.value, || {
-        format!("{} of {}", count.value, max.value)
-    })?;
+    require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
     Ok(matched()
         .read(&count, format!("at most 0.9 of {}", max.value))
-        .sysctl(
-            host,
-            "net.netfilter.nf_conntrack_max",
-            &format!("{:.0}", 2.0 * max.value),
-        )
+        .sysctl(host, "net.netfilter.nf_conntrack_max", &format!("{:.0}", 2.0 * max.value))
         .advice("or exempt the test port from tracking (notrack)"))
 }
 
 fn app_01(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "not TCP".to_owned())?;
-    require(!run.host.has_full_cpu(), || {
-        "a processor is full: the sender may have waited for it".to_owned()
-    })?;
+    require(!run.host.has_full_cpu(), || "a processor is full: the sender may have waited for it".to_owned())?;
     require(!run.reaches_its_target(), || {
         "the rate that was asked for is reached: a paced sender has nothing to send most of the time".to_owned()
     })?;
@@ -293,10 +258,6 @@ fn app_01(run: &Run<'_>) -> Ruling {
             .advice("look at disk, generator or target rate"));
     }
     let busy = run.number("busy_share")?;
-    require(busy.value < 0.8, || {
-        format!("TCP had work {:.0} % of the time", busy.value * 100.0)
-    })?;
-    Ok(matched()
-        .read(&busy, "at least 0.8 of the time")
-        .advice("look at disk, generator or target rate"))
+    require(busy.value < 0.8, || format!("TCP had work {:.0} % of the time", busy.value * 100.0))?;
+    Ok(matched().read(&busy, "at least 0.8 of the time").advice("look at disk, generator or target rate"))
 }

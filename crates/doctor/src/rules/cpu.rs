@@ -76,17 +76,11 @@ pub(super) const RULES: &[Rule] = &[
 
 fn cpu_01(run: &Run<'_>) -> Ruling {
     let thread = run.number("sender_thread_cpu")?;
-    require(thread.value >= 0.9, || {
-        format!("the sender uses {:.0} % of a core", thread.value * 100.0)
-    })?;
+    require(thread.value >= 0.9, || format!("the sender uses {:.0} % of a core", thread.value * 100.0))?;
     let window = run.number("rwnd_limited_share")?;
-    require(window.value < 0.2, || {
-        "the receiver's window limits before the sender does".to_owned()
-    })?;
+    require(window.value < 0.2, || "the receiver's window limits before the sender does".to_owned())?;
     let buffer = run.number("sndbuf_limited_share")?;
-    require(buffer.value < 0.2, || {
-        "the send buffer limits before the sender does".to_owned()
-    })?;
+    require(buffer.value < 0.2, || "the send buffer limits before the sender does".to_owned())?;
     Ok(matched()
         .read(&thread, "below 0.9 of a core")
         .read(&window, "below 0.2: the receiver is not the limit")
@@ -95,15 +89,10 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
 
 fn cpu_02(host: &Host<'_>) -> Ruling {
     let received = || host.runs().filter(|run| run.part() != Some("sender"));
-    if let Some(thread) = received()
-        .find_map(|run| run.number("receiver_thread_cpu").ok())
-        .filter(|t| t.value >= 0.9)
-    {
-        return Ok(matched()
-            .read(&thread, "below 0.9 of a core: the application is the limit")
-            .advice(
-                "more receiving threads, larger reads, application and interrupts on different cores of one node",
-            ));
+    if let Some(thread) = received().find_map(|run| run.number("receiver_thread_cpu").ok()).filter(|t| t.value >= 0.9) {
+        return Ok(matched().read(&thread, "below 0.9 of a core: the application is the limit").advice(
+            "more receiving threads, larger reads, application and interrupts on different cores of one node",
+        ));
     }
     let loads = host.cpu_loads()?;
     match loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq)) {
@@ -117,30 +106,19 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
         Some(load) => match received().next() {
             Some(run) => {
                 run.number("receiver_thread_cpu")?;
-                clear(format!(
-                    "busiest CPU {:.0} % in interrupts, the receiver has time",
-                    load.softirq * 100.0
-                ))
+                clear(format!("busiest CPU {:.0} % in interrupts, the receiver has time", load.softirq * 100.0))
             }
-            None => clear(format!(
-                "busiest CPU spends {:.0} % in interrupts",
-                load.softirq * 100.0
-            )),
+            None => clear(format!("busiest CPU spends {:.0} % in interrupts", load.softirq * 100.0)),
         },
         None => unknown("cpu.0.user", "no CPU was sampled"),
     }
 }
 
 fn cpu_03(host: &Host<'_>) -> Ruling {
-    let governor = host
-        .text("cpu.freq.governor")
-        .suspect(|| match host.text("svc.tuned_profile") {
-            Ok(profile) => format!(
-                "tuned runs the profile {}; whether the clock is held down was not read",
-                profile.value
-            ),
-            Err(_) => "the governor is not known".to_owned(),
-        })?;
+    let governor = host.text("cpu.freq.governor").suspect(|| match host.text("svc.tuned_profile") {
+        Ok(profile) => format!("tuned runs the profile {}; whether the clock is held down was not read", profile.value),
+        Err(_) => "the governor is not known".to_owned(),
+    })?;
     let driver = host.text("cpu.freq.driver")?;
     let saving = match governor.value {
         "powersave" => driver.value == "acpi-cpufreq",
@@ -156,10 +134,7 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     Ok(matched()
         .read_text(&governor, "performance, while the core is near its limit")
         .read(&cur, format!("at least 0.8 of {} kHz", max.value))
-        .fix(
-            "cpupower frequency-set -g performance",
-            format!("cpupower frequency-set -g {}", governor.value),
-        )
+        .fix("cpupower frequency-set -g performance", format!("cpupower frequency-set -g {}", governor.value))
         .persist("tuned-adm profile throughput-performance"))
 }
 
@@ -168,17 +143,13 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
         && throttled.value > 0
         && !throttled.total
     {
-        return Ok(matched()
-            .grew(&throttled)
-            .advice("raise the CPU quota of this container (cpu.max)"));
+        return Ok(matched().grew(&throttled).advice("raise the CPU quota of this container (cpu.max)"));
     }
     let loads = host.cpu_loads()?;
     let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
         return unknown("cpu.0.steal", "no CPU was sampled");
     };
-    require(worst.steal > 0.05, || {
-        format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0)
-    })?;
+    require(worst.steal > 0.05, || format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0))?;
     Ok(matched()
         .because(
             format!("cpu.{}.steal", worst.cpu),
@@ -198,9 +169,7 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     let near = cpu_list(nic.text("numa.local_cpulist")?.value);
     let used = cpu_list(threads.value);
     let far = used.iter().filter(|cpu| !near.contains(cpu)).count();
-    require(2 * far > used.len(), || {
-        "most threads run on the adapter's node".to_owned()
-    })?;
+    require(2 * far > used.len(), || "most threads run on the adapter's node".to_owned())?;
     Ok(matched()
         .read_text(&threads, format!("CPUs of the adapter's node: {near:?}"))
         .advice("bind the application to the adapter's node: numactl --cpunodebind=N --membind=N"))
@@ -210,10 +179,7 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
     let hybrid = run.host.flag("cpu.hybrid")?;
     require(hybrid.value, || "all cores are alike".to_owned())?;
     let saturated = ["sender_thread_cpu", "receiver_thread_cpu"];
-    let saturated = saturated
-        .iter()
-        .map(|fact| run.number(fact))
-        .find(|r| r.as_ref().is_ok_and(|r| r.value >= 0.9));
+    let saturated = saturated.iter().map(|fact| run.number(fact)).find(|r| r.as_ref().is_ok_and(|r| r.value >= 0.9));
     let Some(Ok(thread)) = saturated else {
         run.number("sender_thread_cpu")?;
         run.number("receiver_thread_cpu")?;

@@ -27,13 +27,8 @@ pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
 fn is_unsteady(load: &LoadResult) -> bool {
     const DEVIATIONS: f64 = 3.0;
     let whole_seconds = usize::try_from(load.window_ns / 1_000_000_000).unwrap_or(usize::MAX);
-    let measured: Vec<u64> = load
-        .seconds
-        .iter()
-        .skip(load.warmup_seconds as usize)
-        .take(whole_seconds)
-        .map(|second| second.ok)
-        .collect();
+    let measured: Vec<u64> =
+        load.seconds.iter().skip(load.warmup_seconds as usize).take(whole_seconds).map(|second| second.ok).collect();
     let half = measured.len() / 2;
     let sum = |seconds: &[u64]| seconds.iter().sum::<u64>() as f64;
     // The middle second of an odd number belongs to neither half.
@@ -69,10 +64,7 @@ mod tests {
 
     /// A closed loop of 64 connections with 1,000 responses per second and the latency that belongs to them.
     fn load(seconds: &[u64]) -> LoadResult {
-        let seconds: Vec<_> = seconds
-            .iter()
-            .map(|ok| json!({ "ok": ok, "p99_ns": null, "errors": 0 }))
-            .collect();
+        let seconds: Vec<_> = seconds.iter().map(|ok| json!({ "ok": ok, "p99_ns": null, "errors": 0 })).collect();
         let load = json!({
             "mode": { "kind": "closed", "pipeline": 1, "think_ns": 0 },
             "connections": { "wanted": 64, "opened": 64, "open_at_end": 64, "reconnects": 0, "dropped": 0 },
@@ -101,12 +93,7 @@ mod tests {
             // Neither the warm-up nor the seconds after the window count.
             (&[10, 20, 1000, 1000, 1000, 1000, 30], 4, 2, false),
         ] {
-            let load = LoadResult {
-                window_ns: window_s * 1_000_000_000,
-                warmup_seconds,
-                ok: 0,
-                ..load(seconds)
-            };
+            let load = LoadResult { window_ns: window_s * 1_000_000_000, warmup_seconds, ok: 0, ..load(seconds) };
             assert_eq!(run_flags(&load).contains(&Flag::Unsteady), expected, "{seconds:?}");
         }
     }
@@ -121,10 +108,7 @@ mod tests {
             (
                 "pipelined",
                 |load| {
-                    load.mode = Mode::Closed {
-                        pipeline: 2,
-                        think_ns: 0,
-                    };
+                    load.mode = Mode::Closed { pipeline: 2, think_ns: 0 };
                     load.latency.mean_ns = 128e6;
                 },
                 false,
@@ -132,19 +116,12 @@ mod tests {
             (
                 "with pauses",
                 |load| {
-                    load.mode = Mode::Closed {
-                        pipeline: 1,
-                        think_ns: 5,
-                    };
+                    load.mode = Mode::Closed { pipeline: 1, think_ns: 5 };
                 },
                 false,
             ),
             ("few responses", |load| load.ok = 19 * 64, false),
-            (
-                "failing",
-                |load| (0..200).for_each(|_| load.errors.add(ErrorClass::Timeout, String::new)),
-                false,
-            ),
+            ("failing", |load| (0..200).for_each(|_| load.errors.add(ErrorClass::Timeout, String::new)), false),
         ];
         for (name, spoil, expected) in spoil {
             let mut load = load(&[]);

@@ -130,35 +130,24 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
         paused?
     };
     if paused.total {
-        return unknown(
-            "counters over a window",
-            "pause frames since boot say nothing about now",
-        )
-        .suspect(|| format!("{} pause frames received since boot", paused.value));
+        return unknown("counters over a window", "pause frames since boot say nothing about now")
+            .suspect(|| format!("{} pause frames received since boot", paused.value));
     }
     let rate = paused.rate("pause frames")?;
-    require(rate > PAUSES_PER_SECOND, || {
-        format!("{rate:.1} pause frames per second")
-    })?;
-    let matched = matched()
-        .grew(&paused)
-        .because("rate of pause frames", format!("{rate:.0}/s"), "at most 10/s");
+    require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
+    let matched = matched().grew(&paused).because("rate of pause frames", format!("{rate:.0}/s"), "at most 10/s");
     if let (Some(run), Ok(speed)) = (nic.host.runs().next(), nic.speed_mbps())
         && let Ok(goodput) = run.goodput_bps()
     {
         let ceiling = tcp_ceiling(speed.value * 1e6, nic.mtu());
-        require(goodput.value < 0.9 * ceiling, || {
-            "paused, and still near line rate".to_owned()
-        })?;
+        require(goodput.value < 0.9 * ceiling, || "paused, and still near line rate".to_owned())?;
     }
     Ok(matched.advice("find the slow port downstream; separate traffic classes, or pace per destination"))
 }
 
 fn pau_04(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let hosts = scope.hosts.iter().filter(|host| host.value("clients.count").is_some());
-    hosts
-        .map(|host| (format!("clients of {}", host.name()), slow_receiver(host)))
-        .collect()
+    hosts.map(|host| (format!("clients of {}", host.name()), slow_receiver(host))).collect()
 }
 
 fn slow_receiver(host: &Host<'_>) -> Ruling {
@@ -169,12 +158,8 @@ fn slow_receiver(host: &Host<'_>) -> Ruling {
     })?;
     let paused = host.nics().find_map(|nic| pau_03(&nic).ok());
     let Some(paused) = paused else {
-        return unknown("nic.*.drv.* (pause_rx)", host.reason("nic")).suspect(|| {
-            format!(
-                "all stations converge to {} Mbit/s, the speed of the slowest link",
-                slowest.value
-            )
-        });
+        return unknown("nic.*.drv.* (pause_rx)", host.reason("nic"))
+            .suspect(|| format!("all stations converge to {} Mbit/s, the speed of the slowest link", slowest.value));
     };
     Ok(matched()
         .because_all(paused.evidence)
@@ -197,16 +182,11 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
     }
     let pausing = nic.growth(Class::PauseTx)?;
     if pausing.total {
-        return unknown(
-            "counters over a window",
-            "pause frames since boot say nothing about now",
-        )
-        .suspect(|| format!("{} pause frames sent since boot", pausing.value));
+        return unknown("counters over a window", "pause frames since boot say nothing about now")
+            .suspect(|| format!("{} pause frames sent since boot", pausing.value));
     }
     let rate = pausing.rate("pause frames sent")?;
-    require(rate > PAUSES_PER_SECOND, || {
-        format!("{rate:.1} pause frames per second")
-    })?;
+    require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
     Ok(matched()
         .grew(&pausing)
         .because("rate of pause frames sent", format!("{rate:.0}/s"), "at most 10/s")

@@ -55,9 +55,7 @@ fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 fn flat(host: &Host<'_>, row: &str) -> Ruling {
     let point = host.number(&format!("http.row.{row}.best_concurrency"))?;
     let beyond = host.number(&format!("http.row.{row}.flat_concurrency"))?;
-    require(beyond.value >= 2.0 * point.value, || {
-        "throughput still grows".to_owned()
-    })?;
+    require(beyond.value >= 2.0 * point.value, || "throughput still grows".to_owned())?;
     let matched = matched()
         .read(&point, "the lowest concurrency within 2 % of the peak")
         .read(&beyond, "still within 2 % of the peak");
@@ -79,28 +77,19 @@ fn http_02(host: &Host<'_>) -> Ruling {
     }
     let client = host.number("load.client_cpu")?;
     let server = host.number("load.server_cpu")?;
-    require(client.value >= 0.9 && server.value < 0.7, || {
-        "the client has time to spare".to_owned()
-    })?;
-    Ok(matched()
-        .read(&client, "below 0.9")
-        .read(&server, "below 0.7")
-        .advice("add a client"))
+    require(client.value >= 0.9 && server.value < 0.7, || "the client has time to spare".to_owned())?;
+    Ok(matched().read(&client, "below 0.9").read(&server, "below 0.7").advice("add a client"))
 }
 
 fn http_03(host: &Host<'_>) -> Ruling {
     let server = host.number("load.server_cpu")?;
     let rate = host.number("load.bytes_per_second")?;
-    let speed = host
-        .number("path.line_rate_mbps")
-        .suspect(|| "the speed of the link is not known".to_owned())?;
+    let speed = host.number("path.line_rate_mbps").suspect(|| "the speed of the link is not known".to_owned())?;
     let ceiling = tcp_ceiling(speed.value * 1e6, 1500.0) / 8.0;
     if rate.value >= 0.9 * ceiling {
         return clear("the link is nearly full");
     }
-    require(server.value >= 0.95, || {
-        format!("the server is {:.0} % busy", server.value * 100.0)
-    })?;
+    require(server.value >= 0.95, || format!("the server is {:.0} % busy", server.value * 100.0))?;
     Ok(matched()
         .read(&server, "below 0.95")
         .read(&rate, format!("{ceiling:.0} bytes/s fit the link"))

@@ -87,8 +87,7 @@ pub(super) const RULES: &[Rule] = &[
 fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let nics = scope.nics().map(|nic| (nic.subject(), lnk_01(&nic)));
     let clients = scope.hosts.iter().filter(|host| host.value("clients.count").is_some());
-    nics.chain(clients.map(|host| (format!("clients of {}", host.name()), slow_client(host))))
-        .collect()
+    nics.chain(clients.map(|host| (format!("clients of {}", host.name()), slow_client(host)))).collect()
 }
 
 fn lnk_01(nic: &Nic<'_>) -> Ruling {
@@ -99,25 +98,18 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
     let best = match nic.number("link.modes.common_max_mbps") {
         Ok(common) => common,
         Err(_) if nic.number("link.modes.peer_max_mbps").is_ok() => {
-            return unknown(
-                nic.key("link.modes.common_max_mbps"),
-                "no mode is common to both advertisements",
-            );
+            return unknown(nic.key("link.modes.common_max_mbps"), "no mode is common to both advertisements");
         }
         Err(_) => {
             let ours = nic.number("link.modes.ours_max_mbps")?;
             if speed.value < ours.value {
                 let negotiated = nic.flag("link.autoneg")?;
-                require(negotiated.value, || {
-                    "the speed is set by hand or by the driver".to_owned()
-                })?;
+                require(negotiated.value, || "the speed is set by hand or by the driver".to_owned())?;
             }
             ours
         }
     };
-    require(speed.value < best.value, || {
-        format!("{} of {} Mbit/s", speed.value, best.value)
-    })?;
+    require(speed.value < best.value, || format!("{} of {} Mbit/s", speed.value, best.value))?;
     Ok(matched()
         .read(&speed, format!("at least {} Mbit/s", best.value))
         .read(&best, "the fastest advertised mode")
@@ -133,10 +125,7 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
     let best = nic.number("link.modes.supported_max_mbps").ok()?;
     (speed.value < best.value).then(|| {
         matched()
-            .read(
-                speed,
-                format!("at least {} Mbit/s, which the port supports", best.value),
-            )
+            .read(speed, format!("at least {} Mbit/s, which the port supports", best.value))
             .because(does.key, "off", format!("on, as {} says it could be", could.key))
             .fix(
                 format!("ethtool -s {} autoneg on", nic.name),
@@ -151,9 +140,7 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
 fn slow_client(host: &Host<'_>) -> Ruling {
     let slowest = host.number("clients.link_mbps_min")?;
     let fastest = host.number("clients.link_mbps_max")?;
-    require(slowest.value < fastest.value, || {
-        "all stations have the same speed".to_owned()
-    })?;
+    require(slowest.value < fastest.value, || "all stations have the same speed".to_owned())?;
     Ok(matched()
         .read(&slowest, format!("{} Mbit/s, as the other stations", fastest.value))
         .cap(Confidence::Medium)
@@ -189,10 +176,7 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
 
 fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
     matched
-        .fix(
-            format!("ethtool -s {} autoneg on", nic.name),
-            format!("ethtool -s {} autoneg off", nic.name),
-        )
+        .fix(format!("ethtool -s {} autoneg on", nic.name), format!("ethtool -s {} autoneg off", nic.name))
         .need("link flap of about 2 s")
         .advice("let both ends negotiate")
 }
@@ -210,19 +194,14 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         }
     })?;
     let (ours, peers) = step;
-    require(peers.value > ours.value, || {
-        format!("no step: {} Mbit/s here, {} Mbit/s there", ours.value, peers.value)
-    })?;
+    require(peers.value > ours.value, || format!("no step: {} Mbit/s here, {} Mbit/s there", ours.value, peers.value))?;
     let drops = drops?;
     drops.or_clear("drops behind the step")?;
     Ok(matched()
         .read(&ours, "the slower end")
         .read(&peers, "the faster end")
         .grew(&drops)
-        .fix(
-            pace_command("SENDER_DEVICE", ours.value),
-            "tc qdisc del dev SENDER_DEVICE root",
-        )
+        .fix(pace_command("SENDER_DEVICE", ours.value), "tc qdisc del dev SENDER_DEVICE root")
         .advice("run the command on the sender; keep the rate below what the slower wire carries")
         .persist("repeat the command from the network configuration of the sender"))
 }
@@ -241,30 +220,19 @@ fn step_to_peer<'a>(nic: &Nic<'_>) -> Result<Step<'a>, NoMatch> {
 /// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38, so the rate stays
 /// at 0.95 of the link's.
 pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
-    format!(
-        "tc qdisc replace dev {device} root tbf rate {:.0}mbit burst 64kb latency 50ms",
-        slow_mbps * 0.95
-    )
+    format!("tc qdisc replace dev {device} root tbf rate {:.0}mbit burst 64kb latency 50ms", slow_mbps * 0.95)
 }
 
 fn lnk_04(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let errors = nic.growth(Class::RxPhyError)?;
     errors.or_clear("damaged frames")?;
-    let packets = nic
-        .host
-        .growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")])?;
+    let packets = nic.host.growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")])?;
     let share = to_f64(errors.value) / to_f64(packets.value.max(1));
-    require(share >= 1e-6, || {
-        format!("{share:.1e} of the frames: what the standard allows")
-    })?;
+    require(share >= 1e-6, || format!("{share:.1e} of the frames: what the standard allows"))?;
     Ok(matched()
         .grew(&errors)
-        .because(
-            nic.key("stats64.rx_packets"),
-            packets.value,
-            "fewer than one damaged frame per million",
-        )
+        .because(nic.key("stats64.rx_packets"), packets.value, "fewer than one damaged frame per million")
         .advice("clean or replace cable and optic; errors that persist at a tenth of the load are no overrun"))
 }
 
@@ -286,10 +254,7 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
     }
     Ok(matched()
         .grew(&changes)
-        .fix(
-            format!("ethtool --set-eee {} eee off", nic.name),
-            format!("ethtool --set-eee {} eee on", nic.name),
-        )
+        .fix(format!("ethtool --set-eee {} eee off", nic.name), format!("ethtool --set-eee {} eee on", nic.name))
         .advice("check cable, plug and firmware first"))
 }
 
@@ -319,9 +284,6 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
     require(latency.value, || "latency is not the question".to_owned())?;
     Ok(matched()
         .because(active.key, "on", "off where latency matters")
-        .fix(
-            format!("ethtool --set-eee {} eee off", nic.name),
-            format!("ethtool --set-eee {} eee on", nic.name),
-        )
+        .fix(format!("ethtool --set-eee {} eee off", nic.name), format!("ethtool --set-eee {} eee on", nic.name))
         .need("link flap of about 2 s"))
 }

@@ -119,17 +119,13 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     let Some(number) = version_number(version.value) else {
         return unknown(version.key, "no version number");
     };
-    require(number < FIRST_THREADED, || {
-        format!("iperf3 {} has a thread per stream", version.value)
-    })?;
+    require(number < FIRST_THREADED, || format!("iperf3 {} has a thread per stream", version.value))?;
     let matched = matched()
         .read_text(&version, "before 3.16: one thread for all streams")
         .read(&streams, "more than one stream")
         .advice("use linerate on both ends, or one iperf3 process per stream on different ports");
     if let Ok(cpu) = run.number("thread_cpu") {
-        require(cpu.value >= 0.9, || {
-            format!("its thread uses {:.0} % of a core", cpu.value * 100.0)
-        })?;
+        require(cpu.value >= 0.9, || format!("its thread uses {:.0} % of a core", cpu.value * 100.0))?;
         return Ok(matched.read(&cpu, "at least 0.9 of one core"));
     }
     match faster_tool(run)? {
@@ -155,9 +151,7 @@ fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::rule::NoMa
         other.text("tool").is_ok_and(|tool| tool.value != "iperf3")
             && other.text("path").is_ok_and(|other| other.value == path.value)
     });
-    let faster = others
-        .filter_map(|other| other.goodput_bps().ok())
-        .find(|rate| rate.value > 1.3 * ours.value);
+    let faster = others.filter_map(|other| other.goodput_bps().ok()).find(|rate| rate.value > 1.3 * ours.value);
     Ok(faster.map(|rate| (rate.key, rate.value)))
 }
 
@@ -168,24 +162,12 @@ fn tool_02(host: &Host<'_>) -> Ruling {
     };
     let after = sweep.iter().filter(|(streams, _)| *streams > best_streams);
     let Some((streams, rate)) = after.copied().min_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return clear(format!(
-            "the best of the sweep, {best_streams:.0} streams, is also its largest"
-        ));
+        return clear(format!("the best of the sweep, {best_streams:.0} streams, is also its largest"));
     };
-    require(rate < 0.9 * best_rate, || {
-        "throughput does not fall with more streams".to_owned()
-    })?;
+    require(rate < 0.9 * best_rate, || "throughput does not fall with more streams".to_owned())?;
     Ok(matched()
-        .because(
-            format!("sweep.{best_streams:.0}.rate_bps"),
-            gbits(best_rate),
-            "the maximum of the sweep",
-        )
-        .because(
-            format!("sweep.{streams:.0}.rate_bps"),
-            gbits(rate),
-            "more than 10 % below the maximum",
-        )
+        .because(format!("sweep.{best_streams:.0}.rate_bps"), gbits(best_rate), "the maximum of the sweep")
+        .because(format!("sweep.{streams:.0}.rate_bps"), gbits(rate), "more than 10 % below the maximum")
         .advice(format!("test with -P {best_streams:.0}")))
 }
 
@@ -209,19 +191,13 @@ fn gbits(rate_bps: f64) -> String {
 
 fn tool_03(run: &Run<'_>) -> Ruling {
     let same_host = run.flag("same_host")?;
-    require(same_host.value, || {
-        "client and server run on different hosts".to_owned()
-    })?;
-    let server = run
-        .text("server_cpus")
-        .or_else(|stop| unpinned(run).map_or(Err(stop), clear))?;
+    require(same_host.value, || "client and server run on different hosts".to_owned())?;
+    let server = run.text("server_cpus").or_else(|stop| unpinned(run).map_or(Err(stop), clear))?;
     let confined = cpu_list(server.value);
     // A client that was not pinned may run everywhere, also where the server is.
     let client = run.text("client_cpus");
     let elsewhere = client.as_ref().is_ok_and(|client| !shares(client.value, &confined));
-    require(!elsewhere, || {
-        format!("server on CPUs {}, the client on others", server.value)
-    })?;
+    require(!elsewhere, || format!("server on CPUs {}, the client on others", server.value))?;
     let client = match client {
         Ok(client) => client,
         Err(stop) => return unpinned(run).map_or(Err(stop), |_| crowded(run, &server, &confined)),
@@ -246,9 +222,7 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
     let streams = run.number("streams")?;
     let busy = run.number("receiver_thread_cpu")?;
     let few = to_f64(confined.len() as u64) < streams.value;
-    require(few || busy.value >= 0.9, || {
-        format!("CPUs {} are enough for {} streams", server.value, streams.value)
-    })?;
+    require(few || busy.value >= 0.9, || format!("CPUs {} are enough for {} streams", server.value, streams.value))?;
     Ok(matched()
         .read_text(server, "enough CPUs for every stream")
         .read(&streams, "streams")
@@ -278,9 +252,7 @@ fn tool_04(run: &Run<'_>) -> Ruling {
     }
     let first = run.number("first_second_bps")?;
     let rest = run.number("later_median_bps")?;
-    require(first.value < 0.8 * rest.value, || {
-        "the first second is as fast as the others".to_owned()
-    })?;
+    require(first.value < 0.8 * rest.value, || "the first second is as fast as the others".to_owned())?;
     Ok(matched()
         .read(&first, "at least 0.8 of the median of the other seconds")
         .read(&rest, "median of the other seconds")
@@ -308,9 +280,7 @@ fn tool_06(run: &Run<'_>) -> Ruling {
     }
     let rate = run.goodput_bps()?;
     let default = 1.05e6;
-    require((rate.value - default).abs() <= 0.05 * default, || {
-        "not at the default rate".to_owned()
-    })?;
+    require((rate.value - default).abs() <= 0.05 * default, || "not at the default rate".to_owned())?;
     Ok(matched()
         .read(&rate, "within 5 % of 1.05 Mbit/s, the default")
         .advice("give a target rate: -b 1G, or -b 0 for as fast as possible"))
@@ -320,12 +290,9 @@ fn tool_07(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "UDP: datagrams have the size they have".to_owned())?;
     let size = run.number("block_len_bytes")?;
     require(size.value < 1448.0, || format!("writes of {} bytes", size.value))?;
-    let cpu = run.number("sender_thread_cpu").suspect(|| {
-        format!(
-            "writes of {} bytes: the rate of system calls may be the limit",
-            size.value
-        )
-    })?;
+    let cpu = run
+        .number("sender_thread_cpu")
+        .suspect(|| format!("writes of {} bytes: the rate of system calls may be the limit", size.value))?;
     require(cpu.value >= 0.9, || "the sender has time to spare".to_owned())?;
     Ok(matched()
         .read(&size, "less than one segment of 1448 bytes")
@@ -336,9 +303,7 @@ fn tool_07(run: &Run<'_>) -> Ruling {
 fn meta_01(nic: &Nic<'_>) -> Ruling {
     let prefix = nic.key("drv.");
     if let Some(period) = nic.host.period {
-        let odd = period
-            .deltas()
-            .find(|(key, delta)| key.starts_with(&prefix) && (delta.reset || delta.at_least));
+        let odd = period.deltas().find(|(key, delta)| key.starts_with(&prefix) && (delta.reset || delta.at_least));
         return match odd {
             Some((key, delta)) => Ok(matched().because(key, delta.value, "went backwards: reset, or wrapped")),
             None => clear("no counter went backwards"),
@@ -355,19 +320,13 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
     };
     let bits = counter.width.unwrap_or(64);
     Ok(matched()
-        .because(
-            format!("{prefix}{name}"),
-            counter.v,
-            format!("kept in {bits} bits, so it may have wrapped"),
-        )
+        .because(format!("{prefix}{name}"), counter.v, format!("kept in {bits} bits, so it may have wrapped"))
         .advice("sample it more often: linerate doctor --window 10s"))
 }
 
 fn meta_02(host: &Host<'_>) -> Ruling {
     let kpps = host.number("ovs.pmd.kpps_max")?;
-    require(kpps.value <= 0.0, || {
-        format!("taken under load: up to {} kpps", kpps.value)
-    })?;
+    require(kpps.value <= 0.0, || format!("taken under load: up to {} kpps", kpps.value))?;
     let idle = host.number("ovs.pmd.idle_min")?;
     require(idle.value >= 99.9, || "the cores were not idle".to_owned())?;
     Ok(matched()

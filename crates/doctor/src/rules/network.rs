@@ -75,9 +75,7 @@ fn path_01(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "UDP does not slow down".to_owned())?;
     let first = run.number("first_second_bps")?;
     let later = run.number("later_median_bps")?;
-    require(later.value <= 0.7 * first.value, || {
-        "the rate does not step down".to_owned()
-    })?;
+    require(later.value <= 0.7 * first.value, || "the rate does not step down".to_owned())?;
     let spread = run.number("later_spread")?;
     require(spread.value < 0.03, || "the later rate is not steady".to_owned())?;
     let loss = run.number("retransmit_share")?;
@@ -97,14 +95,10 @@ fn path_01(run: &Run<'_>) -> Ruling {
 
 fn path_02(run: &Run<'_>) -> Ruling {
     let inflation = run.number("rtt_inflation")?;
-    require(inflation.value >= 3.0, || {
-        format!("the round trip grows {:.1} times", inflation.value)
-    })?;
+    require(inflation.value >= 3.0, || format!("the round trip grows {:.1} times", inflation.value))?;
     let rtt = run.number("rtt_us")?;
     // On a path of microseconds the scheduler alone triples the round trip.
-    require(rtt.value >= 5_000.0, || {
-        format!("a round trip of {:.0} us under load", rtt.value)
-    })?;
+    require(rtt.value >= 5_000.0, || format!("a round trip of {:.0} us under load", rtt.value))?;
     Ok(matched()
         .read(&inflation, "below 3")
         .read(&rtt, "microseconds under load")
@@ -114,9 +108,7 @@ fn path_02(run: &Run<'_>) -> Ruling {
 fn path_03(host: &Host<'_>) -> Ruling {
     let member = host.number("path.member_mbps")?;
     let rate = |wanted: fn(f64) -> bool| {
-        let run = host
-            .runs()
-            .find(|run| run.number("streams").is_ok_and(|streams| wanted(streams.value)));
+        let run = host.runs().find(|run| run.number("streams").is_ok_and(|streams| wanted(streams.value)));
         match run {
             Some(run) => run.goodput_bps(),
             None => unknown("run.*.streams", "needs a run with one stream and one with four or more"),
@@ -124,9 +116,7 @@ fn path_03(host: &Host<'_>) -> Ruling {
     };
     let one = rate(|streams| streams <= 1.0)?;
     let many = rate(|streams| streams >= 4.0)?;
-    require(many.value > 1.3 * one.value, || {
-        "several flows are no faster".to_owned()
-    })?;
+    require(many.value > 1.3 * one.value, || "several flows are no faster".to_owned())?;
     require((one.value / 1e6 - member.value).abs() < 0.1 * member.value, || {
         "one flow is not at a member's speed".to_owned()
     })?;
@@ -139,19 +129,13 @@ fn path_03(host: &Host<'_>) -> Ruling {
 fn path_06(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "not TCP".to_owned())?;
     let loss = run.number("retransmit_share")?;
-    require(loss.value > 1e-5, || {
-        format!("{:.1e} of the segments repeated", loss.value)
-    })?;
+    require(loss.value > 1e-5, || format!("{:.1e} of the segments repeated", loss.value))?;
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
     let goodput = run.goodput_bps()?;
     let streams = run.number("streams")?;
     let limit = streams.value * mathis_bps(mss.value, rtt.value, loss.value);
     require(goodput.value > limit / 2.0 && goodput.value < limit * 2.0, || {
-        format!(
-            "{:.0} Mbit/s are far from the {:.0} this loss allows",
-            goodput.value / 1e6,
-            limit / 1e6
-        )
+        format!("{:.0} Mbit/s are far from the {:.0} this loss allows", goodput.value / 1e6, limit / 1e6)
     })?;
     for nic in run.host.nics().filter(|nic| nic.wired().is_ok()) {
         if let Ok(drops) = nic.growth(crate::classes::Class::RxRingFull) {
@@ -170,21 +154,14 @@ fn path_07(run: &Run<'_>) -> Ruling {
     let seen = run.number("reordered_segments")?;
     require(seen.value > 0.0, || "none seen".to_owned())?;
     let distance = run.number("reordering")?;
-    require(distance.value > 3.0, || {
-        format!("over {} packets at most", distance.value)
-    })?;
+    require(distance.value > 3.0, || format!("over {} packets at most", distance.value))?;
     let undone = run.number("dsack_segments")?;
     let repeated = run.number("retransmits")?;
-    require(undone.value >= 0.5 * repeated.value, || {
-        "the repeated segments were lost".to_owned()
-    })?;
+    require(undone.value >= 0.5 * repeated.value, || "the repeated segments were lost".to_owned())?;
     Ok(matched()
         .read(&seen, "0")
         .read(&distance, "at most 3")
-        .read(
-            &undone,
-            format!("less than half of {} repeated segments", repeated.value),
-        )
+        .read(&undone, format!("less than half of {} repeated segments", repeated.value))
         .advice("remove balancing per packet (bond mode 0), and check changes of RPS masks"))
 }
 
@@ -206,11 +183,7 @@ fn path_08(host: &Host<'_>) -> Ruling {
     require(comparable, || "the runs are not alike otherwise".to_owned())?;
     let (low, high) = (forward.value.min(reverse.value), forward.value.max(reverse.value));
     if low >= 0.9 * high {
-        return clear(format!(
-            "{:.0} and {:.0} Mbit/s",
-            forward.value / 1e6,
-            reverse.value / 1e6
-        ));
+        return clear(format!("{:.0} and {:.0} Mbit/s", forward.value / 1e6, reverse.value / 1e6));
     }
     Ok(matched()
         .read(&forward, "within 10 % of the other direction")

@@ -80,19 +80,14 @@ pub(super) const RULES: &[Rule] = &[
 fn nic_01(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
     let max = nic.number("ring.rx.max")?;
-    require(cur.value < max.value, || {
-        format!("the ring cannot grow ({} of {})", cur.value, max.value)
-    })?;
+    require(cur.value < max.value, || format!("the ring cannot grow ({} of {})", cur.value, max.value))?;
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
     Ok(matched()
         .grew(&drops)
         .read(&cur, format!("up to {}", max.value))
         .read(&max, "the maximum of the device")
-        .fix(
-            format!("ethtool -G {} rx {}", nic.name, max.value),
-            format!("ethtool -G {} rx {}", nic.name, cur.value),
-        )
+        .fix(format!("ethtool -G {} rx {}", nic.name, max.value), format!("ethtool -G {} rx {}", nic.name, cur.value))
         .need("link reset on many drivers")
         .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
 }
@@ -100,18 +95,12 @@ fn nic_01(nic: &Nic<'_>) -> Ruling {
 fn nic_02(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
     let max = nic.number("ring.rx.max")?;
-    require(cur.value >= max.value, || {
-        format!("the ring can grow ({} of {})", cur.value, max.value)
-    })?;
+    require(cur.value >= max.value, || format!("the ring can grow ({} of {})", cur.value, max.value))?;
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
-    let speed = nic
-        .number("link.speed_mbps")
-        .or_else(|_| nic.number("link.max_speed_mbps"));
-    let mut matched = matched()
-        .grew(&drops)
-        .read(&cur, "the maximum, so it cannot grow")
-        .read(&max, "the maximum of the device");
+    let speed = nic.number("link.speed_mbps").or_else(|_| nic.number("link.max_speed_mbps"));
+    let mut matched =
+        matched().grew(&drops).read(&cur, "the maximum, so it cannot grow").read(&max, "the maximum of the device");
     if let Ok(speed) = speed {
         let bridged = ring_time_us(cur.value, nic.mtu(), speed.value * 1e6) / 1000.0;
         matched = matched
@@ -120,10 +109,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
                 format!("{bridged:.1} ms"),
                 format!("what {} full-size frames last at {} Mbit/s", cur.value, speed.value),
             )
-            .fix(
-                pace_command("SENDER_DEVICE", speed.value),
-                "tc qdisc del dev SENDER_DEVICE root",
-            );
+            .fix(pace_command("SENDER_DEVICE", speed.value), "tc qdisc del dev SENDER_DEVICE root");
     }
     Ok(matched
         .advice("shape or pace the sender (run the command there), enable pause frames on the path (PAU-01), or spread the receive work (IRQ-02)")
@@ -137,9 +123,7 @@ fn nic_03(nic: &Nic<'_>) -> Ruling {
     Ok(match nic.host.number("sysctl.vm.min_free_kbytes") {
         Ok(reserve) => {
             let doubled = format!("{:.0}", reserve.value * 2.0);
-            matched
-                .read(&reserve, "twice as much")
-                .sysctl(&nic.host, "vm.min_free_kbytes", &doubled)
+            matched.read(&reserve, "twice as much").sysctl(&nic.host, "vm.min_free_kbytes", &doubled)
         }
         Err(_) => matched.advice("raise vm.min_free_kbytes, or use a smaller MTU or ring"),
     })
@@ -158,18 +142,9 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     stalls.or_clear("stalls of a transmit queue")?;
     let rate = stalls.rate("transmit stalls")?;
     require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
-    let busiest = nic
-        .host
-        .cpu_loads()?
-        .into_iter()
-        .map(|load| load.busy)
-        .fold(0.0, f64::max);
-    require(busiest < 0.9, || {
-        "the processor is busy: the queue fills because of that".to_owned()
-    })?;
-    let matched = matched()
-        .grew(&stalls)
-        .because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
+    let busiest = nic.host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max);
+    require(busiest < 0.9, || "the processor is busy: the queue fills because of that".to_owned())?;
+    let matched = matched().grew(&stalls).because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
     Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
         (Ok(cur), Ok(max)) if cur.value < max.value => matched.read(&cur, format!("up to {}", max.value)).fix(
             format!("ethtool -G {} tx {}", nic.name, max.value),
@@ -186,9 +161,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     let damage = nic.growth(Class::RxPhyError).map_or(0, |damage| damage.value);
     let explained = overflow.value.saturating_add(damage);
     let rest = errors.value.saturating_sub(explained);
-    require(rest > overflow.value.saturating_mul(10).max(1), || {
-        "overflow and damage explain the errors".to_owned()
-    })?;
+    require(rest > overflow.value.saturating_mul(10).max(1), || "overflow and damage explain the errors".to_owned())?;
     Ok(matched()
         .grew(&errors)
         .because(nic.key("drv.* (rx_ring_full + rx_phy_err)"), explained, format!("at least a tenth of {}", to_f64(errors.value)))
@@ -206,7 +179,5 @@ fn nic_06(nic: &Nic<'_>) -> Ruling {
         other => other?,
     };
     shaped.or_clear("exceeded allowances")?;
-    Ok(matched()
-        .grew(&shaped)
-        .advice("use a larger type of instance, or fewer and larger packets"))
+    Ok(matched().grew(&shaped).advice("use a larger type of instance, or fewer and larger packets"))
 }

@@ -45,13 +45,10 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     let tso = nic.text("feat.tcp-segmentation-offload")?;
     let gso = nic.text("feat.generic-segmentation-offload")?;
     let on = |words: &str| words.starts_with("on");
-    require(!on(tso.value) && !on(gso.value), || {
-        format!("TSO {}, GSO {}", tso.value, gso.value)
+    require(!on(tso.value) && !on(gso.value), || format!("TSO {}, GSO {}", tso.value, gso.value))?;
+    require(!gso.value.contains("requested on") && !gso.value.contains("[fixed]"), || {
+        "it cannot be switched on from here (VIRT-01)".to_owned()
     })?;
-    require(
-        !gso.value.contains("requested on") && !gso.value.contains("[fixed]"),
-        || "it cannot be switched on from here (VIRT-01)".to_owned(),
-    )?;
     let busy = thread_or_cpu_load(&nic.host, "sender_thread_cpu")
         .suspect(|| "segmentation offload is off; it matters when the sender's core is busy".to_owned())?;
     require(busy >= 0.7, || format!("the sender is {:.0} % busy", busy * 100.0))?;
@@ -80,10 +77,7 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
     let matched = matched()
         .because(gro.key, "off", "on")
         .because("load of the receiver", format!("{:.0} %", busy * 100.0), "below 70 %")
-        .fix(
-            format!("ethtool -K {} gro on", nic.name),
-            format!("ethtool -K {} gro off", nic.name),
-        );
+        .fix(format!("ethtool -K {} gro on", nic.name), format!("ethtool -K {} gro off", nic.name));
     Ok(match nic.text("net.kind") {
         Ok(kind) if kind.value == "veth" => matched.advice("veth pairs have GRO off by default"),
         _ => matched,
@@ -98,17 +92,11 @@ fn off_03(nic: &Nic<'_>) -> Ruling {
     }
     Ok(matched()
         .because(lro.key, "on", "off where packets are forwarded")
-        .fix(
-            format!("ethtool -K {} lro off", nic.name),
-            format!("ethtool -K {} lro on", nic.name),
-        )
+        .fix(format!("ethtool -K {} lro off", nic.name), format!("ethtool -K {} lro on", nic.name))
         .advice("leave GRO on: it is safe to forward"))
 }
 
 fn forwarding(nic: &Nic<'_>) -> Result<(), NoMatch> {
-    let forwards = nic
-        .host
-        .forwards()
-        .suspect(|| "LRO is on; it matters on a host that forwards".to_owned())?;
+    let forwards = nic.host.forwards().suspect(|| "LRO is on; it matters on a host that forwards".to_owned())?;
     require(forwards, || "LRO is on, and this host does not forward".to_owned())
 }

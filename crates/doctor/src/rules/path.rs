@@ -54,24 +54,17 @@ pub(super) const RULES: &[Rule] = &[
 fn path_04(host: &Host<'_>) -> Ruling {
     let route = host.text("route.peer.dev")?;
     let wanted = host.text("route.wanted_dev")?;
-    require(route.value != wanted.value, || {
-        format!("the route to the peer uses {}", route.value)
-    })?;
-    Ok(matched()
-        .read_text(&route, format!("the interface in question is {}", wanted.value))
-        .advice(format!(
-            "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
-            wanted.value, wanted.value
-        )))
+    require(route.value != wanted.value, || format!("the route to the peer uses {}", route.value))?;
+    Ok(matched().read_text(&route, format!("the interface in question is {}", wanted.value)).advice(format!(
+        "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
+        wanted.value, wanted.value
+    )))
 }
 
 fn mtu_01(nic: &Nic<'_>) -> Ruling {
     nic.wired_or_pair()?;
     let mtu = nic.number("net.mtu")?;
-    if let Ok(route) = nic
-        .host
-        .text("route.peer.dev")
-        .and_then(|_| nic.host.number("route.peer.mtu"))
+    if let Ok(route) = nic.host.text("route.peer.dev").and_then(|_| nic.host.number("route.peer.mtu"))
         && nic.host.text("route.peer.dev").is_ok_and(|dev| dev.value == nic.name)
         && route.value > 0.0
         && route.value < mtu.value
@@ -84,52 +77,31 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
             mtu.value,
         ));
     }
-    if let Some(run) = nic
-        .host
-        .runs()
-        .find(|run| run.nic().is_some_and(|used| used.name == nic.name))
+    if let Some(run) = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name))
         && let Ok(pmtu) = run.number("pmtu_bytes")
         && pmtu.value < mtu.value
     {
         return Ok(common_mtu(
             nic,
-            matched()
-                .read(&pmtu, "the path takes less than the interface")
-                .read(&mtu, "MTU of the interface"),
+            matched().read(&pmtu, "the path takes less than the interface").read(&mtu, "MTU of the interface"),
             mtu.value,
         ));
     }
     let peer = nic.peer_number("net.mtu").suspect(|| {
         if mtu.value < 1500.0 {
-            format!(
-                "an MTU of {} on Ethernet looks like a work-around for a smaller MTU elsewhere",
-                mtu.value
-            )
+            format!("an MTU of {} on Ethernet looks like a work-around for a smaller MTU elsewhere", mtu.value)
         } else {
             "only this end is known".to_owned()
         }
     })?;
     require(peer.value != mtu.value, || format!("both ends use {}", mtu.value))?;
-    Ok(common_mtu(
-        nic,
-        matched()
-            .read(&mtu, "must equal the peer's MTU")
-            .read(&peer, "MTU of the peer"),
-        mtu.value,
-    ))
+    Ok(common_mtu(nic, matched().read(&mtu, "must equal the peer's MTU").read(&peer, "MTU of the peer"), mtu.value))
 }
 
 fn common_mtu(nic: &Nic<'_>, matched: crate::rule::Match, old: f64) -> crate::rule::Match {
-    let smaller = matched
-        .evidence
-        .iter()
-        .filter_map(|e| e.value.parse::<f64>().ok())
-        .fold(old, f64::min);
+    let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
     matched
-        .fix(
-            format!("ip link set dev {} mtu {smaller}", nic.name),
-            format!("ip link set dev {} mtu {old}", nic.name),
-        )
+        .fix(format!("ip link set dev {} mtu {smaller}", nic.name), format!("ip link set dev {} mtu {old}", nic.name))
         .advice("give both ends and everything between them the same MTU")
         .persist("set the MTU in the network configuration of both hosts")
 }

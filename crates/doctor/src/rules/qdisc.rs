@@ -81,40 +81,24 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     };
     let rate = shaper.number("rate_bps")?;
     if let Ok(speed) = nic.speed_mbps() {
-        require(rate.value < 0.98 * speed.value * 1e6, || {
-            "the shaper is faster than the link".to_owned()
-        })?;
+        require(rate.value < 0.98 * speed.value * 1e6, || "the shaper is faster than the link".to_owned())?;
     }
     let payload = shaper_payload(rate.value, nic.mtu());
     let goodput = goodput(nic, way(shaper))
         .suspect(|| format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))?;
     require((goodput - payload).abs() <= 0.05 * payload, || {
-        format!(
-            "{:.1} Mbit/s are not the {:.1} of the shaper",
-            goodput / 1e6,
-            payload / 1e6
-        )
+        format!("{:.1} Mbit/s are not the {:.1} of the shaper", goodput / 1e6, payload / 1e6)
     })?;
-    let undo = nic
-        .text("qdisc.root.command")
-        .map_or_else(|_| String::new(), |command| command.value.to_owned());
+    let undo = nic.text("qdisc.root.command").map_or_else(|_| String::new(), |command| command.value.to_owned());
     let matched = match shaper.kind {
-        "police" => matched().advice(format!(
-            "find the filter with the policer: tc filter show dev {} ingress",
-            nic.name
-        )),
+        "police" => {
+            matched().advice(format!("find the filter with the policer: tc filter show dev {} ingress", nic.name))
+        }
         _ => matched().fix(format!("tc qdisc del dev {} root", nic.name), undo),
     };
     Ok(matched
-        .read(
-            &rate,
-            format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6),
-        )
-        .because(
-            "goodput",
-            format!("{:.1} Mbit/s", goodput / 1e6),
-            "within 5 % of what the shaper lets through",
-        )
+        .read(&rate, format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))
+        .because("goodput", format!("{:.1} Mbit/s", goodput / 1e6), "within 5 % of what the shaper lets through")
         .advice("keep the output of `tc qdisc show` to be able to put it back"))
 }
 
@@ -172,24 +156,16 @@ fn goodput(nic: &Nic<'_>, way: Way) -> Result<f64, NoMatch> {
     let packets = nic.host.delta(&nic.key(packets))?;
     // What the interface counts carries 14 bytes of header per packet, which are no payload; 52 more are IP and TCP.
     let payload = (bytes - 66.0 * (packets.min(bytes / (nic.mtu() + 14.0)))).max(0.0);
-    require(payload * 8.0 / period.seconds > 1e5, || {
-        "no traffic in the window".to_owned()
-    })?;
+    require(payload * 8.0 / period.seconds > 1e5, || "no traffic in the window".to_owned())?;
     Ok(payload * 8.0 / period.seconds)
 }
 
 fn qd_02(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || {
-        "netem drops on purpose (QD-03)".to_owned()
-    })?;
+    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || "netem drops on purpose (QD-03)".to_owned())?;
     let keys: Vec<String> = qdiscs.iter().map(Qdisc::drops_key).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let known: Vec<&str> = keys
-        .iter()
-        .copied()
-        .filter(|key| nic.host.snapshot.counters.contains_key(*key))
-        .collect();
+    let known: Vec<&str> = keys.iter().copied().filter(|key| nic.host.snapshot.counters.contains_key(*key)).collect();
     let drops = nic.host.growth_of(if known.is_empty() { &keys } else { &known })?;
     drops.or_clear("drops of the qdiscs")?;
     let root = nic.text("qdisc.root.kind").map_or("pfifo_fast", |kind| kind.value);
@@ -215,26 +191,17 @@ fn qd_03(nic: &Nic<'_>) -> Ruling {
 
 fn qd_04(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    require(qdiscs.iter().any(|qdisc| qdisc.kind == "multiq"), || {
-        "no multiq".to_owned()
-    })?;
+    require(qdiscs.iter().any(|qdisc| qdisc.kind == "multiq"), || "no multiq".to_owned())?;
     let filters = nic.number("qdisc.filter.skbedit_count")?;
     require(filters.value > 0.0, || "no filter maps onto queues".to_owned())?;
     let priorities = nic.number("qdisc.filter.priorities")?;
-    let clients = nic
-        .host
-        .number("clients.count")
-        .suspect(|| "multiq with fixed mapping".to_owned())?;
-    require(priorities.value < clients.value, || {
-        "every filter has its own priority".to_owned()
-    })?;
+    let clients = nic.host.number("clients.count").suspect(|| "multiq with fixed mapping".to_owned())?;
+    require(priorities.value < clients.value, || "every filter has its own priority".to_owned())?;
     let slowest = nic.host.number("clients.link_mbps_min")?;
     let fastest = nic.host.number("clients.link_mbps_max")?;
     require(slowest.value < fastest.value, || "all links have one speed".to_owned())?;
     let observed = nic.host.number("clients.observed_mbps")?;
-    require(observed.value <= 1.05 * slowest.value, || {
-        "the others are faster than the slow one".to_owned()
-    })?;
+    require(observed.value <= 1.05 * slowest.value, || "the others are faster than the slow one".to_owned())?;
     Ok(matched()
         .because(nic.key("qdisc"), "multiq", "mq, or one priority per filter")
         .read(&priorities, format!("one per destination ({})", clients.value))
@@ -249,11 +216,7 @@ fn qd_04(nic: &Nic<'_>) -> Ruling {
 
 fn qd_05(nic: &Nic<'_>) -> Ruling {
     let sent = || nic.host.runs().filter(|run| run.part() != Some("receiver"));
-    let asked = sent().find_map(|run| {
-        run.number("fq_rate_bps")
-            .ok()
-            .map(|rate| (rate.key, rate.value.to_string()))
-    });
+    let asked = sent().find_map(|run| run.number("fq_rate_bps").ok().map(|rate| (rate.key, rate.value.to_string())));
     let by_algorithm = || sent().find_map(|run| run.text("congestion").ok().filter(|cc| cc.value == "bbr"));
     let Some((key, value)) = asked.or_else(|| by_algorithm().map(|cc| (cc.key, cc.value.to_owned()))) else {
         return match sent().next() {
@@ -262,22 +225,11 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
         };
     };
     let qdiscs = nic.qdiscs()?;
-    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || {
-        "fq is there".to_owned()
-    })?;
-    let old = nic
-        .host
-        .snapshot
-        .kernel
-        .as_deref()
-        .and_then(kernel_version)
-        .is_some_and(|version| version < (4, 20));
+    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || "fq is there".to_owned())?;
+    let old = nic.host.snapshot.kernel.as_deref().and_then(kernel_version).is_some_and(|version| version < (4, 20));
     let matched = matched()
         .because(key, value, "paced packets, which fq on the interface would spread")
-        .fix(
-            format!("tc qdisc replace dev {} root fq", nic.name),
-            format!("tc qdisc del dev {} root", nic.name),
-        )
+        .fix(format!("tc qdisc replace dev {} root fq", nic.name), format!("tc qdisc del dev {} root", nic.name))
         .sysctl(&nic.host, "net.core.default_qdisc", "fq");
     Ok(if old { matched.severity(Severity::High) } else { matched })
 }
@@ -293,9 +245,7 @@ const FILTER_RULES_MAX: f64 = 1000.0;
 fn qd_06(nic: &Nic<'_>) -> Ruling {
     let xdp = nic.text("net.xdp")?;
     if xdp.value == "generic" {
-        return Ok(matched()
-            .read_text(&xdp, "native")
-            .advice("load the program in native mode, or unload it"));
+        return Ok(matched().read_text(&xdp, "native").advice("load the program in native mode, or unload it"));
     }
     let rules = nic.host.number("svc.firewall_rules")?;
     if rules.value > FILTER_RULES_MAX {
@@ -304,16 +254,10 @@ fn qd_06(nic: &Nic<'_>) -> Ruling {
             .advice("exempt the test port from tracking (notrack) and accept it first"));
     }
     let tracking = nic.host.flag("svc.conntrack")?;
-    require(tracking.value, || {
-        format!("{} firewall rules, no tracking, XDP {}", rules.value, xdp.value)
-    })?;
+    require(tracking.value, || format!("{} firewall rules, no tracking, XDP {}", rules.value, xdp.value))?;
     // Most hosts with containers track connections, and few of them notice.
     Ok(matched()
-        .because(
-            tracking.key,
-            true,
-            "no tracking of the test port, if packets per second matter",
-        )
+        .because(tracking.key, true, "no tracking of the test port, if packets per second matter")
         .severity(Severity::Info)
         .advice("exempt the test port from tracking (notrack)"))
 }

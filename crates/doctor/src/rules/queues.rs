@@ -127,13 +127,9 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     let max = nic.number_if_any("chan.combined.max", "the driver offers no channel setting")?;
     let cores = local_cores(nic);
     let useful = cores.as_ref().map_or(max.value, |cores| max.value.min(cores.value));
-    require(cur.value < useful, || {
-        format!("{} of {} useful queues", cur.value, useful)
-    })?;
+    require(cur.value < useful, || format!("{} of {} useful queues", cur.value, useful))?;
     let matched = crowded(nic, &cur)?;
-    let mut matched = matched
-        .read(&cur, format!("up to {useful}"))
-        .read(&max, "the maximum of the device");
+    let mut matched = matched.read(&cur, format!("up to {useful}")).read(&max, "the maximum of the device");
     matched = match cores {
         Some(cores) => matched.read(&cores, "cores that can serve queues"),
         None => matched.cap(Confidence::Medium),
@@ -149,9 +145,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn local_cores(nic: &Nic<'_>) -> Option<Reading<f64>> {
-    nic.number("numa.local_cpus")
-        .or_else(|_| nic.host.number("cpu.count"))
-        .ok()
+    nic.number("numa.local_cpus").or_else(|_| nic.host.number("cpu.count")).ok()
 }
 
 /// Evidence that the few queues are a problem: a saturated CPU, or more flows than queues. Imported text without load
@@ -182,10 +176,7 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
 
 /// A sum near a whole multiple of one flow's rate means that whole flows share.
 fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let noted = scope
-        .hosts
-        .iter()
-        .filter(|host| host.value("fanout.destinations").is_some());
+    let noted = scope.hosts.iter().filter(|host| host.value("fanout.destinations").is_some());
     let mut rulings = Vec::new();
     for host in noted {
         rulings.push((format!("{} to its clients", host.name()), collision(host)));
@@ -196,13 +187,7 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     }
     if rulings.is_empty() {
         let nics = scope.nics().map(|nic| {
-            (
-                nic.subject(),
-                unknown(
-                    "fanout.destinations",
-                    "needs rates per flow and bytes per transmit queue",
-                ),
-            )
+            (nic.subject(), unknown("fanout.destinations", "needs rates per flow and bytes per transmit queue"))
         });
         rulings.extend(nics);
     }
@@ -216,19 +201,11 @@ fn collision(host: &Host<'_>) -> Ruling {
     let low = host.number("fanout.sum_mbps_min")?;
     let queues = host.number("fanout.queues")?;
     let full = flows.value * step.value;
-    require(low.value < 0.9 * full, || {
-        "the sum is what all flows together can reach".to_owned()
-    })?;
+    require(low.value < 0.9 * full, || "the sum is what all flows together can reach".to_owned())?;
     let used = expected_queues(flows.value, queues.value);
     Ok(matched()
-        .read(
-            &low,
-            format!("near {full} Mbit/s; it moves in steps of {} Mbit/s", step.value),
-        )
-        .read(
-            &flows,
-            format!("a hash uses {used:.1} of {} queues for so many flows", queues.value),
-        )
+        .read(&low, format!("near {full} Mbit/s; it moves in steps of {} Mbit/s", step.value))
+        .read(&flows, format!("a hash uses {used:.1} of {} queues for so many flows", queues.value))
         .advice("more queues, `fq` leaf qdiscs, or a fixed mapping of destinations to queues; check PAU-03 first"))
 }
 
@@ -238,24 +215,16 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
         Ok(queues) => queues,
         Err(missing) => match nic.number("chan.combined.cur") {
             Ok(combined) => combined,
-            Err(_) if nic.host.absence(&nic.key("chan.combined.cur")) == Absence::UnsupportedByDriver => Reading {
-                key: nic.key("chan"),
-                value: 1.0,
-                inferred: false,
-            },
+            Err(_) if nic.host.absence(&nic.key("chan.combined.cur")) == Absence::UnsupportedByDriver => {
+                Reading { key: nic.key("chan"), value: 1.0, inferred: false }
+            }
             Err(_) => return Err(missing),
         },
     };
     require(queues.value <= 1.0, || format!("{} receive queues", queues.value))?;
     let matched = matched().read(&queues, "several receive queues");
-    let saturated = irq_cpu(nic)
-        .and_then(|cpu| nic.host.cpu_load(cpu))
-        .is_ok_and(|load| load.softirq >= SATURATED);
-    let matched = if saturated {
-        matched.severity(Severity::High)
-    } else {
-        matched
-    };
+    let saturated = irq_cpu(nic).and_then(|cpu| nic.host.cpu_load(cpu)).is_ok_and(|load| load.softirq >= SATURATED);
+    let matched = if saturated { matched.severity(Severity::High) } else { matched };
     Ok(matched.advice("spread the work in software if its CPU saturates (IRQ-02)"))
 }
 
@@ -297,29 +266,16 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
     let Some((cpu, share)) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
         return unknown(nic.key("irq.total"), "no interrupt was counted");
     };
-    require(share >= 0.8, || {
-        format!("CPU {cpu} takes {:.0} % of them", share * 100.0)
-    })?;
-    let load = nic.host.cpu_load(cpu).suspect(|| {
-        format!(
-            "CPU {cpu} takes {:.0} % of the interrupts of {} vectors",
-            share * 100.0,
-            vectors.value
-        )
-    })?;
+    require(share >= 0.8, || format!("CPU {cpu} takes {:.0} % of them", share * 100.0))?;
+    let load = nic
+        .host
+        .cpu_load(cpu)
+        .suspect(|| format!("CPU {cpu} takes {:.0} % of the interrupts of {} vectors", share * 100.0, vectors.value))?;
     require(load.softirq >= SATURATED, || format!("CPU {cpu} has time to spare"))?;
     Ok(matched()
         .read(&vectors, "spread over several CPUs")
-        .because(
-            nic.key("irq.busiest_cpu"),
-            cpu,
-            format!("takes {:.0} %, at most 80 %", share * 100.0),
-        )
-        .because(
-            format!("cpu.{cpu}.softirq"),
-            format!("{:.0} %", load.softirq * 100.0),
-            "below 85 %",
-        )
+        .because(nic.key("irq.busiest_cpu"), cpu, format!("takes {:.0} %, at most 80 %", share * 100.0))
+        .because(format!("cpu.{cpu}.softirq"), format!("{:.0} %", load.softirq * 100.0), "below 85 %")
         .advice("start irqbalance, or write one CPU of the adapter's node into each /proc/irq/N/smp_affinity_list"))
 }
 
@@ -330,21 +286,12 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
         let total = nic.number("irq.total").map_or(0.0, |total| total.value);
         format!("one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled")
     })?;
-    require(load.softirq >= SATURATED, || {
-        format!("CPU {cpu} spends {:.0} % in interrupts", load.softirq * 100.0)
-    })?;
-    let others = nic
-        .host
-        .number("cpu.count")
-        .map_or_else(|_| "MASK".to_owned(), |count| rps_mask(count.value, cpu));
+    require(load.softirq >= SATURATED, || format!("CPU {cpu} spends {:.0} % in interrupts", load.softirq * 100.0))?;
+    let others = nic.host.number("cpu.count").map_or_else(|_| "MASK".to_owned(), |count| rps_mask(count.value, cpu));
     let old = nic.text("queue.rx-0.rps_cpus").map_or("0", |mask| mask.value);
     let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", nic.name);
     Ok(matched()
-        .because(
-            format!("cpu.{cpu}.softirq"),
-            format!("{:.0} %", load.softirq * 100.0),
-            "below 85 %",
-        )
+        .because(format!("cpu.{cpu}.softirq"), format!("{:.0} %", load.softirq * 100.0), "below 85 %")
         .fix(format!("echo {others} > {file}"), format!("echo {old} > {file}"))
         .persist("repeat the command at boot, for example from a udev rule"))
 }
@@ -364,25 +311,12 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
     require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
     let local = nic.text("numa.local_cpulist")?;
     let near = cpu_list(local.value);
-    let remote: f64 = irq_shares(nic)?
-        .iter()
-        .filter(|(cpu, _)| !near.contains(cpu))
-        .map(|(_, share)| share)
-        .sum();
-    require(remote > 0.5, || {
-        format!("{:.0} % of the interrupts are local", (1.0 - remote) * 100.0)
-    })?;
+    let remote: f64 = irq_shares(nic)?.iter().filter(|(cpu, _)| !near.contains(cpu)).map(|(_, share)| share).sum();
+    require(remote > 0.5, || format!("{:.0} % of the interrupts are local", (1.0 - remote) * 100.0))?;
     Ok(matched()
         .read(&node, "the adapter's node")
-        .because(
-            nic.key("irq.remote_share"),
-            format!("{:.0} %", remote * 100.0),
-            "at most 50 % on other nodes",
-        )
-        .advice(format!(
-            "write {} into the smp_affinity_list of its interrupts",
-            local.value
-        )))
+        .because(nic.key("irq.remote_share"), format!("{:.0} %", remote * 100.0), "at most 50 % on other nodes")
+        .advice(format!("write {} into the smp_affinity_list of its interrupts", local.value)))
 }
 
 fn irq_04(nic: &Nic<'_>) -> Ruling {
@@ -392,21 +326,13 @@ fn irq_04(nic: &Nic<'_>) -> Ruling {
     require(steers, || "no software steering".to_owned())?;
     let queues = nic.number("queue.rx_count")?;
     let cpus = nic.host.number("cpu.count")?;
-    require(queues.value >= cpus.value, || {
-        format!("{} queues for {} CPUs", queues.value, cpus.value)
-    })?;
+    require(queues.value >= cpus.value, || format!("{} queues for {} CPUs", queues.value, cpus.value))?;
     Ok(matched()
         .read_text(&mask, "0, because the hardware spreads already")
         .read(&queues, format!("as many as CPUs ({})", cpus.value))
         .fix(
-            format!(
-                "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo 0 > $f; done",
-                nic.name
-            ),
-            format!(
-                "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done",
-                nic.name, mask.value
-            ),
+            format!("for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo 0 > $f; done", nic.name),
+            format!("for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done", nic.name, mask.value),
         ))
 }
 
@@ -426,10 +352,8 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
         )
     };
     if usecs.value >= 100.0 {
-        let latency = nic
-            .host
-            .flag("complaint.latency")
-            .suspect(|| format!("every packet may wait {} us", usecs.value))?;
+        let latency =
+            nic.host.flag("complaint.latency").suspect(|| format!("every packet may wait {} us", usecs.value))?;
         require(latency.value, || "latency is not the question".to_owned())?;
         return Ok(fix(matched().read(&usecs, "below 100 where latency matters")));
     }
@@ -437,15 +361,10 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
     let queues = nic.number("irq.vectors")?;
     let period = nic.host.period()?;
     let prefix = nic.key("irq.");
-    let grown: f64 = period
-        .deltas()
-        .filter(|(key, _)| key.starts_with(&prefix))
-        .map(|(_, delta)| to_f64(delta.value))
-        .sum();
+    let grown: f64 =
+        period.deltas().filter(|(key, _)| key.starts_with(&prefix)).map(|(_, delta)| to_f64(delta.value)).sum();
     let rate = grown / period.seconds / queues.value.max(1.0);
-    require(rate > 100_000.0, || {
-        format!("{rate:.0} interrupts per second and queue")
-    })?;
+    require(rate > 100_000.0, || format!("{rate:.0} interrupts per second and queue"))?;
     Ok(fix(matched().read(&usecs, "moderation on").because(
         "interrupts per second and queue",
         format!("{rate:.0}"),
@@ -456,9 +375,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
 fn soft_01(host: &Host<'_>) -> Ruling {
     let dropped = host.growth("softnet.dropped")?;
     dropped.or_clear("drops of the backlog")?;
-    Ok(matched()
-        .grew(&dropped)
-        .sysctl(host, "net.core.netdev_max_backlog", "10000"))
+    Ok(matched().grew(&dropped).sysctl(host, "net.core.netdev_max_backlog", "10000"))
 }
 
 fn soft_02(host: &Host<'_>) -> Ruling {

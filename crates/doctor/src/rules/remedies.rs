@@ -83,13 +83,8 @@ pub(super) fn conntrack(side: Side, port: u16) -> Vec<String> {
 
 /// More memory for sockets: low, pressure and high in pages of 4 KiB.
 pub(super) fn socket_memory(pressure_pages: u64) -> Vec<String> {
-    let (low, high) = (
-        pressure_pages / 4 * 3,
-        pressure_pages.saturating_add(pressure_pages / 2),
-    );
-    vec![format!(
-        "sudo sysctl -w net.ipv4.tcp_mem=\"{low} {pressure_pages} {high}\""
-    )]
+    let (low, high) = (pressure_pages / 4 * 3, pressure_pages.saturating_add(pressure_pages / 2));
+    vec![format!("sudo sysctl -w net.ipv4.tcp_mem=\"{low} {pressure_pages} {high}\"")]
 }
 
 /// The route over a device.

@@ -36,12 +36,8 @@ type SweepRule = (&'static str, fn(&Case<'_>) -> Ruling);
 const RULES: [SweepRule; 11] = [
     ("sender-limited", |case| case.sender_limited()),
     ("window-below-bdp", |case| case.window_below_bdp()),
-    ("streams-beyond-cores", |case| {
-        case.streams_beyond_cores(Endpoint::Client)
-    }),
-    ("streams-beyond-cores", |case| {
-        case.streams_beyond_cores(Endpoint::Server)
-    }),
+    ("streams-beyond-cores", |case| case.streams_beyond_cores(Endpoint::Client)),
+    ("streams-beyond-cores", |case| case.streams_beyond_cores(Endpoint::Server)),
     ("cores-busy", |case| case.shared_cores_busy()),
     ("cores-busy", |case| case.cores_busy(Endpoint::Client)),
     ("core-saturated", |case| case.core_saturated(Endpoint::Client)),
@@ -69,9 +65,7 @@ pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &H
         }
     }
     if reasons.is_empty() && best.is_some() {
-        let listed = LISTED
-            .into_iter()
-            .filter(|fact| missing.iter().any(|(known, _)| known == fact));
+        let listed = LISTED.into_iter().filter(|fact| missing.iter().any(|(known, _)| known == fact));
         let listed: Vec<&str> = listed.collect();
         let separator = if listed.is_empty() { "" } else { "; not reported: " };
         reasons.push(Reason {
@@ -113,9 +107,7 @@ impl Case<'_> {
         self.is_slower()?;
         let each_bps = given(self.here.stream_rate_bps)? as f64;
         let limit_bps = each_bps * f64::from(self.here.streams);
-        require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || {
-            "below the limit".to_owned()
-        })?;
+        require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || "below the limit".to_owned())?;
         reason(format!("each stream is at its rate limit of {}", rate(each_bps)))
     }
 
@@ -138,12 +130,7 @@ impl Case<'_> {
         let stream_rate_bps = best.received_bps / f64::from(best.streams.max(1));
         let bdp_bytes = stream_rate_bps / 8.0 * rtt_us / 1e6;
         require((window_bytes as f64) < bdp_bytes, || "the window suffices".to_owned())?;
-        Ok(WindowDeficit {
-            window_bytes,
-            rtt_us,
-            stream_rate_bps,
-            bdp_bytes,
-        })
+        Ok(WindowDeficit { window_bytes, rtt_us, stream_rate_bps, bdp_bytes })
     }
 
     fn streams_beyond_cores(&self, end: Endpoint) -> Ruling {
@@ -157,17 +144,12 @@ impl Case<'_> {
         let is_crowded = self.load_percent(end)? >= CORES_CROWDED * 100.0 * f64::from(cores);
         require(is_crowded, || "the cores have room".to_owned())?;
         let name = name(end);
-        reason(format!(
-            "{streams} streams are more than the {cores} cores of the {name}, which are busy"
-        ))
+        reason(format!("{streams} streams are more than the {cores} cores of the {name}, which are busy"))
     }
 
     fn shared_cores_busy(&self) -> Ruling {
         require(self.hosts.is_same_host, || "two hosts".to_owned())?;
-        let (percent, cores) = (
-            self.load_percent(Endpoint::Client)?,
-            given(self.cores(Endpoint::Client))?,
-        );
+        let (percent, cores) = (self.load_percent(Endpoint::Client)?, given(self.cores(Endpoint::Client))?);
         all_busy("host that is both client and server", percent, cores)
     }
 
@@ -182,9 +164,7 @@ impl Case<'_> {
         let is_host_full = self.shared_cores_busy().is_ok() || self.cores_busy(end).is_ok();
         require(!is_host_full, || "all cores are busy".to_owned())?;
         let percent = self.cpu_percent(end)?;
-        require((CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent), || {
-            format!("{percent:.0} % of one core")
-        })?;
+        require((CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent), || format!("{percent:.0} % of one core"))?;
         let name = name(end);
         reason(match self.here.streams {
             1 => format!("one core of the {name} is full ({percent:.0} %) with one stream"),
@@ -202,20 +182,14 @@ impl Case<'_> {
         let best_per_s = given(best.retransmits_per_s)?;
         let has_risen = here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
         require(has_risen, || format!("{here_per_s:.0} per second"))?;
-        reason(format!(
-            "retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second"
-        ))
+        reason(format!("retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second"))
     }
 
     fn loss(&self) -> Ruling {
         let best = given(self.best.map_or(Some(0.0), |best| best.lost_percent))?;
         let here = given(self.here.lost_percent)?;
         require(here >= best + LOSS_PERCENT_MIN, || format!("{here:.2} % lost"))?;
-        let at_best = if best > 0.0 {
-            format!(", {best:.2} % at the best setting")
-        } else {
-            String::new()
-        };
+        let at_best = if best > 0.0 { format!(", {best:.2} % at the best setting") } else { String::new() };
         reason(format!("{here:.2} % of the datagrams are lost{at_best}"))
     }
 
@@ -227,11 +201,7 @@ impl Case<'_> {
     }
 
     fn cores(&self, end: Endpoint) -> Option<u32> {
-        let Hosts {
-            client_cores,
-            server_cores,
-            is_same_host,
-        } = *self.hosts;
+        let Hosts { client_cores, server_cores, is_same_host } = *self.hosts;
         match end {
             Endpoint::Client => client_cores,
             Endpoint::Server => server_cores.or(client_cores.filter(|_| is_same_host)),
@@ -248,16 +218,12 @@ impl Case<'_> {
 }
 
 fn all_busy(whose: &str, percent: f64, cores: u32) -> Ruling {
-    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || {
-        format!("{percent:.0} % of {cores} cores")
-    })?;
+    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || format!("{percent:.0} % of {cores} cores"))?;
     let (all, are) = match cores {
         1 => ("the only core".to_owned(), "is"),
         cores => (format!("all {cores} cores"), "are"),
     };
-    reason(format!(
-        "{all} of the {whose} {are} busy ({percent:.0} % of {cores}00 %)"
-    ))
+    reason(format!("{all} of the {whose} {are} busy ({percent:.0} % of {cores}00 %)"))
 }
 
 const fn name(end: Endpoint) -> &'static str {

@@ -78,8 +78,7 @@ fn virt_01(nic: &Nic<'_>) -> Ruling {
 /// One host has nothing to differ from; a comparison uses [`receive_aggregation_differs`].
 fn virt_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let nics = scope.nics().filter(|nic| nic.text("feat.rx-gro-hw").is_ok());
-    nics.map(|nic| (nic.subject(), unknown("a second host", "compare two hosts with --diff")))
-        .collect()
+    nics.map(|nic| (nic.subject(), unknown("a second host", "compare two hosts with --diff"))).collect()
 }
 
 /// VIRT-02 on two interfaces that were mapped onto each other.
@@ -90,16 +89,10 @@ pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
     let active = if on(left.value) { a } else { b };
     let matched: Match = matched()
         .because(format!("{}: {}", a.host.name(), left.key), left.value, "equal on both")
-        .because(
-            format!("{}: {}", b.host.name(), right.key),
-            right.value,
-            "equal on both",
-        )
+        .because(format!("{}: {}", b.host.name(), right.key), right.value, "equal on both")
         .advice("align kernel and back end, or switch it off where it is on and compare again");
-    Ok(matched.fix(
-        format!("ethtool -K {} rx-gro-hw off", active.name),
-        format!("ethtool -K {} rx-gro-hw on", active.name),
-    ))
+    Ok(matched
+        .fix(format!("ethtool -K {} rx-gro-hw off", active.name), format!("ethtool -K {} rx-gro-hw on", active.name)))
 }
 
 fn virt_03(host: &Host<'_>) -> Ruling {
@@ -113,10 +106,9 @@ fn virt_03(host: &Host<'_>) -> Ruling {
     }
     let node = host.number("ovs.vm_node")?;
     let nodes = host.text("ovs.pmd.numa_nodes")?;
-    require(
-        !nodes.value.split(", ").any(|pmd| pmd == node.value.to_string()),
-        || "a thread polls on the guest's node".to_owned(),
-    )?;
+    require(!nodes.value.split(", ").any(|pmd| pmd == node.value.to_string()), || {
+        "a thread polls on the guest's node".to_owned()
+    })?;
     Ok(matched()
         .read_text(&nodes, format!("node {} of the guest among them", node.value))
         .advice("give threads of that node a place in pmd-cpu-mask"))
@@ -132,11 +124,8 @@ fn virt_04(host: &Host<'_>) -> Ruling {
     if cycles.value <= 3000.0 {
         return clear(format!("{} cycles per packet", cycles.value));
     }
-    Ok(matched()
-        .read(&hits, "at least 50 %")
-        .read(&cycles, "at most 3000 cycles per packet")
-        .fix(
-            "ovs-vsctl set Open_vSwitch . other_config:smc-enable=true",
-            "ovs-vsctl remove Open_vSwitch . other_config smc-enable",
-        ))
+    Ok(matched().read(&hits, "at least 50 %").read(&cycles, "at most 3000 cycles per packet").fix(
+        "ovs-vsctl set Open_vSwitch . other_config:smc-enable=true",
+        "ovs-vsctl remove Open_vSwitch . other_config smc-enable",
+    ))
 }

@@ -133,18 +133,11 @@ fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -
     if (steady - permitted).abs() > 0.2 * permitted {
         return unknown(
             "path.line_rate_mbps",
-            format!(
-                "{:.0} Mbit/s are not what the window permits; use --line-rate",
-                steady / 1e6
-            ),
+            format!("{:.0} Mbit/s are not what the window permits; use --line-rate", steady / 1e6),
         );
     }
     Ok(TooSmall {
-        threshold: format!(
-            "permits {:.0} Mbit/s, and {:.0} are reached",
-            permitted / 1e6,
-            steady / 1e6
-        ),
+        threshold: format!("permits {:.0} Mbit/s, and {:.0} are reached", permitted / 1e6, steady / 1e6),
         ceiling_bps: None,
     })
 }
@@ -152,9 +145,7 @@ fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -
 fn win_01(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "UDP has no window".to_owned())?;
     let share = run.number("rwnd_limited_share")?;
-    require(share.value >= LIMITED, || {
-        format!("{:.0} % of the time", share.value * 100.0)
-    })?;
+    require(share.value >= LIMITED, || format!("{:.0} % of the time", share.value * 100.0))?;
     let (window, rtt) = (run.number("snd_wnd_bytes")?, run.number("rtt_us")?);
     let small = too_small(run, &window, rtt.value, 1.2)?;
     let matched = matched()
@@ -164,11 +155,7 @@ fn win_01(run: &Run<'_>) -> Ruling {
         .advice("give no -w, so that the receiver's window can grow");
     Ok(match small.ceiling_bps {
         Some(ceiling) => {
-            let wanted = buffer_triple(
-                &run.receiver(),
-                "tcp_rmem",
-                receive_buffer_for_bytes(ceiling, rtt.value),
-            );
+            let wanted = buffer_triple(&run.receiver(), "tcp_rmem", receive_buffer_for_bytes(ceiling, rtt.value));
             matched
                 .sysctl(&run.receiver(), "net.ipv4.tcp_rmem", &wanted)
                 .advice("on the receiver; and give no -w, so that the window can grow")
@@ -179,9 +166,7 @@ fn win_01(run: &Run<'_>) -> Ruling {
 
 /// The kernel's triple with a larger maximum.
 fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> String {
-    let old = host
-        .text(&format!("sysctl.net.ipv4.{name}"))
-        .map_or("4096 131072 0", |old| old.value);
+    let old = host.text(&format!("sysctl.net.ipv4.{name}")).map_or("4096 131072 0", |old| old.value);
     let mut parts = old.split_whitespace();
     let (low, default) = (parts.next().unwrap_or("4096"), parts.next().unwrap_or("131072"));
     format!("{low} {default} {:.0}", maximum.max(default.parse().unwrap_or(0.0)))
@@ -190,9 +175,7 @@ fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> String {
 fn win_02(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "UDP has no window".to_owned())?;
     let share = run.number("sndbuf_limited_share")?;
-    require(share.value >= LIMITED, || {
-        format!("{:.0} % of the time", share.value * 100.0)
-    })?;
+    require(share.value >= LIMITED, || format!("{:.0} % of the time", share.value * 100.0))?;
     let (buffer, rtt) = (run.number("sndbuf_bytes")?, run.number("rtt_us")?);
     let small = too_small(run, &buffer, rtt.value, 2.0)?;
     let matched = matched()
@@ -218,9 +201,7 @@ fn win_03(run: &Run<'_>) -> Ruling {
         Err(_) if run.is("options_known") => return clear("no -w: the window can grow"),
         Err(stop) => return Err(stop),
     };
-    let matched = matched()
-        .read(&window, "no -w, so that the window can grow")
-        .read_text(&tool, "was called with -w");
+    let matched = matched().read(&window, "no -w, so that the window can grow").read_text(&tool, "was called with -w");
     if let Ok(limit) = run.host.number("sysctl.net.core.rmem_max")
         && window.value > limit.value
     {
@@ -230,9 +211,7 @@ fn win_03(run: &Run<'_>) -> Ruling {
             .sysctl(&run.host, "net.core.rmem_max", &wanted)
             .sysctl(&run.host, "net.core.wmem_max", &wanted));
     }
-    let rtt = run
-        .number("rtt_us")
-        .suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
+    let rtt = run.number("rtt_us").suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
     let small = too_small(run, &window, rtt.value, 2.0)?;
     Ok(matched.read(&rtt, small.threshold).advice("leave -w out"))
 }
@@ -247,10 +226,7 @@ fn win_04(host: &Host<'_>) -> Ruling {
         return clear("window scaling and selective acknowledgements are on");
     }
     let mut matched = matched();
-    for (is_off, key) in [
-        (off(&scaling), "net.ipv4.tcp_window_scaling"),
-        (off(&sack), "net.ipv4.tcp_sack"),
-    ] {
+    for (is_off, key) in [(off(&scaling), "net.ipv4.tcp_window_scaling"), (off(&sack), "net.ipv4.tcp_sack")] {
         if is_off {
             matched = matched.because(format!("sysctl.{key}"), 0, "1").sysctl(host, key, "1");
         }
@@ -274,21 +250,15 @@ fn win_05(host: &Host<'_>) -> Ruling {
         return unknown("counters over a window", "totals since boot say nothing about now")
             .suspect(|| format!("{} events since boot", pressure.value));
     }
-    Ok(matched()
-        .grew(&pressure)
-        .advice("raise net.ipv4.tcp_mem, or let the application read faster"))
+    Ok(matched().grew(&pressure).advice("raise net.ipv4.tcp_mem, or let the application read faster"))
 }
 
 fn win_06(host: &Host<'_>) -> Ruling {
     let restart = host.flag("sysctl.net.ipv4.tcp_slow_start_after_idle")?;
     require(restart.value, || "no slow start after idle".to_owned())?;
-    require(!host.has_full_cpu(), || {
-        "a processor is full: the sender may have waited for it".to_owned()
-    })?;
+    require(!host.has_full_cpu(), || "a processor is full: the sender may have waited for it".to_owned())?;
     // A target rate leaves pauses on purpose.
-    let sent = host
-        .runs()
-        .filter(|run| run.part() != Some("receiver") && run.number("target_bps").is_err());
+    let sent = host.runs().filter(|run| run.part() != Some("receiver") && run.number("target_bps").is_err());
     let bursty = { sent }.find_map(|run| run.number("idle_share").ok());
     let Some(idle) = bursty else {
         return unknown("run.0.idle_share", host.reason("run.0.idle_share"));
@@ -310,19 +280,10 @@ fn udp_01(host: &Host<'_>) -> Ruling {
             .suspect(|| format!("{} datagrams since boot", overflows.value));
     }
     let mut matched = matched().grew(&overflows);
-    if let Some(lost) = host
-        .runs()
-        .find_map(|run| run.number("lost_packets").ok())
-        .filter(|lost| lost.value > 0.0)
-    {
+    if let Some(lost) = host.runs().find_map(|run| run.number("lost_packets").ok()).filter(|lost| lost.value > 0.0) {
         let share = to_f64(overflows.value) / lost.value;
-        matched = matched.read(
-            &lost,
-            format!(
-                "{:.0} % of the reported loss happened in this buffer",
-                share.min(1.0) * 100.0
-            ),
-        );
+        matched = matched
+            .read(&lost, format!("{:.0} % of the reported loss happened in this buffer", share.min(1.0) * 100.0));
     }
     Ok(matched
         .sysctl(host, "net.core.rmem_max", "8388608")
@@ -332,18 +293,12 @@ fn udp_01(host: &Host<'_>) -> Ruling {
 fn udp_02(run: &Run<'_>) -> Ruling {
     run.over_udp()?;
     let length = run.number("block_len_bytes")?;
-    let headers = if run.text("family").is_ok_and(|family| family.value == "ipv6") {
-        48.0
-    } else {
-        28.0
-    };
+    let headers = if run.text("family").is_ok_and(|family| family.value == "ipv6") { 48.0 } else { 28.0 };
     let Some(nic) = run.nic() else {
         return unknown("route.peer.dev", "which interface the test used is not known");
     };
     let mtu = nic.number("net.mtu")?;
-    require(length.value + headers > mtu.value, || {
-        format!("{} bytes fit an MTU of {}", length.value, mtu.value)
-    })?;
+    require(length.value + headers > mtu.value, || format!("{} bytes fit an MTU of {}", length.value, mtu.value))?;
     Ok(matched()
         .read(&length, format!("at most {} bytes", mtu.value - headers))
         .read(&mtu, "MTU of the interface")

@@ -27,10 +27,7 @@ impl<'a> Host<'a> {
 
     pub(crate) fn nics(&self) -> impl Iterator<Item = Nic<'a>> + use<'a> {
         let host = *self;
-        self.snapshot
-            .interfaces()
-            .into_iter()
-            .map(move |name| Nic { host, name })
+        self.snapshot.interfaces().into_iter().map(move |name| Nic { host, name })
     }
 
     pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'a>> + use<'a> {
@@ -166,21 +163,14 @@ impl<'a> Host<'a> {
         if total <= 0.0 {
             return unknown(format!("cpu.{cpu}"), "no tick passed in the window");
         }
-        Ok(CpuLoad {
-            cpu,
-            softirq: (irq + softirq) / total,
-            busy: 1.0 - (idle + wait) / total,
-            steal: steal / total,
-        })
+        Ok(CpuLoad { cpu, softirq: (irq + softirq) / total, busy: 1.0 - (idle + wait) / total, steal: steal / total })
     }
 
     /// Load of every CPU over the period.
     pub(crate) fn cpu_loads(&self) -> Result<Vec<CpuLoad>, NoMatch> {
         let period = self.period()?;
-        let cpus: std::collections::BTreeSet<u32> = period
-            .deltas()
-            .filter_map(|(key, _)| key.strip_prefix("cpu.")?.split('.').next()?.parse().ok())
-            .collect();
+        let cpus: std::collections::BTreeSet<u32> =
+            period.deltas().filter_map(|(key, _)| key.strip_prefix("cpu.")?.split('.').next()?.parse().ok()).collect();
         if cpus.is_empty() {
             return unknown("cpu.0.user", "not read at both ends of the window");
         }
@@ -190,8 +180,7 @@ impl<'a> Host<'a> {
     /// Whether some CPU had no time left over the period. A thread that waits for it appears idle.
     pub(crate) fn has_full_cpu(&self) -> bool {
         const FULL: f64 = 0.9;
-        self.cpu_loads()
-            .is_ok_and(|loads| loads.iter().any(|load| load.busy >= FULL))
+        self.cpu_loads().is_ok_and(|loads| loads.iter().any(|load| load.busy >= FULL))
     }
 
     /// Whether packets are forwarded: the switch is on, and some were.

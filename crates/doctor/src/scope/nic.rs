@@ -39,11 +39,7 @@ impl<'a> Nic<'a> {
                 self.host.absence(&self.key(fact)),
                 Absence::UnsupportedByDriver | Absence::NotApplicableToKind
             );
-            if none {
-                NoMatch::Clear(otherwise.to_owned())
-            } else {
-                stop
-            }
+            if none { NoMatch::Clear(otherwise.to_owned()) } else { stop }
         })
     }
 
@@ -71,11 +67,7 @@ impl<'a> Nic<'a> {
     /// Whether a feature is active.
     pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, NoMatch> {
         let words = self.text(&format!("feat.{name}"))?;
-        Ok(Reading {
-            value: words.value.starts_with("on"),
-            key: words.key,
-            inferred: false,
-        })
+        Ok(Reading { value: words.value.starts_with("on"), key: words.key, inferred: false })
     }
 
     /// Continues only for a physical interface.
@@ -129,11 +121,7 @@ impl<'a> Nic<'a> {
     /// The interface at the other end of the wire, when exactly two hosts with one such interface each are known.
     pub(crate) fn peer(&self) -> Option<Self> {
         let snapshot = self.host.other?;
-        let host = Host {
-            snapshot,
-            period: None,
-            other: Some(self.host.snapshot),
-        };
+        let host = Host { snapshot, period: None, other: Some(self.host.snapshot) };
         if self.host.nics().filter(|nic| nic.wired_or_pair().is_ok()).count() != 1 {
             return None;
         }
@@ -171,10 +159,7 @@ impl<'a> Nic<'a> {
             let Some(handle) = key.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".kind")) else {
                 continue;
             };
-            if let Fact::Known {
-                v: Value::Text(kind), ..
-            } = fact
-            {
+            if let Fact::Known { v: Value::Text(kind), .. } = fact {
                 let key = format!("{prefix}{handle}");
                 found.push(Qdisc { nic: *self, kind, key });
             }

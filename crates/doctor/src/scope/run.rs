@@ -42,11 +42,7 @@ impl<'a> Run<'a> {
     /// The host that received if it is known, otherwise the one that has the run.
     pub(crate) fn receiver(&self) -> Host<'a> {
         match self.host.other.filter(|_| self.part() == Some("sender")) {
-            Some(snapshot) => Host {
-                snapshot,
-                period: None,
-                other: Some(self.host.snapshot),
-            },
+            Some(snapshot) => Host { snapshot, period: None, other: Some(self.host.snapshot) },
             None => self.host,
         }
     }
@@ -67,10 +63,7 @@ impl<'a> Run<'a> {
             return false;
         };
         let streams = self.number("streams").map_or(1.0, |streams| streams.value);
-        target.value > 0.0
-            && self
-                .goodput_bps()
-                .is_ok_and(|rate| rate.value >= 0.97 * target.value * streams)
+        target.value > 0.0 && self.goodput_bps().is_ok_and(|rate| rate.value >= 0.97 * target.value * streams)
     }
 
     /// Goodput at the receiver; at the sender only where the receiver's is absent.

@@ -53,20 +53,12 @@ impl DirectionStats {
             self.rates_bps.push(rate_bps);
         }
         let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
-        let limits = facts
-            .iter()
-            .filter_map(|tcp| tcp.limits)
-            .chain(self.limits)
-            .collect::<Vec<_>>();
+        let limits = facts.iter().filter_map(|tcp| tcp.limits).chain(self.limits).collect::<Vec<_>>();
         self.limits = (!limits.is_empty()).then(|| added_up(limits));
         self.seconds += rows.iter().map(|row| row.seconds()).sum::<f64>();
         let windows = facts.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
         self.windows_bytes = self.windows_bytes.max(windows.filter(|_| !facts.is_empty()));
-        self.min_rtt_us = facts
-            .iter()
-            .filter_map(|tcp| tcp.min_rtt_us)
-            .chain(self.min_rtt_us)
-            .min();
+        self.min_rtt_us = facts.iter().filter_map(|tcp| tcp.min_rtt_us).chain(self.min_rtt_us).min();
         self.mss_bytes = facts.iter().map(|tcp| tcp.mss_bytes).chain(self.mss_bytes).max();
         self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).min().or(self.pmtu_bytes);
     }
@@ -77,24 +69,14 @@ impl DirectionStats {
         }
         let mut facts = RunFacts::new();
         // What a UDP sender sends is not what arrives.
-        let arrives = rows
-            .iter()
-            .all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
+        let arrives = rows.iter().all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
         insert(&mut facts, "received_bps", arrives.then(|| rate_bps.into()));
         let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
         let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
         let seconds = rows.iter().map(|row| row.seconds()).sum();
-        shares(
-            &mut facts,
-            limits.filter(|limits| !limits.is_empty()).map(added_up),
-            seconds,
-        );
+        shares(&mut facts, limits.filter(|limits| !limits.is_empty()).map(added_up), seconds);
         let windows = tcp.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
-        insert(
-            &mut facts,
-            "snd_wnd_bytes",
-            windows.filter(|_| !tcp.is_empty()).map(Value::from),
-        );
+        insert(&mut facts, "snd_wnd_bytes", windows.filter(|_| !tcp.is_empty()).map(Value::from));
         let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
         let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
         let mss_bytes = tcp.iter().map(|tcp| tcp.mss_bytes).max();

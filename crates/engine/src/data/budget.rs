@@ -27,11 +27,7 @@ const UNARMED: u64 = u64::MAX;
 
 impl Budget {
     pub(crate) fn new(unit: Unit, amount: u64) -> Self {
-        Self {
-            unit,
-            left: AtomicU64::new(UNARMED),
-            amount: amount.min(UNARMED - 1),
-        }
+        Self { unit, left: AtomicU64::new(UNARMED), amount: amount.min(UNARMED - 1) }
     }
 
     /// Starts counting from the full amount.

@@ -14,11 +14,7 @@ impl IdleTimeout {
     /// `timeout` is `None` on an end that receives nothing.
     pub(crate) fn new(timeout: Option<Duration>, now_ns: u64) -> Self {
         let timeout_ns = timeout.map(|p| u64::try_from(p.as_nanos()).unwrap_or(u64::MAX));
-        Self {
-            timeout_ns,
-            seen_bytes: 0,
-            changed_ns: now_ns,
-        }
+        Self { timeout_ns, seen_bytes: 0, changed_ns: now_ns }
     }
 
     /// When it expires.

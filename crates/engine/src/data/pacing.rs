@@ -17,10 +17,7 @@ impl Schedule {
     /// `rate_bps` must not be 0.
     pub(crate) fn new(start_ns: u64, rate_bps: u64) -> Self {
         debug_assert!(rate_bps > 0, "a schedule needs a rate");
-        Self {
-            start_ns,
-            rate_bps: rate_bps.max(1),
-        }
+        Self { start_ns, rate_bps: rate_bps.max(1) }
     }
 
     /// When the byte after the first `bytes` may be sent, monotonic ns; rounded up, so that it is allowed then.

@@ -46,10 +46,7 @@ impl Quota {
     pub(crate) fn new(rates: Vec<Arc<SharedRate>>, amount_bytes: Option<u64>) -> Self {
         // The first byte beyond the amount shows that the test is larger; it is counted, and nothing follows it.
         let left = |bytes: u64| Arc::new(AmountLeft(AtomicU64::new(bytes.saturating_add(1))));
-        Self {
-            rates,
-            amount: amount_bytes.map(left),
-        }
+        Self { rates, amount: amount_bytes.map(left) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -90,10 +87,7 @@ impl Quota {
 
 impl SharedRate {
     pub(crate) fn new(rate_bps: u64) -> Self {
-        Self {
-            rate_bps: rate_bps.max(1),
-            paid_until_ns: AtomicU64::new(0),
-        }
+        Self { rate_bps: rate_bps.max(1), paid_until_ns: AtomicU64::new(0) }
     }
 
     fn portion_bytes(&self) -> u64 {
@@ -104,16 +98,9 @@ impl SharedRate {
     fn charge(&self, now_ns: u64, bytes: u64) {
         let cost_ns = u128::from(bytes) * 8_000_000_000 / u128::from(self.rate_bps);
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
-        let pay = |paid_until_ns: u64| {
-            Some(
-                paid_until_ns
-                    .max(now_ns.saturating_sub(CREDIT_NS))
-                    .saturating_add(cost_ns),
-            )
-        };
-        let _ = self
-            .paid_until_ns
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+        let pay =
+            |paid_until_ns: u64| Some(paid_until_ns.max(now_ns.saturating_sub(CREDIT_NS)).saturating_add(cost_ns));
+        let _ = self.paid_until_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
     }
 }
 

@@ -45,11 +45,7 @@ pub(crate) fn tune(
         tune_datagram(fd, spec, reporter)?;
     }
     if tuning.tos != 0 {
-        let operation = if socket::is_ipv4_socket(fd) {
-            Operation::Tos
-        } else {
-            Operation::TrafficClass
-        };
+        let operation = if socket::is_ipv4_socket(fd) { Operation::Tos } else { Operation::TrafficClass };
         sockopt::set_tos(fd, tuning.tos).map_err(operation.failed())?;
     }
     smooth_writes(fd, spec);
@@ -109,9 +105,7 @@ fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_
     let len = spec.block_len_bytes;
     let grow = |what: &str, granted: u32, reporter: &mut Reporter<'_>| {
         let wanted = len + 1024;
-        reporter.emit(&Event::Warning(format!(
-            "Block size {len} > {what} socket buffer size {granted}"
-        )));
+        reporter.emit(&Event::Warning(format!("Block size {len} > {what} socket buffer size {granted}")));
         reporter.emit(&Event::Warning(format!("Increasing socket buffer size to {wanted}")));
         wanted
     };
@@ -147,18 +141,8 @@ pub(crate) fn describe(fd: &OwnedFd, id: StreamId, spec: &TestSpec, role: Stream
     let effective = EffectiveOptions {
         send_buffer_bytes: sockopt::get_send_buffer(fd.as_fd()).ok(),
         receive_buffer_bytes: sockopt::get_receive_buffer(fd.as_fd()).ok(),
-        congestion: (spec.transport == Transport::Tcp)
-            .then(|| sockopt::congestion(fd.as_fd()).ok())
-            .flatten(),
+        congestion: (spec.transport == Transport::Tcp).then(|| sockopt::congestion(fd.as_fd()).ok()).flatten(),
     };
     let (local, remote) = (socket::local_addr(fd.as_fd())?, socket::peer_addr(fd.as_fd())?);
-    Ok(Stream {
-        id,
-        role,
-        flow,
-        local,
-        remote,
-        effective,
-        facts: None,
-    })
+    Ok(Stream { id, role, flow, local, remote, effective, facts: None })
 }

@@ -43,10 +43,7 @@ pub(crate) struct Counts {
 impl StreamCounters {
     /// Counters of a stream; `paced` for a sender with a rate.
     pub(crate) fn new(paced: bool) -> Self {
-        Self {
-            observations: Observations::new(paced),
-            ..Self::default()
-        }
+        Self { observations: Observations::new(paced), ..Self::default() }
     }
 
     pub(crate) fn read(&self) -> Counts {

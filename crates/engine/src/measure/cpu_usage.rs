@@ -12,10 +12,7 @@ pub(crate) struct CpuMeter {
 
 impl CpuMeter {
     pub(crate) fn start(now_ns: u64) -> Self {
-        Self {
-            started_ns: now_ns,
-            before: cpu::process_time(),
-        }
+        Self { started_ns: now_ns, before: cpu::process_time() }
     }
 
     /// Use of the whole process since the start in percent of one core; `None` for an empty period.
@@ -27,10 +24,6 @@ impl CpuMeter {
         let now = cpu::process_time();
         let user_percent = now.user.saturating_sub(self.before.user).as_secs_f64() / wall_s * 100.0;
         let system_percent = now.system.saturating_sub(self.before.system).as_secs_f64() / wall_s * 100.0;
-        Some(CpuUsage {
-            total_percent: user_percent + system_percent,
-            user_percent,
-            system_percent,
-        })
+        Some(CpuUsage { total_percent: user_percent + system_percent, user_percent, system_percent })
     }
 }

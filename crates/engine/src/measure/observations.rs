@@ -13,10 +13,7 @@ pub(crate) struct Observations {
 
 impl Observations {
     pub(crate) fn new(paced: bool) -> Self {
-        Self {
-            lateness: paced.then(Histogram::default),
-            ..Self::default()
-        }
+        Self { lateness: paced.then(Histogram::default), ..Self::default() }
     }
 
     /// Worker only: a portion left this much after it was due.
@@ -28,11 +25,7 @@ impl Observations {
 
     /// Worker only: send calls whose lent memory came back, and whether the kernel had copied it after all.
     pub(crate) fn note_completions(&self, calls: u32, copied: bool) {
-        let counter = if copied {
-            &self.copied_calls
-        } else {
-            &self.zerocopy_calls
-        };
+        let counter = if copied { &self.copied_calls } else { &self.zerocopy_calls };
         counter.store(counter.load(Relaxed) + u64::from(calls), Relaxed);
     }
 
@@ -55,9 +48,7 @@ const BUCKETS: usize = 512;
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self {
-            buckets: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect(),
-        }
+        Self { buckets: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect() }
     }
 }
 

@@ -68,11 +68,7 @@ struct RttRange {
 
 impl Sampler {
     pub(crate) fn new(transport: Transport) -> Self {
-        Self {
-            tracks: Vec::new(),
-            transport,
-            origin_ns: 0,
-        }
+        Self { tracks: Vec::new(), transport, origin_ns: 0 }
     }
 
     pub(crate) fn add(
@@ -83,10 +79,7 @@ impl Sampler {
         stats: Option<Arc<StreamStats>>,
     ) {
         // A stream that joins a running test is counted from the start of the test, as all others are.
-        let start = Sample {
-            at_ns: self.origin_ns,
-            ..Sample::default()
-        };
+        let start = Sample { at_ns: self.origin_ns, ..Sample::default() };
         self.tracks.push(Track {
             stream,
             fd,
@@ -125,11 +118,7 @@ impl Sampler {
         // Before the first system call: with hundreds of streams those take milliseconds.
         let at_ns = clock::monotonic_ns();
         let counts: Vec<Counts> = self.tracks.iter().map(|track| track.counters.read()).collect();
-        let open = self
-            .tracks
-            .iter_mut()
-            .zip(counts)
-            .filter(|(track, _)| !matches!(track.life, Life::Ended));
+        let open = self.tracks.iter_mut().zip(counts).filter(|(track, _)| !matches!(track.life, Life::Ended));
         for (track, counts) in open {
             let blocks = track.last.counts.blocks;
             let taken = track.stats.as_ref().map(|stats| stats.take_interval(at_ns));
@@ -180,9 +169,7 @@ impl Sampler {
     pub(crate) fn totals(
         &self,
     ) -> impl Iterator<Item = (&Stream, EndpointTotals, Option<TcpSummary>, Option<StreamMetrics>)> {
-        self.tracks
-            .iter()
-            .map(|t| (&t.stream, t.totals(self.transport), t.tcp_summary(), t.metrics()))
+        self.tracks.iter().map(|t| (&t.stream, t.totals(self.transport), t.tcp_summary(), t.metrics()))
     }
 }
 
@@ -201,11 +188,7 @@ impl Track {
             }
         }
         let retransmits = self.tcp.as_ref().map_or(0, |i| u64::from(i.retransmits_total));
-        Sample {
-            at_ns,
-            counts,
-            retransmits,
-        }
+        Sample { at_ns, counts, retransmits }
     }
 
     fn close_interval(&mut self, transport: Transport, origin_ns: u64, at_ns: u64, counts: Counts) -> StreamInterval {
@@ -245,20 +228,14 @@ impl Track {
     /// What the worker measured since the stream began; `None` if it measures nothing beyond bytes.
     fn metrics(&self) -> Option<StreamMetrics> {
         let mut metrics = self.stats.as_ref()?.total();
-        self.complete(
-            &mut metrics,
-            self.last.counts.blocks.saturating_sub(self.base.counts.blocks),
-        );
+        self.complete(&mut metrics, self.last.counts.blocks.saturating_sub(self.base.counts.blocks));
         Some(metrics)
     }
 
     /// Adds `TCP_INFO` and the counters to what the worker measured.
     fn complete(&self, measured: &mut StreamMetrics, blocks: u64) {
         if self.stream.role == StreamRole::Sender {
-            measured.writes.get_or_insert(WriteCounts {
-                calls: blocks,
-                ..WriteCounts::default()
-            });
+            measured.writes.get_or_insert(WriteCounts { calls: blocks, ..WriteCounts::default() });
         }
         let Some(info) = &self.tcp else { return };
         measured.cwnd_segments = Some(info.snd_cwnd_segments);
@@ -337,11 +314,7 @@ fn since(now: TcpLimits, before: TcpLimits) -> TcpLimits {
 
 impl RttRange {
     fn add(&mut self, rtt_us: u32) {
-        self.min_us = if self.samples == 0 {
-            rtt_us
-        } else {
-            self.min_us.min(rtt_us)
-        };
+        self.min_us = if self.samples == 0 { rtt_us } else { self.min_us.min(rtt_us) };
         self.max_us = self.max_us.max(rtt_us);
         self.sum_us += u64::from(rtt_us);
         self.samples += 1;
@@ -352,9 +325,7 @@ impl RttRange {
     }
 
     fn mean_us(self) -> Option<u32> {
-        self.sum_us
-            .checked_div(u64::from(self.samples))
-            .and_then(|mean| u32::try_from(mean).ok())
+        self.sum_us.checked_div(u64::from(self.samples)).and_then(|mean| u32::try_from(mean).ok())
     }
 }
 

@@ -97,10 +97,7 @@ impl StreamStats {
     /// Intervals end every `interval` after `start_ns`, so that [`StreamStats::end_interval_before`] knows where.
     pub(crate) fn set_grid(&self, start_ns: u64, interval: Duration) {
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
-        self.lock().grid = Some(Grid {
-            next_ns: start_ns.saturating_add(interval_ns),
-            interval_ns,
-        });
+        self.lock().grid = Some(Grid { next_ns: start_ns.saturating_add(interval_ns), interval_ns });
     }
 
     /// What is counted from here on began at `now_ns`: if an interval ended before and the sampler has not come yet,
@@ -110,10 +107,8 @@ impl StreamStats {
         let has_ended = both.grid.is_some_and(|grid| grid.next_ns <= now_ns);
         if has_ended && both.ended.is_none() {
             let fresh = both.interval.emptied();
-            both.ended = Some(EndedInterval {
-                samples: std::mem::replace(&mut both.interval, fresh),
-                counts: counters.read(),
-            });
+            both.ended =
+                Some(EndedInterval { samples: std::mem::replace(&mut both.interval, fresh), counts: counters.read() });
         }
     }
 
@@ -170,9 +165,7 @@ impl Samples {
     }
 
     fn measured(self, is_total: bool) -> StreamMetrics {
-        let burst_mean_bytes = self
-            .burst_bytes
-            .checked_div(self.one_way.count.max(self.burst_transfer.count));
+        let burst_mean_bytes = self.burst_bytes.checked_div(self.one_way.count.max(self.burst_transfer.count));
         let round_trips = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| RoundTrips {
             round_trip: distribution(&self.round_trips),
             out: known(&self.out),
@@ -224,14 +217,7 @@ const THREE_SIGMA_PERCENT: f64 = 99.7;
 
 impl Bins {
     fn new(kind: HistogramKind, spec: HistogramSpec) -> Self {
-        Self {
-            kind,
-            spec,
-            counts: BTreeMap::new(),
-            below: 0,
-            beyond: 0,
-            largest: None,
-        }
+        Self { kind, spec, counts: BTreeMap::new(), below: 0, beyond: 0, largest: None }
     }
 
     fn add(&mut self, value_s: f64, unix_s: f64) {
@@ -281,10 +267,7 @@ impl Bins {
     fn outliers(&self) -> u64 {
         let (low, high) = (self.bin_of(10.0), self.bin_of(90.0));
         let fence = high.saturating_add(3 * (high - low.min(high)));
-        self.counts
-            .range(fence.saturating_add(1)..)
-            .map(|(_, count)| count)
-            .sum()
+        self.counts.range(fence.saturating_add(1)..).map(|(_, count)| count).sum()
     }
 }
 
@@ -297,11 +280,7 @@ mod tests {
         let stats = StreamStats::default();
         stats.update(|r| r.reads.get_or_insert_default().calls += 2);
         assert_eq!(stats.take_interval(1).0.reads.map(|r| r.calls), Some(2));
-        assert_eq!(
-            stats.take_interval(2).0.reads.map(|r| r.calls),
-            Some(0),
-            "measured, and nothing came"
-        );
+        assert_eq!(stats.take_interval(2).0.reads.map(|r| r.calls), Some(0), "measured, and nothing came");
         stats.update(|r| r.reads.get_or_insert_default().calls += 3);
         assert_eq!(stats.total().reads.map(|r| r.calls), Some(5));
         assert_eq!(stats.total().one_way, None);
@@ -320,10 +299,7 @@ mod tests {
         move_one(1099);
         move_one(1100);
         let (first, counts) = stats.take_interval(1107);
-        assert_eq!(
-            (first.reads.map(|r| r.calls), counts.map(|c| c.bytes)),
-            (Some(2), Some(20))
-        );
+        assert_eq!((first.reads.map(|r| r.calls), counts.map(|c| c.bytes)), (Some(2), Some(20)));
         move_one(1150);
         let (second, counts) = stats.take_interval(1203);
         assert_eq!((second.reads.map(|r| r.calls), counts), (Some(2), None));
@@ -331,12 +307,7 @@ mod tests {
 
     #[test]
     fn values_are_sorted_into_bins() {
-        let spec = HistogramSpec {
-            bin_width_us: 100,
-            bins: 10,
-            lower_percent: 5.0,
-            upper_percent: 95.0,
-        };
+        let spec = HistogramSpec { bin_width_us: 100, bins: 10, lower_percent: 5.0, upper_percent: 95.0 };
         let stats = StreamStats::with_histograms(&[HistogramKind::Datagrams, HistogramKind::Bursts], Some(spec));
         for us in [0, 99, 100, 150, 999, 1000, 5000] {
             stats.update(|r| r.add_to_histogram(HistogramKind::Bursts, f64::from(us) / 1e6, 7.0));
@@ -344,9 +315,7 @@ mod tests {
         stats.update(|r| r.add_to_histogram(HistogramKind::Bursts, -1.0, 7.0));
         stats.update(|r| r.add_to_histogram(HistogramKind::Writes, 1.0, 7.0));
         let total = stats.total();
-        let [datagrams, histogram] = total.histograms.as_slice() else {
-            panic!("two")
-        };
+        let [datagrams, histogram] = total.histograms.as_slice() else { panic!("two") };
         assert!(datagrams.bins.is_empty());
         assert_eq!(histogram.bins, [(1, 2), (2, 2), (10, 1)]);
         assert_eq!((histogram.below, histogram.beyond), (1, 2));

@@ -58,14 +58,7 @@ impl Timeline {
 
     /// The earliest deadline.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        [
-            self.next_tick_ns,
-            self.omit_end_ns,
-            self.end_ns().filter(|_| self.decides_end),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        [self.next_tick_ns, self.omit_end_ns, self.end_ns().filter(|_| self.decides_end)].into_iter().flatten().min()
     }
 
     /// One deadline that has passed, the most important first; call again until there is none.
@@ -123,11 +116,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn spec(omit_s: u64, end: EndCondition) -> TestSpec {
-        TestSpec {
-            omit: Duration::from_secs(omit_s),
-            end,
-            ..TestSpec::default()
-        }
+        TestSpec { omit: Duration::from_secs(omit_s), end, ..TestSpec::default() }
     }
 
     fn seconds(s: u64) -> EndCondition {
@@ -170,10 +159,6 @@ mod tests {
         assert_eq!(t.take_due(S), Some(Due::Tick));
         assert_eq!(t.next_ns(), Some(2 * S + S / 2));
         assert_eq!(t.take_due(2 * S + S / 2), Some(Due::Tick));
-        assert_eq!(
-            t.next_ns(),
-            Some(3 * S + S / 2),
-            "a peer that goes on is still reported"
-        );
+        assert_eq!(t.next_ns(), Some(3 * S + S / 2), "a peer that goes on is still reported");
     }
 }

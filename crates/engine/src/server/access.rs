@@ -36,10 +36,7 @@ impl AccessList {
         read: impl Fn(&Path) -> std::io::Result<String> + Copy,
     ) -> Result<Self, AccessError> {
         let allow = (!rules.allow.is_empty()).then(|| networks(&rules.allow, read));
-        Ok(Self {
-            allow: allow.transpose()?,
-            deny: networks(&rules.deny, read)?,
-        })
+        Ok(Self { allow: allow.transpose()?, deny: networks(&rules.deny, read)? })
     }
 
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
@@ -71,9 +68,7 @@ fn networks(
 }
 
 fn parse(text: &str) -> Result<Vec<Network>, NotANetwork> {
-    let lines = text
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     lines.filter(|line| !line.is_empty()).map(str::parse).collect()
 }
 
@@ -81,9 +76,7 @@ fn parse(text: &str) -> Result<Vec<Network>, NotANetwork> {
 pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
-    std::fs::File::open(path)?
-        .take(FILE_BYTES_MAX)
-        .read_to_string(&mut text)?;
+    std::fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -99,10 +92,7 @@ mod tests {
             let network = |text: &&str| AccessSource::Network(text.parse().expect("a range"));
             texts.iter().map(network).collect()
         };
-        let rules = AccessRules {
-            allow: sources(allow),
-            deny: sources(deny),
-        };
+        let rules = AccessRules { allow: sources(allow), deny: sources(deny) };
         AccessList::load(&rules, |_| unreachable!("no file is named")).expect("ranges alone")
     }
 
@@ -124,24 +114,13 @@ mod tests {
 
     #[test]
     fn files_hold_one_range_per_line_and_comments() {
-        let rules = AccessRules {
-            allow: vec![AccessSource::File("list".into())],
-            deny: Vec::new(),
-        };
+        let rules = AccessRules { allow: vec![AccessSource::File("list".into())], deny: Vec::new() };
         let loaded = |text: &'static str| AccessList::load(&rules, move |_| Ok(text.to_owned()));
         let list = loaded("# our lab\n192.0.2.0/24 # wired\n\n2001:db8::/32\n").expect("valid lines");
         assert!(admits(&list, "192.0.2.1") && admits(&list, "2001:db8::1") && !admits(&list, "198.51.100.1"));
         let none = loaded("# everybody was removed\n").expect("an empty list");
-        assert!(
-            !admits(&none, "192.0.2.1"),
-            "an empty list of allowed addresses admits no address"
-        );
-        assert!(
-            loaded("192.0.2.0/24\nlab\n")
-                .expect_err("a word")
-                .to_string()
-                .starts_with("list: \"lab\"")
-        );
+        assert!(!admits(&none, "192.0.2.1"), "an empty list of allowed addresses admits no address");
+        assert!(loaded("192.0.2.0/24\nlab\n").expect_err("a word").to_string().starts_with("list: \"lab\""));
         let missing = AccessList::load(&rules, |_| Err(std::io::ErrorKind::NotFound.into()));
         assert!(missing.is_err());
     }

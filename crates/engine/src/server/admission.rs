@@ -30,17 +30,9 @@ impl Admission {
     /// Without bounds on the resources of this host.
     pub(crate) fn new(policy: &ServerPolicy, one_off: bool) -> Self {
         // A server for one test has no place for a second one.
-        let kind = if one_off {
-            policy::Admission::Exclusive
-        } else {
-            policy.admission
-        };
+        let kind = if one_off { policy::Admission::Exclusive } else { policy.admission };
         let quotas = Quotas::new(with_places(&policy.limits, kind)).with_anonymous_time_max(policy.anonymous_time_max);
-        Self {
-            kind,
-            quotas,
-            queue: AdmissionQueue::default(),
-        }
+        Self { kind, quotas, queue: AdmissionQueue::default() }
     }
 
     /// Bounds what all tests together take of this host. Before the first client.

@@ -132,12 +132,7 @@ impl<'a> Server<'a> {
     }
 
     fn watch_listeners(&mut self) {
-        let ServerContext {
-            listeners,
-            epoll,
-            admission,
-            ..
-        } = &mut self.context;
+        let ServerContext { listeners, epoll, admission, .. } = &mut self.context;
         let dialects = &self.dialects;
         let intake = |index: usize| dialects.get(index).map_or(Intake::Closed, |d| d.intake(admission));
         listeners.watch(epoll, !self.pause.is_on(), intake);
@@ -194,9 +189,7 @@ impl<'a> Server<'a> {
     /// Existing sessions continue; the largest source of pending connections loses its oldest.
     fn out_of_descriptors(&mut self, error: &std::io::Error) {
         if self.pause.begin(Instant::now()) {
-            self.context
-                .out
-                .warning(&format!("unable to accept a connection: {error}"));
+            self.context.out.warning(&format!("unable to accept a connection: {error}"));
         }
         self.context.closing.close_all();
         if let Some(victim) = self.context.pending_limit.oldest_of_largest_source() {
@@ -222,12 +215,7 @@ impl<'a> Server<'a> {
         if let Some(victim) = self.context.pending_limit.enter(id, peer.ip(), dialect) {
             self.evict(victim);
         }
-        let connection = Accepted {
-            id,
-            fd,
-            peer,
-            first_bytes: Vec::new(),
-        };
+        let connection = Accepted { id, fd, peer, first_bytes: Vec::new() };
         if is_shared {
             self.acceptor.add(connection, &self.context.epoll);
             return Ok(());
@@ -361,9 +349,7 @@ impl<'a> Server<'a> {
         let Some(signal_text) = signal else {
             return Ok(false);
         };
-        self.context.out.server_event(&ServerEvent::Stopping {
-            signal_text: signal_text.clone(),
-        });
+        self.context.out.server_event(&ServerEvent::Stopping { signal_text: signal_text.clone() });
         let stop = |dialect: &mut Box<dyn ServerDialect>| dialect.stop(&signal_text, &mut self.context);
         let stopped: Vec<Stopped> = self.dialects.iter_mut().map(stop).collect();
         if stopped.contains(&Stopped::Draining) {

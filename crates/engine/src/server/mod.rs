@@ -138,9 +138,5 @@ pub(crate) enum Stopped {
 
 /// A failure of this end without a code.
 pub(crate) fn plain_failure(error: &dyn std::fmt::Display) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: error.to_string(),
-        code: None,
-    }
+    Failure { kind: FailureKind::Error, message: error.to_string(), code: None }
 }

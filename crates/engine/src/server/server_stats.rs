@@ -18,10 +18,7 @@ pub(crate) struct ByteTotals {
 impl ByteTotals {
     pub(crate) fn of(run: &TestRun) -> Self {
         let received_bytes = run.received_bytes();
-        Self {
-            received_bytes,
-            sent_bytes: run.total_bytes().saturating_sub(received_bytes),
-        }
+        Self { received_bytes, sent_bytes: run.total_bytes().saturating_sub(received_bytes) }
     }
 }
 
@@ -48,12 +45,7 @@ const TRANSPORTS: [Transport; 3] = [Transport::Tcp, Transport::Udp, Transport::S
 
 impl ServerStats {
     pub(crate) fn new(now: Instant) -> Self {
-        Self {
-            running: BTreeMap::new(),
-            totals: [ByteTotals::default(); 3],
-            started: 0,
-            since: now,
-        }
+        Self { running: BTreeMap::new(), totals: [ByteTotals::default(); 3], started: 0, since: now }
     }
 
     /// Registers a started test; sets its number and the number of concurrent tests.
@@ -150,11 +142,7 @@ pub(crate) fn record(
     outcome: &Result<(), Failure>,
     ran_beside_max: u32,
 ) -> TestRecord {
-    let counted = |role| {
-        summary
-            .and_then(|summary| measure::counted_here(summary, role))
-            .unwrap_or_default()
-    };
+    let counted = |role| summary.and_then(|summary| measure::counted_here(summary, role)).unwrap_or_default();
     let (received, sent) = (counted(StreamRole::Receiver), counted(StreamRole::Sender));
     TestRecord {
         facts,
@@ -164,9 +152,7 @@ pub(crate) fn record(
         duration_ns: received.duration_ns.max(sent.duration_ns),
         outcome: match outcome {
             Ok(()) => Outcome::Complete,
-            Err(failure) => Outcome::Partial {
-                reason: failure.message.clone(),
-            },
+            Err(failure) => Outcome::Partial { reason: failure.message.clone() },
         },
         ran_beside_max,
     }
@@ -190,10 +176,7 @@ mod tests {
     }
 
     fn moved(received_bytes: u64, sent_bytes: u64) -> ByteTotals {
-        ByteTotals {
-            received_bytes,
-            sent_bytes,
-        }
+        ByteTotals { received_bytes, sent_bytes }
     }
 
     #[test]
@@ -205,20 +188,13 @@ mod tests {
         stats.update(7, moved(100, 0));
         stats.update(9, moved(0, 10));
         let progress = stats.progress(now + Duration::from_secs(1));
-        assert_eq!(
-            (progress.tests, progress.streams, progress.elapsed.as_secs()),
-            (2, 4, 1)
-        );
+        assert_eq!((progress.tests, progress.streams, progress.elapsed.as_secs()), (2, 4, 1));
         stats.update(7, moved(150, 0));
         assert_eq!(stats.end(7).map(|f| f.number), Some(1));
         assert_eq!(stats.end(7), None);
         let progress = stats.progress(now + Duration::from_secs(2));
         assert_eq!(progress.clients.len(), 1);
-        let totals: Vec<_> = progress
-            .totals
-            .iter()
-            .map(|t| (t.received_bytes, t.sent_bytes))
-            .collect();
+        let totals: Vec<_> = progress.totals.iter().map(|t| (t.received_bytes, t.sent_bytes)).collect();
         assert_eq!(totals, [(150, 0), (0, 10), (0, 0)]);
     }
 
@@ -227,11 +203,7 @@ mod tests {
         let now = Instant::now();
         let mut stats = ServerStats::new(now);
         let beside = |stats: &mut ServerStats, id| stats.start(id, now, facts(1, Transport::Tcp)).running_beside;
-        assert_eq!(
-            [7, 8, 9].map(|id| beside(&mut stats, id)),
-            [0, 1, 2],
-            "those that run already"
-        );
+        assert_eq!([7, 8, 9].map(|id| beside(&mut stats, id)), [0, 1, 2], "those that run already");
         stats.end(8);
         assert_eq!(beside(&mut stats, 10), 2);
         stats.end(9);

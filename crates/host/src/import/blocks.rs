@@ -42,20 +42,12 @@ impl<'a> Block<'a> {
 
 /// The blocks of a text.
 pub(super) fn split(text: &str) -> Vec<Block<'_>> {
-    let mut blocks = vec![Block {
-        host: None,
-        command: "",
-        lines: Vec::new(),
-    }];
+    let mut blocks = vec![Block { host: None, command: "", lines: Vec::new() }];
     let mut host = None;
     for (index, line) in text.lines().enumerate() {
         if let Some((named, command)) = header(line).or_else(|| prompt(line)).or_else(|| bare_command(line)) {
             host = named.or(host);
-            blocks.push(Block {
-                host,
-                command,
-                lines: Vec::new(),
-            });
+            blocks.push(Block { host, command, lines: Vec::new() });
         } else if let Some(block) = blocks.last_mut() {
             block.lines.push((index + 1, line));
         }
@@ -87,10 +79,7 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
     };
     let end = before.find(if bracketed { ' ' } else { ':' })?;
     let name = before[..end].rsplit('@').next()?;
-    let is_name = !name.is_empty()
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
     let directory = &before[end + 1..];
     let is_prompt =
         is_name && !directory.contains(char::is_whitespace) && (bracketed || directory.starts_with(['~', '/']));
@@ -100,10 +89,7 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
 /// A command that was pasted without its prompt.
 fn bare_command(line: &str) -> Option<Heading<'_>> {
     const COMMANDS: [&str; 6] = ["iperf3 -", "iperf -", "ethtool -", "lspci -", "taskset -", "tc -s "];
-    COMMANDS
-        .iter()
-        .any(|command| line.starts_with(command))
-        .then_some((None, line.trim()))
+    COMMANDS.iter().any(|command| line.starts_with(command)).then_some((None, line.trim()))
 }
 
 #[cfg(test)]
@@ -113,14 +99,8 @@ mod tests {
     #[test]
     fn prompts_and_headers_name_host_and_command() {
         let rows = [
-            (
-                "### host=lab cmd=ethtool -g eth1",
-                Some((Some("lab"), "ethtool -g eth1")),
-            ),
-            (
-                "kola:~$ taskset -c 0 iperf3 -s",
-                Some((Some("kola"), "taskset -c 0 iperf3 -s")),
-            ),
+            ("### host=lab cmd=ethtool -g eth1", Some((Some("lab"), "ethtool -g eth1"))),
+            ("kola:~$ taskset -c 0 iperf3 -s", Some((Some("kola"), "taskset -c 0 iperf3 -s"))),
             ("[root@client ~]# iperf3 -c h", Some((Some("client"), "iperf3 -c h"))),
             ("me@a.b:/etc$ ip link", Some((Some("a.b"), "ip link"))),
             ("$ uname -a", Some((None, "uname -a"))),
@@ -137,11 +117,7 @@ mod tests {
 
     #[test]
     fn options_of_ethtool() {
-        let of = |command| Block {
-            host: None,
-            command,
-            lines: Vec::new(),
-        };
+        let of = |command| Block { host: None, command, lines: Vec::new() };
         assert_eq!(of("sudo ethtool -S eth0 | grep x").ethtool(), Some(("-S", "eth0")));
         assert_eq!(of("ethtool eth0").ethtool(), Some(("", "eth0")));
         assert_eq!(of("ethtool -I -a eth0").ethtool(), Some(("-a", "eth0")));

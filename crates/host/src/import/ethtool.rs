@@ -88,11 +88,7 @@ impl<'a> Reader<'a> {
             };
             Some(Section::new(kind, device))
         });
-        Self {
-            command,
-            section,
-            path: Vec::new(),
-        }
+        Self { command, section, path: Vec::new() }
     }
 
     /// Reads a line; returns whether it was understood.
@@ -105,9 +101,7 @@ impl<'a> Reader<'a> {
 
     fn heading(&mut self, line: &str) -> bool {
         let text = line.trim_end();
-        let named = HEADINGS
-            .iter()
-            .find_map(|(words, kind)| Some((text.strip_prefix(words)?, *kind)));
+        let named = HEADINGS.iter().find_map(|(words, kind)| Some((text.strip_prefix(words)?, *kind)));
         if let Some((rest, kind)) = named {
             let device = rest.split_whitespace().next().unwrap_or(rest).trim_end_matches(':');
             self.section = Some(Section::new(kind, device));
@@ -170,12 +164,7 @@ impl<'a> Reader<'a> {
 
 impl Section {
     fn new(kind: Kind, device: &str) -> Self {
-        Self {
-            kind,
-            device: device.to_owned(),
-            list: None,
-            current: false,
-        }
+        Self { kind, device: device.to_owned(), list: None, current: false }
     }
 }
 
@@ -281,18 +270,10 @@ fn feature(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     true
 }
 
-const RING: [(&str, &str); 4] = [
-    ("RX", "ring.rx"),
-    ("TX", "ring.tx"),
-    ("RX Mini", "ring.rx_mini"),
-    ("RX Jumbo", "ring.rx_jumbo"),
-];
-const CHANNELS: [(&str, &str); 4] = [
-    ("RX", "chan.rx"),
-    ("TX", "chan.tx"),
-    ("Other", "chan.other"),
-    ("Combined", "chan.combined"),
-];
+const RING: [(&str, &str); 4] =
+    [("RX", "ring.rx"), ("TX", "ring.tx"), ("RX Mini", "ring.rx_mini"), ("RX Jumbo", "ring.rx_jumbo")];
+const CHANNELS: [(&str, &str); 4] =
+    [("RX", "chan.rx"), ("TX", "chan.tx"), ("Other", "chan.other"), ("Combined", "chan.combined")];
 
 /// Two sections of sizes: what the device could, and what is set.
 fn sizes(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str, names: &[(&str, &str)]) -> bool {
@@ -326,11 +307,7 @@ fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
         ("RX negotiated" | "TX negotiated", Some(on)) => negotiated(snapshot, nic, key.starts_with("RX"), on),
         ("tx_pause_frames" | "rx_pause_frames", _) => {
             if let Ok(frames) = value.parse() {
-                let name = if key.starts_with("tx") {
-                    "pause_tx_frames"
-                } else {
-                    "pause_rx_frames"
-                };
+                let name = if key.starts_with("tx") { "pause_tx_frames" } else { "pause_rx_frames" };
                 snapshot.count(format!("{nic}.drv.{name}"), frames, None);
             }
         }
@@ -390,11 +367,7 @@ fn statistic(snapshot: &mut Snapshot, path: &mut Vec<(usize, String)>, nic: &str
     let depth = indent(line);
     path.retain(|(enclosing, _)| *enclosing < depth);
     let opens = name.ends_with('#');
-    let label = if opens {
-        format!("{name}{value}")
-    } else {
-        name.to_owned()
-    };
+    let label = if opens { format!("{name}{value}") } else { name.to_owned() };
     if !opens {
         let mut parts: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
         parts.push(name);

@@ -45,13 +45,11 @@ impl Transcripts {
     /// Parses the command of a block; returns whether it starts a test.
     pub(super) fn command(&mut self, block: &Block<'_>) -> bool {
         let words: Vec<&str> = block.words().collect();
-        let tool = words
-            .iter()
-            .find_map(|word| match word.rsplit('/').next().unwrap_or(word) {
-                "iperf3" => Some("iperf3"),
-                "iperf" => Some("iperf2"),
-                _ => None,
-            });
+        let tool = words.iter().find_map(|word| match word.rsplit('/').next().unwrap_or(word) {
+            "iperf3" => Some("iperf3"),
+            "iperf" => Some("iperf2"),
+            _ => None,
+        });
         self.active = tool.is_some();
         let Some(tool) = tool else { return false };
         // What precedes the tool belongs to another command: `taskset -c 0 iperf3 -s`.
@@ -101,9 +99,7 @@ impl Transcripts {
 
     /// Whether the last transcript is a client's that has printed nothing yet.
     fn fresh_client(&self) -> bool {
-        self.runs
-            .last()
-            .is_some_and(|run| !run.server && run.ports.is_empty() && run.received.is_none())
+        self.runs.last().is_some_and(|run| !run.server && run.ports.is_empty() && run.received.is_none())
     }
 
     pub(super) fn finish(self, snapshot: &mut Snapshot) {
@@ -164,18 +160,7 @@ impl Transcript {
         let id = id.trim();
         let words: Vec<&str> = rest.split_whitespace().collect();
         match words.as_slice() {
-            [
-                "local",
-                local,
-                "port",
-                local_port,
-                "connected",
-                "to" | "with",
-                remote,
-                "port",
-                remote_port,
-                ..,
-            ] => {
+            ["local", local, "port", local_port, "connected", "to" | "with", remote, "port", remote_port, ..] => {
                 self.connected(local, local_port, remote, remote_port);
                 true
             }
@@ -256,10 +241,7 @@ impl Transcript {
         set("version", version.filter(|_| self.tool == "iperf3").map(Value::from));
         set("label", Some(self.label().into()));
         set("options_known", Some((!self.command.is_empty()).into()));
-        set(
-            "transport",
-            Some(if self.udp || options.udp { "udp" } else { "tcp" }.into()),
-        );
+        set("transport", Some(if self.udp || options.udp { "udp" } else { "tcp" }.into()));
         set("same_host", self.same_host().map(Value::from));
         set(
             "path",
@@ -267,18 +249,10 @@ impl Transcript {
                 .as_ref()
                 .map(|(a, b)| Value::from(if a < b { format!("{a} {b}") } else { format!("{b} {a}") })),
         );
-        set(
-            "family",
-            self.addresses
-                .as_ref()
-                .map(|(a, _)| if a.contains(':') { "ipv6" } else { "ipv4" }.into()),
-        );
+        set("family", self.addresses.as_ref().map(|(a, _)| if a.contains(':') { "ipv6" } else { "ipv4" }.into()));
         set("reverse", Some((self.reverse || options.reverse).into()));
         set("interrupted", Some(self.interrupted.into()));
-        set(
-            "streams",
-            Some(options.streams.unwrap_or_else(|| self.streams.max(1)).into()),
-        );
+        set("streams", Some(options.streams.unwrap_or_else(|| self.streams.max(1)).into()));
         let measured = (self.longest_seconds > 0.0 && !self.interrupted).then_some(self.longest_seconds);
         set("seconds", options.seconds.or(measured).map(Value::from));
         set("omit_seconds", options.omit.map(Value::from));

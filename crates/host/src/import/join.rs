@@ -107,9 +107,8 @@ fn owner(snapshot: &Snapshot, names: &[String], device: Option<&str>, descriptio
     let found = names.iter().find(named).or_else(|| names.iter().find(at_bus));
     let searched = || names.iter().find(|name| device == Some(name.as_str()));
     let virtio = || {
-        let mut virtio = names
-            .iter()
-            .filter(|name| snapshot.text(&format!("nic.{name}.drv.name")) == Some("virtio_net"));
+        let mut virtio =
+            names.iter().filter(|name| snapshot.text(&format!("nic.{name}.drv.name")) == Some("virtio_net"));
         let first = virtio.next().filter(|_| description.contains("virtio"))?;
         virtio.next().is_none().then_some(first)
     };

@@ -20,9 +20,7 @@ impl Reader {
             ["-s", address] if block.has("lspci") => Some(full_address(address)),
             _ => None,
         });
-        Self {
-            address: selected.flatten(),
-        }
+        Self { address: selected.flatten() }
     }
 
     pub(super) fn line(&mut self, loose: &mut Loose, line: &str) -> bool {
@@ -177,10 +175,7 @@ mod tests {
         for bad in ["virtio0", "04:00", "4:0.0", "x4:00.0", "04:00.0.1", ""] {
             assert_eq!(full_address(bad), None, "{bad}");
         }
-        assert_eq!(
-            device_line("01:00.0 Ethernet controller: Intel").as_deref(),
-            Some("0000:01:00.0")
-        );
+        assert_eq!(device_line("01:00.0 Ethernet controller: Intel").as_deref(), Some("0000:01:00.0"));
         assert_eq!(device_line("01:00.0 nothing"), None);
     }
 }

@@ -46,12 +46,7 @@ pub struct Imported {
 pub fn import(name: &str, text: &str) -> Imported {
     let text = cut(text, TEXT_BYTES_MAX);
     if let Some(snapshot) = saved(text) {
-        return Imported {
-            snapshots: vec![snapshot],
-            blocks: 1,
-            understood: 1,
-            unread: Vec::new(),
-        };
+        return Imported { snapshots: vec![snapshot], blocks: 1, understood: 1, unread: Vec::new() };
     }
     let blocks = blocks::split(text);
     let default_host = only_host(&blocks).unwrap_or(name).to_owned();
@@ -77,17 +72,12 @@ pub fn import(name: &str, text: &str) -> Imported {
 
 /// A snapshot that linerate itself saved.
 fn saved(text: &str) -> Option<Snapshot> {
-    text.trim_start()
-        .starts_with('{')
-        .then(|| serde_json::from_str::<Snapshot>(text).ok())?
+    text.trim_start().starts_with('{').then(|| serde_json::from_str::<Snapshot>(text).ok())?
 }
 
 /// The host the observations of a text belong to: the only one it names.
 fn only_host<'a>(blocks: &[Block<'a>]) -> Option<&'a str> {
-    let mut named = blocks
-        .iter()
-        .filter_map(|block| block.host)
-        .filter(|host| *host != "note");
+    let mut named = blocks.iter().filter_map(|block| block.host).filter(|host| *host != "note");
     let first = named.next()?;
     named.all(|host| host == first).then_some(first)
 }

@@ -24,12 +24,7 @@ impl<'a> Reader<'a> {
             ["dev", device] => Some(*device),
             _ => None,
         });
-        Self {
-            device,
-            link: None,
-            columns: None,
-            qdisc: None,
-        }
+        Self { device, link: None, columns: None, qdisc: None }
     }
 
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
@@ -59,11 +54,7 @@ impl<'a> Reader<'a> {
         let src = "import:ip link";
         let flags = rest.trim_start_matches('<').split('>').next().unwrap_or_default();
         if flags.split(',').any(|flag| flag == "UP") {
-            snapshot.set(
-                format!("{nic}.link.up"),
-                flags.split(',').any(|flag| flag == "LOWER_UP"),
-                src,
-            );
+            snapshot.set(format!("{nic}.link.up"), flags.split(',').any(|flag| flag == "LOWER_UP"), src);
         }
         if flags.split(',').any(|flag| flag == "LOOPBACK") {
             snapshot.set(format!("{nic}.net.kind"), "loopback", src);
@@ -106,19 +97,8 @@ impl<'a> Reader<'a> {
                 return true;
             }
         }
-        let known = [
-            "link/",
-            "inet",
-            "valid_lft",
-            "promiscuity",
-            "alias",
-            "altname",
-            "parentbus",
-            "prog/",
-        ];
-        known
-            .iter()
-            .any(|known| words.first().is_some_and(|word| word.starts_with(known)))
+        let known = ["link/", "inet", "valid_lft", "promiscuity", "alias", "altname", "parentbus", "prog/"];
+        known.iter().any(|known| words.first().is_some_and(|word| word.starts_with(known)))
     }
 
     /// The line of numbers under `RX: bytes packets …`.
@@ -156,11 +136,7 @@ impl<'a> Reader<'a> {
         let Some(device) = after("dev").or(self.device) else {
             return true;
         };
-        let place = if rest.contains(&"root") {
-            "root"
-        } else {
-            after("parent").unwrap_or("ingress")
-        };
+        let place = if rest.contains(&"root") { "root" } else { after("parent").unwrap_or("ingress") };
         let key = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
         let src = "import:tc qdisc";
         snapshot.set(format!("{key}.kind"), *kind, src);
@@ -174,16 +150,8 @@ impl<'a> Reader<'a> {
             }
         }
         if *kind == "tbf" && place == "root" {
-            let parameters = rest
-                .iter()
-                .skip_while(|word| **word != "rate")
-                .copied()
-                .collect::<Vec<_>>()
-                .join(" ");
-            let command = format!(
-                "tc qdisc add dev {device} root tbf {}",
-                parameters.replace(" lat ", " latency ")
-            );
+            let parameters = rest.iter().skip_while(|word| **word != "rate").copied().collect::<Vec<_>>().join(" ");
+            let command = format!("tc qdisc add dev {device} root tbf {}", parameters.replace(" lat ", " latency "));
             snapshot.set(format!("{key}.command"), command, src);
         }
         self.qdisc = Some(key);
@@ -201,10 +169,8 @@ impl<'a> Reader<'a> {
         if !text.starts_with("Sent ") {
             return text.starts_with("backlog ") || text.contains("maxpacket") || text.contains("flows");
         }
-        let words: Vec<&str> = text
-            .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','))
-            .filter(|w| !w.is_empty())
-            .collect();
+        let words: Vec<&str> =
+            text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',')).filter(|w| !w.is_empty()).collect();
         for pair in words.windows(2) {
             let [name, value] = pair else { continue };
             let counter = match *name {
@@ -258,18 +224,11 @@ impl<'a> Reader<'a> {
 /// `192.0.2.7 via 192.0.2.1 dev eth0 src 192.0.2.9 uid 0`
 fn route(snapshot: &mut Snapshot, line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let is_address = words
-        .first()
-        .is_some_and(|word| word.parse::<std::net::IpAddr>().is_ok());
+    let is_address = words.first().is_some_and(|word| word.parse::<std::net::IpAddr>().is_ok());
     if !is_address || line.starts_with(char::is_whitespace) {
         return false;
     }
-    let after = |wanted: &str| {
-        words
-            .iter()
-            .position(|word| *word == wanted)
-            .and_then(|at| words.get(at + 1))
-    };
+    let after = |wanted: &str| words.iter().position(|word| *word == wanted).and_then(|at| words.get(at + 1));
     let Some(device) = after("dev") else { return false };
     snapshot.set("route.peer.dev", *device, "import:ip route get");
     if let Some(Ok(mtu)) = after("mtu").map(|word| word.parse::<i64>()) {

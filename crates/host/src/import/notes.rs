@@ -20,10 +20,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         Self {
-            block: Block {
-                lines: Vec::new(),
-                ..block.clone()
-            },
+            block: Block { lines: Vec::new(), ..block.clone() },
             is_note: block.host == Some("note") || block.command == "role",
             idle_connections: 0.0,
             active_connections: None,
@@ -64,11 +61,7 @@ impl<'a> Reader<'a> {
         let Some(rest) = line.strip_prefix("iperf3 ") else {
             return;
         };
-        let direction = if rest.starts_with("reverse=") {
-            "reverse"
-        } else {
-            "forward"
-        };
+        let direction = if rest.starts_with("reverse=") { "reverse" } else { "forward" };
         let rate = rest.split_once('=').and_then(|(_, value)| leading_number(value));
         if let Some(rate) = rate.filter(|_| rest.contains("Mbit/s")) {
             runs.noted("iperf3", direction == "reverse", rate * 1e6);
@@ -126,12 +119,8 @@ impl<'a> Reader<'a> {
             return false;
         };
         let peak = rates.iter().copied().fold(0.0, f64::max);
-        let near: Vec<f64> = points
-            .iter()
-            .zip(&rates)
-            .filter(|(_, rate)| **rate >= 0.98 * peak)
-            .map(|(p, _)| *p)
-            .collect();
+        let near: Vec<f64> =
+            points.iter().zip(&rates).filter(|(_, rate)| **rate >= 0.98 * peak).map(|(p, _)| *p).collect();
         let key = format!("http.row.{row}");
         snapshot.set(format!("{key}.best_bytes_per_second"), peak * 1e6, SRC);
         if let (Some(best), Some(flat)) = (near.first(), near.last()) {
@@ -147,9 +136,7 @@ impl<'a> Reader<'a> {
             return false;
         }
         let mut words = line.split_whitespace();
-        let streams = words
-            .next()
-            .and_then(|word| word.strip_prefix("P=")?.parse::<u32>().ok());
+        let streams = words.next().and_then(|word| word.strip_prefix("P=")?.parse::<u32>().ok());
         let rate = words.next().and_then(|word| word.parse::<f64>().ok());
         let (Some(streams), Some(rate)) = (streams, rate) else {
             return false;
@@ -179,14 +166,7 @@ impl<'a> Reader<'a> {
         };
         snapshot.set(key, rate * 1e9, SRC);
         let generation = leading_number(slot);
-        let speed = [
-            (1.0, 2.5),
-            (2.0, 5.0),
-            (3.0, 8.0),
-            (4.0, 16.0),
-            (5.0, 32.0),
-            (6.0, 64.0),
-        ];
+        let speed = [(1.0, 2.5), (2.0, 5.0), (3.0, 8.0), (4.0, 16.0), (5.0, 32.0), (6.0, 64.0)];
         if let Some((_, speed)) = speed.iter().find(|(known, _)| generation == Some(*known)) {
             snapshot.set("cards.pci.speed_gts", *speed, SRC);
         }
@@ -213,10 +193,7 @@ fn fanout(snapshot: &mut Snapshot, line: &str) -> bool {
         }
         return true;
     }
-    if let Some(sum) = line
-        .strip_prefix("sum_mbps other direction = ")
-        .and_then(leading_number)
-    {
+    if let Some(sum) = line.strip_prefix("sum_mbps other direction = ").and_then(leading_number) {
         snapshot.set("fanout.reverse_sum_mbps", sum, SRC);
         return true;
     }
@@ -245,14 +222,10 @@ fn clients(snapshot: &mut Snapshot, line: &str) -> bool {
     match key {
         "clients" => set_number(snapshot, "clients.count", value),
         "client_link_mbps" => {
-            let speeds: Vec<f64> = value
-                .split(',')
-                .filter_map(|part| leading_number(part.trim()))
-                .collect();
-            if let (Some(low), Some(high)) = (
-                speeds.iter().copied().reduce(f64::min),
-                speeds.iter().copied().reduce(f64::max),
-            ) {
+            let speeds: Vec<f64> = value.split(',').filter_map(|part| leading_number(part.trim())).collect();
+            if let (Some(low), Some(high)) =
+                (speeds.iter().copied().reduce(f64::min), speeds.iter().copied().reduce(f64::max))
+            {
                 snapshot.set("clients.link_mbps_min", low, SRC);
                 snapshot.set("clients.link_mbps_max", high, SRC);
             }
@@ -273,9 +246,7 @@ fn set_number(snapshot: &mut Snapshot, key: &str, text: &str) -> bool {
 
 /// `ip_forward=1 nat=SNAT`
 fn role(snapshot: &mut Snapshot, line: &str) -> bool {
-    let forward = line
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("ip_forward="));
+    let forward = line.split_whitespace().find_map(|word| word.strip_prefix("ip_forward="));
     if let Some(Ok(on)) = forward.map(str::parse::<i64>) {
         snapshot.set("sysctl.net.ipv4.ip_forward", Value::Integer(on), SRC);
         return true;

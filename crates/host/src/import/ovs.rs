@@ -33,12 +33,7 @@ impl Reader {
         }
         let column = |name: &str| -> Vec<f64> {
             let at = self.columns.iter().position(|column| column == name);
-            at.map_or_else(Vec::new, |at| {
-                self.rows
-                    .iter()
-                    .filter_map(|row| row.get(at).copied().flatten())
-                    .collect()
-            })
+            at.map_or_else(Vec::new, |at| self.rows.iter().filter_map(|row| row.get(at).copied().flatten()).collect())
         };
         let mut set = |key: &str, value: Option<f64>| {
             if let Some(value) = value {
@@ -57,11 +52,7 @@ impl Reader {
         snapshot.set("ovs.pmd.rows", self.rows.len(), SRC);
         snapshot.set("ovs.pmd.rows_with_cycles", cycles.len(), SRC);
         let nodes: std::collections::BTreeSet<String> = column("numa_id").iter().map(f64::to_string).collect();
-        snapshot.set(
-            "ovs.pmd.numa_nodes",
-            nodes.into_iter().collect::<Vec<_>>().join(", "),
-            SRC,
-        );
+        snapshot.set("ovs.pmd.numa_nodes", nodes.into_iter().collect::<Vec<_>>().join(", "), SRC);
     }
 }
 

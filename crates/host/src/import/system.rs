@@ -15,14 +15,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
-        Self {
-            block: Block {
-                lines: Vec::new(),
-                ..block.clone()
-            },
-            interrupts: String::new(),
-            table: String::new(),
-        }
+        Self { block: Block { lines: Vec::new(), ..block.clone() }, interrupts: String::new(), table: String::new() }
     }
 
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, _: &mut Loose, line: &str) -> bool {
@@ -52,21 +45,9 @@ impl<'a> Reader<'a> {
     fn table(&mut self, line: &str) -> bool {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(first) = words.first() else { return false };
-        let paired = [
-            "Ip:",
-            "Icmp:",
-            "Tcp:",
-            "Udp:",
-            "UdpLite:",
-            "TcpExt:",
-            "IpExt:",
-            "IcmpMsg:",
-            "MPTcpExt:",
-        ];
-        let is_cpu = first
-            .strip_prefix("cpu")
-            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
-            && words.len() > 4;
+        let paired = ["Ip:", "Icmp:", "Tcp:", "Udp:", "UdpLite:", "TcpExt:", "IpExt:", "IcmpMsg:", "MPTcpExt:"];
+        let is_cpu =
+            first.strip_prefix("cpu").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit())) && words.len() > 4;
         let is_sockets = ["TCP:", "UDP:", "sockets:", "RAW:", "FRAG:", "UDPLITE:"].contains(first) && words.len() > 2;
         let wanted = procfs::is_softnet_line(&words) || paired.contains(first) || is_cpu || is_sockets;
         if wanted {
@@ -79,10 +60,7 @@ impl<'a> Reader<'a> {
     fn kernel(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let release = match self.block.command {
             "uname -r" => line.trim(),
-            _ => match line
-                .strip_prefix("Linux ")
-                .and_then(|rest| rest.split_whitespace().nth(1))
-            {
+            _ => match line.strip_prefix("Linux ").and_then(|rest| rest.split_whitespace().nth(1)) {
                 Some(release) => release,
                 None => return false,
             },

@@ -30,15 +30,7 @@ impl Group {
                 (path, file)
             }),
             limited: vec![
-                (
-                    "memory",
-                    limited(
-                        &groups,
-                        "memory",
-                        memory,
-                        ["memory.usage_in_bytes", "memory.limit_in_bytes"],
-                    ),
-                ),
+                ("memory", limited(&groups, "memory", memory, ["memory.usage_in_bytes", "memory.limit_in_bytes"])),
                 ("pids", limited(&groups, "pids", pids, pids)),
             ],
         }
@@ -75,11 +67,7 @@ impl Group {
 
     /// Records the quota of CPU time, which version 2 alone has in one file.
     pub(crate) fn record_quota(&self, snapshot: &mut Snapshot) {
-        let quota = self
-            .cpu
-            .as_ref()
-            .ok()
-            .and_then(|(path, _)| read(format!("{path}/cpu.max")));
+        let quota = self.cpu.as_ref().ok().and_then(|(path, _)| read(format!("{path}/cpu.max")));
         if let Some(quota) = quota {
             snapshot.set("cgroup.cpu.max", quota, SRC);
         }
@@ -99,11 +87,7 @@ fn limited(groups: &str, controller: &str, v2: [&str; 2], v1: [&str; 2]) -> Resu
 /// `/proc/*/cgroup`: the directory of the group below `/sys/fs/cgroup` in which a controller counts for the process, and
 /// whether it is of version 2.
 fn directory(groups: &str, controller: &str) -> Result<(String, bool), ReadError> {
-    let lines = || {
-        groups
-            .lines()
-            .filter_map(|line| line.split_once(':')?.1.split_once(':'))
-    };
+    let lines = || groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let v1 = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
     let found = v1.or_else(|| lines().find(|(controllers, _)| controllers.is_empty()));
     // A path from outside the namespace of control groups leads nowhere here.
@@ -116,9 +100,7 @@ fn directory(groups: &str, controller: &str) -> Result<(String, bool), ReadError
 
 /// Number after a name in `cpu.stat`.
 fn field(text: &str, name: &str) -> Option<u64> {
-    let mut values = text
-        .lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     values.next()?.trim().parse().ok()
 }
 
@@ -155,12 +137,7 @@ mod tests {
         }
         let both = "4:memory:/a\n2:cpu,cpuacct:/b\n0::/\n";
         for (groups, controller, path, is_v2) in [
-            (
-                "0::/system.slice/x.service\n",
-                "cpu",
-                "/sys/fs/cgroup//system.slice/x.service",
-                true,
-            ),
+            ("0::/system.slice/x.service\n", "cpu", "/sys/fs/cgroup//system.slice/x.service", true),
             (both, "cpu", "/sys/fs/cgroup/cpu,cpuacct/b", false),
             (both, "memory", "/sys/fs/cgroup/memory/a", false),
             (both, "pids", "/sys/fs/cgroup//", true),
@@ -168,11 +145,7 @@ mod tests {
             assert_eq!(directory(groups, controller), Ok((path.to_owned(), is_v2)));
         }
         assert!(directory("0::/../../x\n", "cpu").is_err() && directory("", "cpu").is_err());
-        for (text, limit) in [
-            ("max\n", None),
-            ("9223372036854771712\n", None),
-            ("1073741824\n", Some(1 << 30)),
-        ] {
+        for (text, limit) in [("max\n", None), ("9223372036854771712\n", None), ("1073741824\n", Some(1 << 30))] {
             assert_eq!(parse_limit(text), limit, "{text}");
         }
     }

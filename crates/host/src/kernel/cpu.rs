@@ -13,13 +13,7 @@ const SRC: &str = "sysfs";
 pub(crate) fn count_of(list: &str) -> i64 {
     let ranges = list.split(',').filter_map(|part| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
-        Some(
-            to.trim()
-                .parse::<i64>()
-                .ok()?
-                .saturating_sub(from.trim().parse::<i64>().ok()?)
-                .saturating_add(1),
-        )
+        Some(to.trim().parse::<i64>().ok()?.saturating_sub(from.trim().parse::<i64>().ok()?).saturating_add(1))
     });
     ranges.filter(|count| *count > 0).fold(0, i64::saturating_add)
 }
@@ -34,9 +28,8 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     let nodes = read(root.join("node/online")).map_or(1, |online| count_of(&online));
     snapshot.set("numa.nodes", nodes, SRC);
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let is_guest = text
-        .lines()
-        .any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"));
+    let is_guest =
+        text.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"));
     snapshot.set("cpu.virt", is_guest, "procfs:cpuinfo");
     capacities(snapshot, root);
     frequency(snapshot, &root.join("cpu/cpu0/cpufreq"));
@@ -45,9 +38,8 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
 /// Cores of different speed differ in `cpu_capacity`.
 fn capacities(snapshot: &mut Snapshot, root: &Path) {
     let cpus = fs::read_dir(root.join("cpu")).into_iter().flatten().flatten();
-    let capacities: std::collections::BTreeSet<String> = cpus
-        .filter_map(|entry| read(entry.path().join("cpu_capacity")))
-        .collect();
+    let capacities: std::collections::BTreeSet<String> =
+        cpus.filter_map(|entry| read(entry.path().join("cpu_capacity"))).collect();
     snapshot.set("cpu.hybrid", capacities.len() > 1, SRC);
 }
 

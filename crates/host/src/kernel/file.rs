@@ -26,10 +26,7 @@ impl KernelFile {
     /// Opens it. If it cannot be opened, every read returns the reason.
     pub(crate) fn open(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        Self {
-            path: path.to_owned(),
-            file: File::open(path).map_err(|error| ReadError::file(path, &error)),
-        }
+        Self { path: path.to_owned(), file: File::open(path).map_err(|error| ReadError::file(path, &error)) }
     }
 
     /// Its current contents up to the first byte that is no text.

@@ -30,11 +30,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     }
     // The kernel tracks nothing before a rule requires it, so one entry is enough.
     let entries = snapshot.number("limits.conntrack.count");
-    snapshot.set(
-        "svc.conntrack",
-        entries.is_some_and(|entries| entries > 0.0),
-        "procfs:sys",
-    );
+    snapshot.set("svc.conntrack", entries.is_some_and(|entries| entries > 0.0), "procfs:sys");
 }
 
 /// Tables of iptables' own kernel part; none where it is not loaded.

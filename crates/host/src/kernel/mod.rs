@@ -84,18 +84,9 @@ fn services(snapshot: &mut Snapshot) {
         snapshot.set("svc.tuned_profile", profile, "file:tuned");
     }
     const PROCESSES_MAX: usize = 4096;
-    let processes = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(PROCESSES_MAX);
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
     let balances = processes
-        .filter(|entry| {
-            entry
-                .file_name()
-                .to_str()
-                .is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
-        })
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit())))
         .any(|entry| read(entry.path().join("comm")).as_deref() == Some("irqbalance"));
     snapshot.set("svc.irqbalance", balances, "procfs:comm");
 }
@@ -136,10 +127,7 @@ fn parse(snapshot: &mut Snapshot, path: &str, text: &str) {
 }
 
 fn memory(snapshot: &mut Snapshot, text: &str) {
-    for (name, key) in [
-        ("MemAvailable", "mem.available_bytes"),
-        ("SUnreclaim", "mem.slab_unreclaimable_bytes"),
-    ] {
+    for (name, key) in [("MemAvailable", "mem.available_bytes"), ("SUnreclaim", "mem.slab_unreclaimable_bytes")] {
         if let Some(bytes) = kib_line_bytes(text, name) {
             snapshot.set_in(key, bytes, "bytes", "procfs:meminfo");
         }
@@ -148,9 +136,7 @@ fn memory(snapshot: &mut Snapshot, text: &str) {
 
 /// Whether a counter, such as `net.snmp.Tcp.OutSegs`, is recorded.
 fn is_wanted(key: &str) -> bool {
-    PROTOCOL_COUNTERS
-        .split(' ')
-        .any(|end| key.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
+    PROTOCOL_COUNTERS.split(' ').any(|end| key.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
 }
 
 /// The files with the counters of the host, opened once.

@@ -61,9 +61,7 @@ impl Processes {
         match self.fds() {
             Ok((used, limit)) => {
                 snapshot.set("process.fds", used, "procfs:fd");
-                limit
-                    .into_iter()
-                    .for_each(|limit| snapshot.set("process.fds_max", limit, "procfs:limits"));
+                limit.into_iter().for_each(|limit| snapshot.set("process.fds_max", limit, "procfs:limits"));
             }
             Err(why) => record_absent(snapshot, "process.fds", &why, "procfs:fd"),
         }
@@ -131,9 +129,7 @@ impl Processes {
     }
 
     fn sum(&self, mut of: impl FnMut(&ProcessReader) -> Result<u64, ReadError>) -> Result<u64, ReadError> {
-        self.readers
-            .iter()
-            .try_fold(0_u64, |sum, process| Ok(sum.saturating_add(of(process)?)))
+        self.readers.iter().try_fold(0_u64, |sum, process| Ok(sum.saturating_add(of(process)?)))
     }
 }
 
@@ -166,10 +162,8 @@ impl ProcessReader {
     /// Finds threads that began or ended, and reads what changes as seldom.
     fn rescan(&mut self) {
         let entries = fs::read_dir(self.root.join("task")).into_iter().flatten().flatten();
-        let alive: Vec<u32> = entries
-            .take(THREADS_MAX)
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .collect();
+        let alive: Vec<u32> =
+            entries.take(THREADS_MAX).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         self.threads.retain(|thread, _| alive.contains(thread));
         for thread in alive {
             let file = || KernelFile::open(self.root.join(format!("task/{thread}/schedstat")));
@@ -259,9 +253,7 @@ fn cpu_of_task(bytes: &[u8]) -> Option<u32> {
 
 /// A line `Name: 12 kB`, in bytes.
 pub(crate) fn kib_line_bytes(text: &str, name: &str) -> Option<u64> {
-    let mut found = text
-        .lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let mut found = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     number_at(found.next()?, 0)?.checked_mul(1024)
 }
 
@@ -275,11 +267,7 @@ pub(crate) fn descriptor_limits(text: &str) -> [Option<u64>; 2] {
 #[cfg(any(test, fuzzing))]
 pub(crate) fn decode_anything(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let _ = (
-        cpu_of_task(bytes),
-        kib_line_bytes(&text, "Rss"),
-        descriptor_limits(&text),
-    );
+    let _ = (cpu_of_task(bytes), kib_line_bytes(&text, "Rss"), descriptor_limits(&text));
 }
 
 /// The processes that listen on a TCP port, as their descriptors show: a server's master and its workers.
@@ -292,11 +280,7 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     if inodes.is_empty() {
         return Err(ReadError::not_found(format!("nobody listens on TCP port {port} here")));
     }
-    let processes = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(PROCESSES_MAX);
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut owners: Vec<u32> = numbers.filter(|pid| has_one_of(*pid, &inodes)).collect();
     owners.sort_unstable();
@@ -340,10 +324,7 @@ mod tests {
         reader.rescan();
         // Other tests of this process open and close some as well.
         let after = reader.fds().expect("its descriptors");
-        assert!(
-            after.0 >= 50 && limit == after.1 && limit > Some(0),
-            "{limit:?} {after:?}"
-        );
+        assert!(after.0 >= 50 && limit == after.1 && limit > Some(0), "{limit:?} {after:?}");
         drop(files);
         assert!(reader.line_bytes("status", "VmHWM").expect("a status") > 0);
         let line = |name| reader.line_bytes("smaps_rollup", name).expect("smaps_rollup");
@@ -385,10 +366,7 @@ mod tests {
                 "Max open files            1024                 524288               files     \n",
                 [Some(1024), Some(524_288)],
             ),
-            (
-                "Max open files            unlimited            unlimited            files\n",
-                [None, None],
-            ),
+            ("Max open files            unlimited            unlimited            files\n", [None, None]),
             ("Max open files", [None, None]),
         ] {
             assert_eq!(descriptor_limits(limits), expected, "{limits}");

@@ -21,14 +21,10 @@ const CPUS_MAX: usize = 8192;
 pub(crate) fn interrupts(text: &str) -> Vec<Interrupt> {
     let header = text.lines().find(|line| line.trim_start().starts_with("CPU"));
     let cpus: Option<Vec<u32>> = header.map(|line| {
-        let numbers = line
-            .split_whitespace()
-            .filter_map(|name| name.strip_prefix("CPU")?.parse().ok());
+        let numbers = line.split_whitespace().filter_map(|name| name.strip_prefix("CPU")?.parse().ok());
         numbers.take(CPUS_MAX).collect()
     });
-    text.lines()
-        .filter_map(|line| interrupt(line, cpus.as_deref()))
-        .collect()
+    text.lines().filter_map(|line| interrupt(line, cpus.as_deref())).collect()
 }
 
 fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
@@ -41,9 +37,7 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
     for column in 0..cpus.map_or(CPUS_MAX, <[u32]>::len) {
         let word = rest.split_whitespace().next().unwrap_or_default();
         let Ok(count) = word.parse::<u64>() else { break };
-        let cpu = cpus
-            .and_then(|cpus| cpus.get(column).copied())
-            .or_else(|| u32::try_from(column).ok())?;
+        let cpu = cpus.and_then(|cpus| cpus.get(column).copied()).or_else(|| u32::try_from(column).ok())?;
         per_cpu.push((cpu, count));
         rest = rest[word.len()..].trim_start();
     }
@@ -80,10 +74,7 @@ pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) -> bool {
 /// Whether words are a line of `/proc/net/softnet_stat`.
 #[must_use]
 pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
-    columns.len() >= 9
-        && columns
-            .iter()
-            .all(|word| word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit()))
+    columns.len() >= 9 && columns.iter().all(|word| word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values with the same first word.
@@ -133,10 +124,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
     let mut any = false;
     for line in text.lines() {
         let mut words = line.split_whitespace();
-        let Some(cpu) = words
-            .next()
-            .and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok())
-        else {
+        let Some(cpu) = words.next().and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok()) else {
             continue;
         };
         for (state, ticks) in STATES.into_iter().zip(words) {
@@ -152,11 +140,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
 /// `/proc/net/sockstat` and `/proc/net/sockstat6`: TCP sockets by state, and memory of TCP in pages.
 pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
     let tcp = |line: &&str| line.starts_with("TCP: ") || line.starts_with("TCP6: ");
-    let Some(words) = text
-        .lines()
-        .find(tcp)
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-    else {
+    let Some(words) = text.lines().find(tcp).map(|line| line.split_whitespace().collect::<Vec<_>>()) else {
         return false;
     };
     for pair in words.get(1..).unwrap_or_default().chunks(2) {
@@ -222,18 +206,9 @@ mod tests {
         assert_eq!(snapshot.counters["cpu.1.steal"].v, 8);
         sysctl(&mut snapshot, "net.ipv4.tcp_rmem", "4096\t131072\t6291456", "test");
         assert_eq!(snapshot.text("sysctl.net.ipv4.tcp_rmem"), Some("4096 131072 6291456"));
-        assert!(sockstat(
-            &mut snapshot,
-            "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2\n",
-            "test"
-        ));
+        assert!(sockstat(&mut snapshot, "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2\n", "test"));
         assert!(sockstat(&mut snapshot, "TCP6: inuse 4\nUDP6: inuse 1\n", "test"));
-        for (key, expected) in [
-            ("tcp.tw", 3.0),
-            ("tcp.orphan", 0.0),
-            ("tcp.alloc", 7.0),
-            ("tcp6.inuse", 4.0),
-        ] {
+        for (key, expected) in [("tcp.tw", 3.0), ("tcp.orphan", 0.0), ("tcp.alloc", 7.0), ("tcp6.inuse", 4.0)] {
             assert_eq!(snapshot.number(&format!("sock.{key}")), Some(expected), "{key}");
         }
     }

@@ -193,15 +193,9 @@ impl Sockets {
         let mut found: Option<(u64, u64)> = None;
         self.listeners(port, |socket| {
             let (waiting, backlog) = found.unwrap_or_default();
-            found = Some((
-                waiting + u64::from(socket.receive_queue),
-                backlog + u64::from(socket.send_queue),
-            ));
+            found = Some((waiting + u64::from(socket.receive_queue), backlog + u64::from(socket.send_queue)));
         })?;
-        Ok(found.map(|(peak, backlog)| Peak {
-            peak,
-            limit: Some(backlog),
-        }))
+        Ok(found.map(|(peak, backlog)| Peak { peak, limit: Some(backlog) }))
     }
 
     /// Every listener on a port; on all ports for port 0.
@@ -256,8 +250,7 @@ impl Sockets {
     ) -> Result<(), ReadError> {
         FAMILIES.iter().try_for_each(|family| {
             let body = request(*family, states, extensions, ports);
-            self.0
-                .dump(BY_FAMILY, &body, |payload| socket(payload).iter().for_each(&mut each))
+            self.0.dump(BY_FAMILY, &body, |payload| socket(payload).iter().for_each(&mut each))
         })
     }
 }
@@ -273,26 +266,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("an address");
         let mut sockets = Sockets::open().expect("sock_diag");
-        let before = sockets
-            .accept_queue(server.port())
-            .expect("a response")
-            .expect("a listener");
+        let before = sockets.accept_queue(server.port()).expect("a response").expect("a listener");
         assert_eq!(before.peak, 0);
         assert!(before.limit.is_some_and(|limit| limit > 0));
         let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server).expect("connect")).collect();
-        let waiting = sockets
-            .accept_queue(server.port())
-            .expect("a response")
-            .expect("a listener");
+        let waiting = sockets.accept_queue(server.port()).expect("a response").expect("a listener");
         assert_eq!(waiting.peak, 3);
         let accepted = listener.accept().expect("one waits");
-        assert_eq!(
-            sockets
-                .accept_queue(server.port())
-                .expect("a response")
-                .map(|queue| queue.peak),
-            Some(2)
-        );
+        assert_eq!(sockets.accept_queue(server.port()).expect("a response").map(|queue| queue.peak), Some(2));
         let at_server = Tested::Server { port: server.port() };
         let at_client = Tested::Client { server, ports: None };
         let states = sockets.states(at_server).expect("a response");

@@ -24,13 +24,8 @@ impl Period {
     /// Begins with a sample; peaks count from here.
     #[must_use]
     pub fn begin(first: Snapshot) -> Self {
-        let mut period = Self {
-            last: first.clone(),
-            first,
-            samples: 0,
-            peaks: BTreeMap::new(),
-            missing: BTreeMap::new(),
-        };
+        let mut period =
+            Self { last: first.clone(), first, samples: 0, peaks: BTreeMap::new(), missing: BTreeMap::new() };
         period.note();
         period
     }
@@ -192,9 +187,7 @@ impl Ticks {
             "idle" | "iowait" => Some(&mut self.idle),
             _ => None,
         };
-        part.into_iter()
-            .chain([&mut self.total])
-            .for_each(|sum| *sum = sum.saturating_add(ticks));
+        part.into_iter().chain([&mut self.total]).for_each(|sum| *sum = sum.saturating_add(ticks));
     }
 
     fn busy(&self) -> u64 {
@@ -241,12 +234,7 @@ impl<'a> Change<'a> {
             }
         }
         let at = |sample: &Snapshot| sample.monotonic_ns.unwrap_or(0);
-        Self {
-            window_ns: at(after).saturating_sub(at(before)),
-            before,
-            after,
-            cpus,
-        }
+        Self { window_ns: at(after).saturating_sub(at(before)), before, after, cpus }
     }
 
     /// Growth of a counter that was read at both ends.
@@ -273,10 +261,7 @@ impl<'a> Change<'a> {
     }
 
     fn busiest_cpu(&self) -> Option<(u32, Ticks)> {
-        let known = self
-            .cpus
-            .iter()
-            .filter_map(|(cpu, ticks)| Some((*cpu, *ticks, ticks.share(ticks.busy())?)));
+        let known = self.cpus.iter().filter_map(|(cpu, ticks)| Some((*cpu, *ticks, ticks.share(ticks.busy())?)));
         let busiest = known.max_by(|(.., a), (.., b)| a.total_cmp(b));
         busiest.map(|(cpu, ticks, _)| (cpu, ticks))
     }
@@ -308,10 +293,7 @@ impl<'a> Change<'a> {
     /// The device of the route with the growth of its counters; `None` when the route took another device meanwhile.
     pub(crate) fn nic(&self) -> Option<NicStats> {
         const DEVICE: &str = "route.peer.dev";
-        let device = self
-            .after
-            .text(DEVICE)
-            .filter(|device| self.before.text(DEVICE) == Some(*device))?;
+        let device = self.after.text(DEVICE).filter(|device| self.before.text(DEVICE) == Some(*device))?;
         let nic = format!("nic.{device}");
         let growth = |name: &str| self.growth(&format!("{nic}.stats64.{name}"));
         let both = |name: &str| Some(growth(&format!("rx_{name}"))?.saturating_add(growth(&format!("tx_{name}"))?));
@@ -351,15 +333,11 @@ impl<'a> Change<'a> {
 
 /// Speed of a link; absent where the device does not report it.
 pub(crate) fn link_bps(sample: &Snapshot, nic: &str) -> Option<u64> {
-    sample
-        .whole(&format!("{nic}.link.speed_mbps"))
-        .map(|mbps| mbps.saturating_mul(1_000_000))
+    sample.whole(&format!("{nic}.link.speed_mbps")).map(|mbps| mbps.saturating_mul(1_000_000))
 }
 
 pub(crate) fn mtu_bytes(sample: &Snapshot, nic: &str) -> Option<u32> {
-    sample
-        .whole(&format!("{nic}.net.mtu"))
-        .and_then(|bytes| u32::try_from(bytes).ok())
+    sample.whole(&format!("{nic}.net.mtu")).and_then(|bytes| u32::try_from(bytes).ok())
 }
 
 fn of(part: u64, all: u64) -> Option<Share> {
@@ -417,40 +395,21 @@ pub(crate) mod tests {
         assert_eq!((stats.window_ns, stats.samples, stats.cpus), (S, 2, Some(2)));
         assert!(is(stats.cpu_busy, 0.5) && is(stats.cpu_user, 0.1), "{stats:?}");
         assert!(is(stats.cpu_softirq, 0.4) && stats.busiest_cpu == Some(1), "{stats:?}");
-        assert!(
-            is(stats.busiest_cpu_busy, 0.9) && is(stats.busiest_cpu_softirq, 0.8),
-            "{stats:?}"
-        );
+        assert!(is(stats.busiest_cpu_busy, 0.9) && is(stats.busiest_cpu_softirq, 0.8), "{stats:?}");
     }
 
     #[test]
     fn new_thread_can_be_the_busiest() {
         let stats = stats([
-            sample(
-                S,
-                &[],
-                &[
-                    ("process.cpu_ns", 5 * S),
-                    ("process.thread.7.ns", 5 * S),
-                    ("process.thread.8.ns", 0),
-                ],
-            ),
+            sample(S, &[], &[("process.cpu_ns", 5 * S), ("process.thread.7.ns", 5 * S), ("process.thread.8.ns", 0)]),
             sample(
                 3 * S,
                 &[],
-                &[
-                    ("process.cpu_ns", 6 * S),
-                    ("process.thread.7.ns", 5 * S),
-                    ("process.thread.9.ns", S),
-                ],
+                &[("process.cpu_ns", 6 * S), ("process.thread.7.ns", 5 * S), ("process.thread.9.ns", S)],
             ),
         ]);
         assert!(is(stats.busiest_thread_busy, 0.5), "{stats:?}");
-        assert_eq!(
-            (stats.process_cpu_ns, stats.cpu_busy),
-            (Some(S), None),
-            "no tick passed, so no share is known"
-        );
+        assert_eq!((stats.process_cpu_ns, stats.cpu_busy), (Some(S), None), "no tick passed, so no share is known");
     }
 
     #[test]
@@ -458,17 +417,11 @@ pub(crate) mod tests {
         let thread = ("process.thread.7.ns", 0);
         let on = |cpu1_ns| [thread, ("process.on_cpu.0.ns", S / 5), ("process.on_cpu.1.ns", cpu1_ns)];
         let stats_of = |first: &[(&str, u64)], last: &[(&str, u64)]| {
-            stats([
-                with_cpus(1, [[0; 3]; 2], first),
-                with_cpus(3, [[40, 0, 160], [200, 0, 0]], last),
-            ])
+            stats([with_cpus(1, [[0; 3]; 2], first), with_cpus(3, [[40, 0, 160], [200, 0, 0]], last)])
         };
         // What ran before the period is not of it.
         let found = stats_of(&on(9 * S), &on(9 * S + S / 2));
-        assert!(
-            found.busiest_cpu == Some(1) && is(found.busiest_cpu_own, 0.25),
-            "{found:?}"
-        );
+        assert!(found.busiest_cpu == Some(1) && is(found.busiest_cpu_own, 0.25), "{found:?}");
         assert_eq!(stats_of(&[], &[]).busiest_cpu_own, None, "no thread could be read");
     }
 
@@ -482,12 +435,8 @@ pub(crate) mod tests {
                 ("route.peer.dev", device.into()),
             ];
             let mut sample = sample(at_s * S, &facts, &[("net.netstat.TcpExt.ListenOverflows", overflows)]);
-            for (name, value) in [
-                ("bytes", bytes),
-                ("packets", bytes / 100),
-                ("dropped", 0),
-                ("errors", bytes / 1000),
-            ] {
+            for (name, value) in [("bytes", bytes), ("packets", bytes / 100), ("dropped", 0), ("errors", bytes / 1000)]
+            {
                 sample.count(format!("nic.{device}.stats64.rx_{name}"), value, None);
                 sample.count(format!("nic.{device}.stats64.tx_{name}"), 2 * value, None);
             }
@@ -510,15 +459,9 @@ pub(crate) mod tests {
         assert_eq!((stats.sockets_by_state, stats.ports), (Some(states.into()), None));
         assert_eq!(stats.group_memory.map(|memory| memory.peak), Some(77));
         assert_eq!(stats.accept_queue, peak(Some(128), Some(128)));
-        assert_eq!(
-            (stats.counters.listen_overflows, stats.counters.out_rsts),
-            (Some(4), None)
-        );
+        assert_eq!((stats.counters.listen_overflows, stats.counters.out_rsts), (Some(4), None));
         let nic = stats.nic.expect("the same device");
-        assert_eq!(
-            (nic.rx_bytes, nic.tx_bytes, nic.rx_packets, nic.errors),
-            (3000, 6000, 30, 9)
-        );
+        assert_eq!((nic.rx_bytes, nic.tx_bytes, nic.rx_packets, nic.errors), (3000, 6000, 30, 9));
         period.add(with(4, 20, 0, 9, 5000, "e1"));
         assert_eq!(period.stats().nic, None, "another device");
     }
@@ -532,10 +475,7 @@ pub(crate) mod tests {
             sample
         };
         let stats = stats([lacking(1), lacking(2)]);
-        assert_eq!(
-            stats.missing,
-            ["descriptors of the process: Operation not permitted (procfs:fd)"]
-        );
+        assert_eq!(stats.missing, ["descriptors of the process: Operation not permitted (procfs:fd)"]);
         assert_eq!(stats.fds, None);
     }
 
@@ -545,10 +485,7 @@ pub(crate) mod tests {
         now.set("process.rss_bytes", 9_i64, "test");
         let reading = reading(3, &with_cpus(1, [[0; 3]; 2], &[("process.cpu_ns", 0)]), &now);
         assert_eq!((reading.sequence, reading.at_ns, reading.window_ns), (3, 2 * S, S));
-        assert!(
-            is(reading.cpu_busy, 0.25) && is(reading.busiest_cpu_busy, 0.5),
-            "{reading:?}"
-        );
+        assert!(is(reading.cpu_busy, 0.25) && is(reading.busiest_cpu_busy, 0.5), "{reading:?}");
         assert_eq!((reading.process_cpus, reading.rss_bytes), (Some(0.5), Some(9)));
         assert_eq!(reading.connections, None);
     }

@@ -106,10 +106,7 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
         somaxconn: sysctl("net.core.somaxconn"),
         max_syn_backlog: sysctl("net.ipv4.tcp_max_syn_backlog"),
         tcp_mem_pages: words("net.ipv4.tcp_mem").and_then(|text| numbers(&text)),
-        conntrack: peak(
-            facts.whole("limits.conntrack.count"),
-            facts.whole("limits.conntrack.max"),
-        ),
+        conntrack: peak(facts.whole("limits.conntrack.count"), facts.whole("limits.conntrack.max")),
         memory_available_bytes: facts.whole("mem.available_bytes"),
         missing: facts
             .facts
@@ -140,11 +137,7 @@ const RELEVANT: [&str; 13] = [
 
 /// Exactly so many numbers.
 fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
-    let numbers: Option<Vec<T>> = text
-        .split_ascii_whitespace()
-        .take(N + 1)
-        .map(|word| word.parse().ok())
-        .collect();
+    let numbers: Option<Vec<T>> = text.split_ascii_whitespace().take(N + 1).map(|word| word.parse().ok()).collect();
     numbers?.try_into().ok()
 }
 
@@ -187,11 +180,7 @@ fn others(found: &mut Environment, period: &Period) {
 
 /// Ticks of every process, with its name.
 fn ticks_of_all() -> BTreeMap<u32, (u64, String)> {
-    let entries = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(PROCESSES_MAX);
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let found = numbers.filter_map(|pid| {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -212,9 +201,7 @@ fn busiest_other(
     own: &[u32],
 ) -> Option<String> {
     // This process is not counted as other load, even where another process is under test.
-    let others = after
-        .iter()
-        .filter(|(pid, _)| !own.contains(pid) && **pid != std::process::id());
+    let others = after.iter().filter(|(pid, _)| !own.contains(pid) && **pid != std::process::id());
     let grown = others.map(|(pid, (ticks, name))| {
         let earlier = before.get(pid).map_or(*ticks, |(ticks, _)| *ticks);
         (ticks.saturating_sub(earlier), pid, name)
@@ -247,23 +234,11 @@ mod tests {
                 && found.device.as_deref() == Some("lo"),
             "{found:?}"
         );
-        assert!(
-            found.listening_ports.contains(&port) && found.backlog > Some(0),
-            "{found:?}"
-        );
-        assert!(
-            found.nofile_hard >= found.nofile_soft && found.nofile_soft > Some(0),
-            "{found:?}"
-        );
+        assert!(found.listening_ports.contains(&port) && found.backlog > Some(0), "{found:?}");
+        assert!(found.nofile_hard >= found.nofile_soft && found.nofile_soft > Some(0), "{found:?}");
         assert!(found.port_range.is_some_and(|(low, high)| low < high), "{found:?}");
-        assert!(
-            found.cpus > Some(0) && found.memory_available_bytes > Some(0) && found.nr_open > Some(0),
-            "{found:?}"
-        );
-        assert!(
-            found.time_wait.is_some() && found.other_load.is_some_and(|load| load <= 1.0),
-            "{found:?}"
-        );
+        assert!(found.cpus > Some(0) && found.memory_available_bytes > Some(0) && found.nr_open > Some(0), "{found:?}");
+        assert!(found.time_wait.is_some() && found.other_load.is_some_and(|load| load <= 1.0), "{found:?}");
     }
 
     #[test]
@@ -280,11 +255,7 @@ mod tests {
 
     #[test]
     fn busiest_other_program_excludes_the_tested_and_new_ones() {
-        let table = |rows: &[(u32, u64)]| {
-            rows.iter()
-                .map(|(pid, ticks)| (*pid, (*ticks, format!("p{pid}"))))
-                .collect()
-        };
+        let table = |rows: &[(u32, u64)]| rows.iter().map(|(pid, ticks)| (*pid, (*ticks, format!("p{pid}")))).collect();
         let before = table(&[(1, 10), (2, 10), (3, 10)]);
         let after = table(&[(1, 90), (2, 20), (3, 12), (4, 500)]);
         assert_eq!(busiest_other(&before, &after, &[1]).as_deref(), Some("p2 (2)"));

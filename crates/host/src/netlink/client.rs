@@ -17,11 +17,7 @@ impl NetlinkClient {
     /// # Errors
     /// The kernel's, where it lacks the protocol.
     pub(crate) fn open(family: Family) -> Result<Self, ReadError> {
-        Ok(Self {
-            socket: Netlink::open(family)?,
-            sequence: 0,
-            buffer: vec![0; ANSWER_BYTES_MAX],
-        })
+        Ok(Self { socket: Netlink::open(family)?, sequence: 0, buffer: vec![0; ANSWER_BYTES_MAX] })
     }
 
     /// The payload of the one response to a request.

@@ -25,12 +25,7 @@ const fn section(
     src: &'static str,
     read: fn(&mut Snapshot, &str, &[u8], &str),
 ) -> Section {
-    Section {
-        command,
-        group,
-        src,
-        read,
-    }
+    Section { command, group, src, read }
 }
 
 /// Requests whose responses have statistics.
@@ -66,10 +61,7 @@ impl EthtoolQuery {
             let id = resolve(&mut client)?;
             Some((client, id))
         });
-        Self {
-            netlink,
-            ioctl: Ethtool::open().ok(),
-        }
+        Self { netlink, ioctl: Ethtool::open().ok() }
     }
 
     /// Everything about one interface.
@@ -126,12 +118,9 @@ impl EthtoolQuery {
         let Some(ioctl) = &self.ioctl else { return };
         match ioctl.driver_info(device) {
             Ok(info) => {
-                for (fact, value) in [
-                    ("name", info.driver),
-                    ("version", info.version),
-                    ("firmware", info.firmware),
-                    ("bus", info.bus),
-                ] {
+                for (fact, value) in
+                    [("name", info.driver), ("version", info.version), ("firmware", info.firmware), ("bus", info.bus)]
+                {
                     if !value.is_empty() && value != "N/A" {
                         snapshot.set(format!("{nic}.drv.{fact}"), value, src);
                     }
@@ -221,44 +210,21 @@ fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
         _ => snapshot.set_absent(format!("{nic}.link.duplex"), Absence::NotReported, None, src),
     }
     let modes = |set: &Bitset, only_set: bool| -> Vec<Value> {
-        let wanted = set
-            .bits
-            .iter()
-            .filter(|(name, on)| name.contains("base") && (*on || !only_set));
+        let wanted = set.bits.iter().filter(|(name, on)| name.contains("base") && (*on || !only_set));
         wanted.map(|(name, _)| name.as_str().into()).collect()
     };
     if let Some(ours) = attribute(body, 3).map(Bitset::parse) {
         // The mask is what the hardware supports, the value what it advertises.
-        list(
-            snapshot,
-            format!("{nic}.link.modes.supported"),
-            modes(&ours, false),
-            src,
-        );
+        list(snapshot, format!("{nic}.link.modes.supported"), modes(&ours, false), src);
         list(snapshot, format!("{nic}.link.modes.ours"), modes(&ours, true), src);
         let supports = |name: &str| ours.bits.iter().any(|(known, _)| known == name);
         snapshot.set(format!("{nic}.link.autoneg_supported"), supports("Autoneg"), src);
-        snapshot.set(
-            format!("{nic}.pause.supported"),
-            pause_words(supports("Pause"), supports("Asym_Pause")),
-            src,
-        );
-        snapshot.set(
-            format!("{nic}.pause.advertised"),
-            pause_words(ours.has("Pause"), ours.has("Asym_Pause")),
-            src,
-        );
+        snapshot.set(format!("{nic}.pause.supported"), pause_words(supports("Pause"), supports("Asym_Pause")), src);
+        snapshot.set(format!("{nic}.pause.advertised"), pause_words(ours.has("Pause"), ours.has("Asym_Pause")), src);
     }
-    if let Some(peer) = attribute(body, 4)
-        .map(Bitset::parse)
-        .filter(|peer| !peer.bits.is_empty())
-    {
+    if let Some(peer) = attribute(body, 4).map(Bitset::parse).filter(|peer| !peer.bits.is_empty()) {
         list(snapshot, format!("{nic}.link.modes.peer"), modes(&peer, true), src);
-        snapshot.set(
-            format!("{nic}.pause.partner"),
-            pause_words(peer.has("Pause"), peer.has("Asym_Pause")),
-            src,
-        );
+        snapshot.set(format!("{nic}.pause.partner"), pause_words(peer.has("Pause"), peer.has("Asym_Pause")), src);
     }
 }
 
@@ -318,9 +284,8 @@ fn pause(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     let statistics = attribute(body, 5).unwrap_or_default();
     for (kind, name) in [(2, "pause_tx_frames"), (3, "pause_rx_frames")] {
         // Drivers without this tally send all ones.
-        let frames = attribute(statistics, kind)
-            .and_then(|bytes| u64_at(bytes, 0))
-            .filter(|frames| *frames != u64::MAX);
+        let frames =
+            attribute(statistics, kind).and_then(|bytes| u64_at(bytes, 0)).filter(|frames| *frames != u64::MAX);
         if let Some(frames) = frames {
             snapshot.count(format!("{nic}.drv.{name}"), frames, None);
         }
@@ -356,23 +321,12 @@ const FEATURE_NAMES: [(&str, &str); 9] = [
 const FEATURE_GROUPS: [(&str, &[&str]); 3] = [
     (
         "tx-checksumming",
-        &[
-            "tx-checksum-ipv4",
-            "tx-checksum-ip-generic",
-            "tx-checksum-ipv6",
-            "tx-checksum-fcoe-crc",
-            "tx-checksum-sctp",
-        ],
+        &["tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"],
     ),
     ("scatter-gather", &["tx-scatter-gather", "tx-scatter-gather-fraglist"]),
     (
         "tcp-segmentation-offload",
-        &[
-            "tx-tcp-segmentation",
-            "tx-tcp-ecn-segmentation",
-            "tx-tcp-mangleid-segmentation",
-            "tx-tcp6-segmentation",
-        ],
+        &["tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"],
     ),
 ];
 
@@ -390,10 +344,7 @@ fn features(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
             (true, false, true) => "on",
             (false, false, false) => "off",
         };
-        let shown = FEATURE_NAMES
-            .iter()
-            .find(|(kernel, _)| kernel == name)
-            .map_or(name.as_str(), |(_, shown)| shown);
+        let shown = FEATURE_NAMES.iter().find(|(kernel, _)| kernel == name).map_or(name.as_str(), |(_, shown)| shown);
         snapshot.set(format!("{nic}.feat.{shown}"), words, src);
     }
     for (group, members) in FEATURE_GROUPS {

@@ -26,11 +26,7 @@ pub(crate) struct Link {
 /// All interfaces of this network namespace.
 pub(crate) fn all() -> Vec<Link> {
     let links = dump(Family::Route, GET_LINK, &[0; 16]).0;
-    links
-        .iter()
-        .take(LINKS_MAX)
-        .filter_map(|payload| link(payload))
-        .collect()
+    links.iter().take(LINKS_MAX).filter_map(|payload| link(payload)).collect()
 }
 
 pub(crate) fn link(payload: &[u8]) -> Option<Link> {

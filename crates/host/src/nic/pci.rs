@@ -16,9 +16,7 @@ const CONFIG: &str = "sysfs:config";
 pub(crate) fn device(root: &Path) -> Option<PathBuf> {
     let device = fs::canonicalize(root.join("device")).ok()?;
     let candidates = device.ancestors().take(3).map(Path::to_path_buf);
-    candidates
-        .into_iter()
-        .find(|path| path.join("vendor").exists() && path.join("class").exists())
+    candidates.into_iter().find(|path| path.join("vendor").exists() && path.join("class").exists())
 }
 
 /// Records the link of a device, the path to the root, payloads and translation.
@@ -31,10 +29,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     }
     for (side, file) in [("cur", "current"), ("max", "max")] {
         let values = [
-            (
-                "speed_gts",
-                read(device.join(format!("{file}_link_speed"))).and_then(speed),
-            ),
+            ("speed_gts", read(device.join(format!("{file}_link_speed"))).and_then(speed)),
             ("width", read(device.join(format!("{file}_link_width"))).and_then(width)),
         ];
         for (fact, value) in values {
@@ -58,10 +53,7 @@ fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
     for port in ports(device) {
         speed = number(&port, "max_link_speed").unwrap_or(speed).min(speed);
-        width = number(&port, "max_link_width")
-            .filter(|lanes| *lanes > 0.0)
-            .unwrap_or(width)
-            .min(width);
+        width = number(&port, "max_link_width").filter(|lanes| *lanes > 0.0).unwrap_or(width).min(width);
     }
     for (fact, value) in [("speed_gts", speed), ("width", width)] {
         if value.is_finite() {
@@ -69,11 +61,8 @@ fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
         }
     }
     let Some(parent) = device.parent() else { return };
-    let networks = fs::read_dir(parent)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.path().join("net").is_dir());
+    let networks =
+        fs::read_dir(parent).into_iter().flatten().flatten().filter(|entry| entry.path().join("net").is_dir());
     snapshot.set(format!("{nic}.pci.siblings"), networks.count().saturating_sub(1), SRC);
     if let Some(port) = parent.file_name().and_then(|name| name.to_str()) {
         snapshot.set(format!("{nic}.pci.upstream"), port, SRC);
@@ -106,9 +95,7 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             return;
         }
     }
-    let ports = ports(device)
-        .map(|port| configuration(&port))
-        .collect::<Result<Vec<_>, _>>();
+    let ports = ports(device).map(|port| configuration(&port)).collect::<Result<Vec<_>, _>>();
     let key = |fact: &str| format!("{nic}.pci.upstream_{fact}");
     match ports.as_deref() {
         Err(absence) => snapshot.set_absent(key("mps_supported_bytes"), *absence, None, CONFIG),
@@ -131,9 +118,7 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 /// The bridges between a device and the root, the nearest first.
 fn ports(device: &Path) -> impl Iterator<Item = PathBuf> {
     let above = device.ancestors().skip(1);
-    above
-        .take_while(|path| path.join("vendor").exists())
-        .map(Path::to_path_buf)
+    above.take_while(|path| path.join("vendor").exists()).map(Path::to_path_buf)
 }
 
 fn configuration(device: &Path) -> Result<Express, Absence> {
@@ -141,9 +126,7 @@ fn configuration(device: &Path) -> Result<Express, Absence> {
     const BYTES: u64 = 256;
     let mut config = Vec::new();
     let file = fs::File::open(device.join("config")).map_err(|_| Absence::NotReported)?;
-    file.take(BYTES)
-        .read_to_end(&mut config)
-        .map_err(|_| Absence::NotReported)?;
+    file.take(BYTES).read_to_end(&mut config).map_err(|_| Absence::NotReported)?;
     express(&config).map_err(|reason| match reason {
         NoExpress::Hidden => Absence::Permission,
         NoExpress::NotExpress => Absence::NotApplicableToKind,
@@ -153,10 +136,7 @@ fn configuration(device: &Path) -> Result<Express, Absence> {
 /// How the IOMMU treats the buffers of a device.
 fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let key = format!("{nic}.pci.iommu");
-    let mode = match (
-        read(device.join("iommu_group/type")),
-        device.join("iommu_group").exists(),
-    ) {
+    let mode = match (read(device.join("iommu_group/type")), device.join("iommu_group").exists()) {
         (Some(kind), _) => domain(&kind),
         // Kernels before 5.11 report only the boot option.
         (None, true) => by_boot_option(&read("/proc/cmdline").unwrap_or_default()),
@@ -193,11 +173,7 @@ mod tests {
 
     #[test]
     fn iommu_modes_are_parsed_from_kernel_names() {
-        let rows = [
-            ("identity", Some("passthrough")),
-            ("DMA", Some("strict")),
-            ("DMA-FQ", Some("lazy")),
-        ];
+        let rows = [("identity", Some("passthrough")), ("DMA", Some("strict")), ("DMA-FQ", Some("lazy"))];
         for (kind, mode) in rows.into_iter().chain([("blocked", None), ("", None)]) {
             assert_eq!(domain(kind), mode, "{kind}");
         }

@@ -43,9 +43,7 @@ pub(crate) fn response_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link
     if let Some(link) = links.iter().find(|link| Some(link.index) == index) {
         snapshot.set("route.peer.dev", link.name.as_str(), SRC);
     }
-    let mtu = attribute(body, METRICS)
-        .and_then(|metrics| attribute(metrics, MTU))
-        .and_then(|bytes| u32_at(bytes, 0));
+    let mtu = attribute(body, METRICS).and_then(|metrics| attribute(metrics, MTU)).and_then(|bytes| u32_at(bytes, 0));
     if let Some(mtu) = mtu {
         snapshot.set_in("route.peer.mtu", mtu, "bytes", SRC);
     }

@@ -74,11 +74,8 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
         bytes => snapshot.set_in(key, bytes, "bytes", src),
     }
     let functions = [(1, "toeplitz"), (2, "xor"), (4, "crc32")];
-    let used: Vec<&str> = functions
-        .into_iter()
-        .filter(|(bit, _)| hash.functions & bit != 0)
-        .map(|(_, name)| name)
-        .collect();
+    let used: Vec<&str> =
+        functions.into_iter().filter(|(bit, _)| hash.functions & bit != 0).map(|(_, name)| name).collect();
     let key = format!("{nic}.rss.function");
     if used.is_empty() {
         snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
@@ -98,16 +95,8 @@ fn fields(bits: u64) -> String {
         (1 << 6, "sport"),
         (1 << 7, "dport"),
     ];
-    let used: Vec<&str> = NAMES
-        .into_iter()
-        .filter(|(bit, _)| bits & bit != 0)
-        .map(|(_, name)| name)
-        .collect();
-    if used.is_empty() {
-        "none".to_owned()
-    } else {
-        used.join(" ")
-    }
+    let used: Vec<&str> = NAMES.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| name).collect();
+    if used.is_empty() { "none".to_owned() } else { used.join(" ") }
 }
 
 #[cfg(test)]
@@ -127,12 +116,7 @@ mod tests {
         response(&mut snapshot, "nic.e", &body, "test");
         let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));
         assert_eq!(
-            [
-                number("table.size"),
-                number("table.queues"),
-                number("table.largest"),
-                number("key_bytes")
-            ],
+            [number("table.size"), number("table.queues"), number("table.largest"), number("key_bytes")],
             [Some(4.0), Some(2.0), Some(3.0), Some(40.0)]
         );
         assert_eq!(snapshot.text("nic.e.rss.function"), Some("toeplitz"));

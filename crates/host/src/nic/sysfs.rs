@@ -37,29 +37,17 @@ fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {
         snapshot.set(format!("{nic}.numa.node"), node, SRC);
     }
     if let Some(cpus) = read(device.join("local_cpulist")) {
-        snapshot.set(
-            format!("{nic}.numa.local_cpus"),
-            crate::kernel::cpu::count_of(&cpus),
-            SRC,
-        );
+        snapshot.set(format!("{nic}.numa.local_cpus"), crate::kernel::cpu::count_of(&cpus), SRC);
         snapshot.set(format!("{nic}.numa.local_cpulist"), cpus, SRC);
     }
 }
 
 fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
     let names = fs::read_dir(root.join("queues")).into_iter().flatten().flatten();
-    let names: Vec<String> = names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .take(QUEUES_MAX)
-        .collect();
+    let names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).take(QUEUES_MAX).collect();
     for direction in ["rx", "tx"] {
         let own = names.iter().filter(|name| name.starts_with(direction));
-        snapshot.set_in(
-            format!("{nic}.queue.{direction}_count"),
-            own.clone().count(),
-            "queues",
-            SRC,
-        );
+        snapshot.set_in(format!("{nic}.queue.{direction}_count"), own.clone().count(), "queues", SRC);
         for name in own {
             let file = if direction == "rx" { "rps_cpus" } else { "xps_cpus" };
             if let Some(mask) = read(root.join("queues").join(name).join(file)) {
@@ -83,11 +71,7 @@ fn own_interrupts(snapshot: &mut Snapshot, nic: &str, name: &str, devices: &[Pat
         .collect();
     let named = |irq: &&Interrupt| irq.description.split([' ', '-', '@', ',']).any(|word| word == name);
     let own = |irq: &&Interrupt| {
-        if listed.is_empty() {
-            named(irq)
-        } else {
-            listed.contains(&irq.number)
-        }
+        if listed.is_empty() { named(irq) } else { listed.contains(&irq.number) }
     };
     for irq in interrupts.iter().filter(own) {
         for (cpu, count) in &irq.per_cpu {

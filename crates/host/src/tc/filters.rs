@@ -181,10 +181,7 @@ mod tests {
         let number = |fact: &str| snapshot.number(&format!("nic.e.qdisc.{fact}"));
         assert_eq!(number("filter.count"), Some(3.0), "a table is no filter");
         assert_eq!(number("filter.priorities"), Some(2.0));
-        assert_eq!(
-            (number("filter.police_count"), number("policer.rate_bps")),
-            (Some(2.0), Some(1e7))
-        );
+        assert_eq!((number("filter.police_count"), number("policer.rate_bps")), (Some(2.0), Some(1e7)));
         assert_eq!(snapshot.text("nic.e.qdisc.filter.kinds"), Some("matchall strange u32"));
     }
 }

@@ -67,13 +67,7 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     let default_class = shapers::default_class(&kind, handle, body);
     let both_ways = kind == "clsact";
     snapshot.set(format!("{key}.kind"), kind, SRC);
-    Some(Qdisc {
-        key,
-        handle,
-        parent,
-        both_ways,
-        default_class,
-    })
+    Some(Qdisc { key, handle, parent, both_ways, default_class })
 }
 
 fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {

@@ -20,9 +20,7 @@ impl Shaper {
         let burst = self.burst_bytes?;
         let limit = self.limit_bytes?;
         let rate = self.rate_bps;
-        Some(format!(
-            "tc qdisc replace dev {name} root tbf rate {rate:.0}bit burst {burst:.0} limit {limit}"
-        ))
+        Some(format!("tc qdisc replace dev {name} root tbf rate {rate:.0}bit burst {burst:.0} limit {limit}"))
     }
 }
 
@@ -55,11 +53,7 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
 fn cake(options: &[u8]) -> Option<Shaper> {
     const BASE_RATE64: u16 = 2;
     let rate = u64_at(attribute(options, BASE_RATE64)?, 0).filter(|rate| *rate > 0)?;
-    Some(Shaper {
-        rate_bps: to_f64(rate) * 8.0,
-        limit_bytes: None,
-        burst_bytes: None,
-    })
+    Some(Shaper { rate_bps: to_f64(rate) * 8.0, limit_bytes: None, burst_bytes: None })
 }
 
 /// Bytes per second: in an attribute of its own, or within the parameters.
@@ -104,10 +98,7 @@ pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
         "hfsc" => attribute(options, UPPER_CURVE).and_then(|curve| Some(f64::from(u32_at(curve, 8)?))),
         _ => return None,
     };
-    Some((
-        u32_at(payload, 8)?,
-        (u32_at(payload, 12)?, most.map(|bytes| bytes * 8.0)),
-    ))
+    Some((u32_at(payload, 8)?, (u32_at(payload, 12)?, most.map(|bytes| bytes * 8.0))))
 }
 
 /// What a class and all above it let through, bit/s; `None` when nothing limits it, or it does not exist.

@@ -63,17 +63,11 @@ impl Refusal {
 impl Failure {
     /// The connection was closed in order.
     pub(crate) fn closed() -> Self {
-        Self {
-            class: ErrorClass::Eof,
-            text: "closed before the response was complete".to_owned(),
-        }
+        Self { class: ErrorClass::Eof, text: "closed before the response was complete".to_owned() }
     }
 
     pub(crate) fn protocol(text: &str) -> Self {
-        Self {
-            class: ErrorClass::Protocol,
-            text: text.to_owned(),
-        }
+        Self { class: ErrorClass::Protocol, text: text.to_owned() }
     }
 
     /// `has_begun`: part of the response had arrived.
@@ -91,10 +85,7 @@ impl Failure {
         });
         match class {
             ErrorClass::Eof => Self::closed(),
-            _ => Self {
-                class,
-                text: deepest.to_string(),
-            },
+            _ => Self { class, text: deepest.to_string() },
         }
     }
 }
@@ -137,9 +128,5 @@ fn of_io(error: &io::Error, has_begun: bool) -> Option<ErrorClass> {
 }
 
 fn of_reset(has_begun: bool) -> ErrorClass {
-    if has_begun {
-        ErrorClass::ResetMidAnswer
-    } else {
-        ErrorClass::ResetBeforeAnswer
-    }
+    if has_begun { ErrorClass::ResetMidAnswer } else { ErrorClass::ResetBeforeAnswer }
 }

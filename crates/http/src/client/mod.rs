@@ -43,11 +43,7 @@ impl Client {
     /// Unreadable certificates, an invalid name, or a request HTTP/2 cannot express.
     pub(crate) fn new(protocol: &Protocol, request: &[u8]) -> Result<Self, ClientError> {
         let tls = protocol.tls.as_ref().map(|peer| Tls::new(peer, protocol.is_http2));
-        Ok(Self {
-            tls: tls.transpose()?,
-            is_http2: protocol.is_http2,
-            template: Template::new(request, protocol)?,
-        })
+        Ok(Self { tls: tls.transpose()?, is_http2: protocol.is_http2, template: Template::new(request, protocol)? })
     }
 
     pub(crate) fn is_http2(&self) -> bool {
@@ -55,11 +51,7 @@ impl Client {
     }
 
     pub(crate) fn version(&self) -> HttpVersion {
-        if self.is_http2 {
-            HttpVersion::Http2
-        } else {
-            HttpVersion::Http1
-        }
+        if self.is_http2 { HttpVersion::Http2 } else { HttpVersion::Http1 }
     }
 
     /// The next request.
@@ -72,10 +64,7 @@ impl Client {
     /// # Errors
     /// Why it failed.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
-        let mut protocol = NegotiatedProtocol {
-            http: self.version(),
-            tls: None,
-        };
+        let mut protocol = NegotiatedProtocol { http: self.version(), tls: None };
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {
@@ -85,10 +74,6 @@ impl Client {
             }
         };
         let (session, driver) = Session::begin(stream, self.is_http2).await.map_err(Refusal::Http)?;
-        Ok(Established {
-            session,
-            driver,
-            protocol,
-        })
+        Ok(Established { session, driver, protocol })
     }
 }

@@ -89,13 +89,7 @@ mod tests {
     const POST: &[u8] = b"POST /a?b HTTP/1.1\r\nHost: h:8443\r\nX-A: b\r\nContent-Length: 3\r\n\r\nabc";
 
     fn template(is_http2: bool) -> Template {
-        let protocol = Protocol {
-            is_http2,
-            tls: Some(TlsPeer {
-                name: "h".to_owned(),
-                trust: Trust::System,
-            }),
-        };
+        let protocol = Protocol { is_http2, tls: Some(TlsPeer { name: "h".to_owned(), trust: Trust::System }) };
         Template::new(POST, &protocol).expect("a request")
     }
 

@@ -53,21 +53,13 @@ fn system_store() -> Result<RootCertStore, ClientError> {
     if added > 0 {
         return Ok(store);
     }
-    let why = found
-        .errors
-        .first()
-        .map_or_else(String::new, |error| format!(" ({error})"));
+    let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
     Err(ClientError::NoStore(why))
 }
 
 fn of_file(path: &Path) -> Result<TrustAnchors, ClientError> {
-    let named = |error: &dyn std::fmt::Display| ClientError::File {
-        path: path.to_owned(),
-        text: error.to_string(),
-    };
-    let own: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
-        .map_err(|error| named(&error))?;
+    let named = |error: &dyn std::fmt::Display| ClientError::File { path: path.to_owned(), text: error.to_string() };
+    let own: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| named(&error))?;
     if own.is_empty() {
         return Err(named(&"no certificate in PEM form"));
     }

@@ -17,11 +17,7 @@ use crate::target;
 /// Timeout of one attempt; collecting facts takes the server a part of a second.
 const TIMEOUT: Duration = Duration::from_secs(4);
 /// Delays before retries, within ten seconds in total.
-const RETRY_PAUSES: [Duration; 3] = [
-    Duration::from_millis(250),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-];
+const RETRY_PAUSES: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(2)];
 /// Timeout of all attempts together.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Rounds of the clock comparison; the fastest one counts.
@@ -64,11 +60,7 @@ impl ControlClient {
     /// For a channel at an address.
     #[must_use]
     pub fn at(server: SocketAddr, token: Option<Token>) -> Self {
-        Self {
-            server,
-            token,
-            connection: None,
-        }
+        Self { server, token, connection: None }
     }
 
     /// Address of the channel.
@@ -115,10 +107,7 @@ impl ControlClient {
             if best.is_none_or(|best| rtt_ns < best.rtt_ns) {
                 let middle = before.saturating_add(rtt_ns / 2);
                 let offset = i128::from(theirs.monotonic_ns) - i128::from(middle);
-                best = Some(ClockOffset {
-                    offset_ns: i64::try_from(offset).unwrap_or(i64::MAX),
-                    rtt_ns,
-                });
+                best = Some(ClockOffset { offset_ns: i64::try_from(offset).unwrap_or(i64::MAX), rtt_ns });
             }
         }
         best.ok_or_else(|| ControlError::Foreign("no clock".to_owned()))
@@ -146,8 +135,7 @@ impl ControlClient {
     /// # Errors
     /// Any; [`ControlError::Refused`] with status 501 without such threads.
     pub fn restart_workers(&mut self) -> Result<(), ControlError> {
-        self.exchange("POST", "/v1/restart-workers", b"", &RETRY_PAUSES)
-            .map(drop)
+        self.exchange("POST", "/v1/restart-workers", b"", &RETRY_PAUSES).map(drop)
     }
 
     fn request<T: DeserializeOwned>(&mut self, method: &str, path: &str, body: &[u8]) -> Result<T, ControlError> {
@@ -175,10 +163,7 @@ impl ControlClient {
             match pauses.next().filter(|pause| Instant::now() + *pause < end) {
                 Some(pause) => thread::sleep(pause),
                 None => {
-                    return Err(ControlError::Lost {
-                        server: self.server,
-                        why,
-                    });
+                    return Err(ControlError::Lost { server: self.server, why });
                 }
             }
         }

@@ -184,11 +184,7 @@ impl Connection<'_> {
             return self.token.is_none();
         };
         self.proofs += 1;
-        let exchange = Exchange {
-            server,
-            client,
-            number: self.proofs,
-        };
+        let exchange = Exchange { server, client, number: self.proofs };
         let expected = exchange.of_request(token, head.method, &target_of(head), body);
         let is_proved = token::is_same(&expected, given);
         self.exchange = Some(exchange).filter(|_| is_proved);
@@ -212,11 +208,7 @@ impl Connection<'_> {
             let length = body.len();
             message += &format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
         }
-        message.push_str(if stays_open {
-            "\r\n"
-        } else {
-            "Connection: close\r\n\r\n"
-        });
+        message.push_str(if stays_open { "\r\n" } else { "Connection: close\r\n\r\n" });
         let mut message = message.into_bytes();
         message.extend(body);
         self.transport.send(&message, Instant::now() + TIMEOUT)?;
@@ -252,10 +244,7 @@ impl Connection<'_> {
 }
 
 fn is_for_nonce(head: &RequestHeader<'_>) -> bool {
-    let target = Target::Path {
-        path: "/v1/nonce",
-        query: "",
-    };
+    let target = Target::Path { path: "/v1/nonce", query: "" };
     (head.method, head.target) == ("GET", target) && head.framing == BodyFraming::None
 }
 
@@ -269,11 +258,7 @@ fn target_of(head: &RequestHeader<'_>) -> String {
 }
 
 fn header_of(status: u16) -> String {
-    let challenge = if status == 401 {
-        "WWW-Authenticate: Bearer, Linerate\r\n"
-    } else {
-        ""
-    };
+    let challenge = if status == 401 { "WWW-Authenticate: Bearer, Linerate\r\n" } else { "" };
     let reason = reason(status);
     format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-store\r\n{challenge}")
 }
@@ -299,15 +284,9 @@ mod tests {
 
     #[test]
     fn without_token_only_addresses_and_localhost_pass() {
-        for host in [
-            "127.0.0.1",
-            "127.0.0.1:8081",
-            "192.0.2.7:1",
-            "[::1]",
-            "[2001:db8::1]:80",
-            "localhost",
-            "LOCALHOST:80",
-        ] {
+        for host in
+            ["127.0.0.1", "127.0.0.1:8081", "192.0.2.7:1", "[::1]", "[2001:db8::1]:80", "localhost", "LOCALHOST:80"]
+        {
             assert!(is_address(host.as_bytes()), "{host}");
         }
         for host in [

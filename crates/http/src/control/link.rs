@@ -29,17 +29,10 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn open(server: SocketAddr, deadline: Instant) -> io::Result<Self> {
-        let left = deadline
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1));
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let stream = single::connect(&Local::default(), server, left)?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            server,
-            transport: Transport::new(stream),
-            nonce: None,
-            proofs: 0,
-        })
+        Ok(Self { server, transport: Transport::new(stream), nonce: None, proofs: 0 })
     }
 
     /// Whether it can carry another request.
@@ -88,11 +81,7 @@ impl Link {
         };
         self.nonce = Some(server.clone());
         self.proofs += 1;
-        Ok(Exchange {
-            server,
-            client: Nonce::fresh()?,
-            number: self.proofs,
-        })
+        Ok(Exchange { server, client: Nonce::fresh()?, number: self.proofs })
     }
 
     /// Sends a request with one additional field; reads the header of its response and the proof in it.

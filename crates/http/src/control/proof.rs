@@ -102,22 +102,14 @@ mod tests {
     use super::*;
 
     fn exchange(number: u64) -> Exchange {
-        Exchange {
-            server: Nonce("a".repeat(64)),
-            client: Nonce("b".repeat(64)),
-            number,
-        }
+        Exchange { server: Nonce("a".repeat(64)), client: Nonce("b".repeat(64)), number }
     }
 
     #[test]
     fn proof_covers_all_its_inputs() {
         let token = Token::new("0123456789abcdef").expect("a token");
         let other = Token::new("0123456789abcdeg").expect("a token");
-        let swapped = Exchange {
-            server: exchange(1).client,
-            client: exchange(1).server,
-            number: 1,
-        };
+        let swapped = Exchange { server: exchange(1).client, client: exchange(1).server, number: 1 };
         let proofs = [
             exchange(1).of_request(&token, "GET", "/v1/cell", b""),
             exchange(2).of_request(&token, "GET", "/v1/cell", b""),

@@ -42,10 +42,7 @@ impl ControlResponse {
 /// Handles an authenticated request.
 pub(super) fn response(head: &RequestHeader<'_>, body: &[u8], peer: IpAddr, agent: &dyn Agent) -> ControlResponse {
     let Target::Path { path, query } = head.target else {
-        return ControlResponse::refusal(
-            404,
-            "requests are about /v1/info, clock, cell, samples and restart-workers",
-        );
+        return ControlResponse::refusal(404, "requests are about /v1/info, clock, cell, samples and restart-workers");
     };
     match (head.method, path) {
         ("GET", "/v1/clock") => ControlResponse::json(200, &now()),
@@ -80,10 +77,7 @@ fn begin(body: &[u8], peer: IpAddr, agent: &dyn Agent) -> ControlResponse {
 }
 
 fn now() -> Clock {
-    Clock {
-        monotonic_ns: clock::monotonic_ns(),
-        unix_ns: clock::unix_ns(),
-    }
+    Clock { monotonic_ns: clock::monotonic_ns(), unix_ns: clock::unix_ns() }
 }
 
 /// Value of a query parameter; empty for a name alone.

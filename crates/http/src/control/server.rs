@@ -60,21 +60,12 @@ impl Control {
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let slots = Arc::new(Slots::new()?);
-        let acceptor = Acceptor {
-            listener,
-            spec: Arc::new(spec),
-            agent,
-            slots: Arc::clone(&slots),
-        };
+        let acceptor = Acceptor { listener, spec: Arc::new(spec), agent, slots: Arc::clone(&slots) };
         let thread = thread::Builder::new()
             .name("lr-control".into())
             .spawn(move || acceptor.run())
             .map_err(|error| OsError::new("start a thread", "", error))?;
-        Ok(Self {
-            address,
-            slots,
-            thread: Some(thread),
-        })
+        Ok(Self { address, slots, thread: Some(thread) })
     }
 
     /// Listening address.
@@ -161,10 +152,7 @@ mod tests {
         let spec = |token: Option<Token>, allow: &[&str]| ControlSpec {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             token,
-            allow: allow
-                .iter()
-                .map(|network| network.parse().expect("a network"))
-                .collect(),
+            allow: allow.iter().map(|network| network.parse().expect("a network")).collect(),
         };
         let token = || Token::fresh().ok();
         let rows: [(ControlSpec, &str, bool); 8] = [
@@ -178,11 +166,7 @@ mod tests {
             (spec(token(), &["10.0.0.0/8"]), "10.0.0.1", true),
         ];
         for (spec, peer, expected) in rows {
-            assert_eq!(
-                spec.admits(peer.parse().expect("an address")),
-                expected,
-                "{spec:?} {peer}"
-            );
+            assert_eq!(spec.admits(peer.parse().expect("an address")), expected, "{spec:?} {peer}");
         }
     }
 }

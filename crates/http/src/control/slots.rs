@@ -66,9 +66,7 @@ impl Slots {
             // Wakes blocked readers; a closed connection needs no shutdown.
             let _ = slot.stream.shutdown(Shutdown::Read);
         }
-        let _ = self
-            .released
-            .wait_timeout_while(slots, CLOSE_TIMEOUT, |slots| !slots.is_empty());
+        let _ = self.released.wait_timeout_while(slots, CLOSE_TIMEOUT, |slots| !slots.is_empty());
     }
 
     /// Takes a slot, if necessary that of the oldest unauthenticated connection; `false` without one.
@@ -80,11 +78,7 @@ impl Slots {
             };
             let _ = slots.remove(oldest).stream.shutdown(Shutdown::Both);
         }
-        slots.push(Slot {
-            number,
-            stream,
-            is_authenticated: false,
-        });
+        slots.push(Slot { number, stream, is_authenticated: false });
         true
     }
 
@@ -113,10 +107,7 @@ impl SlotGuard<'_> {
     /// Marks the connection as authenticated.
     pub(super) fn authenticate(&self) {
         let mut slots = self.slots.lock();
-        slots
-            .iter_mut()
-            .filter(|slot| slot.number == self.number)
-            .for_each(|slot| slot.is_authenticated = true);
+        slots.iter_mut().filter(|slot| slot.number == self.number).for_each(|slot| slot.is_authenticated = true);
     }
 
     /// Whether the channel closes.

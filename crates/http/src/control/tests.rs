@@ -25,39 +25,25 @@ impl Agent for Fake {
             capabilities: vec!["restart-workers".to_owned()],
             pids: vec![7],
             port: Some(8080),
-            environment: Environment {
-                device: Some(peer.to_string()),
-                ..Environment::default()
-            },
+            environment: Environment { device: Some(peer.to_string()), ..Environment::default() },
         }
     }
 
     fn begin_cell(&self, mark: &CellMark, peer: IpAddr) -> Result<CellBegun, Refusal> {
         self.0.lock().expect("alive").push(format!("{} {peer}", mark.id));
-        Ok(CellBegun {
-            id: mark.id.clone(),
-            at_ns: 9,
-            baseline: EndpointStats::default(),
-        })
+        Ok(CellBegun { id: mark.id.clone(), at_ns: 9, baseline: EndpointStats::default() })
     }
 
     fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal> {
         match id {
-            "a" => Ok(EndpointStats {
-                samples: 3,
-                ..EndpointStats::default()
-            }),
+            "a" => Ok(EndpointStats { samples: 3, ..EndpointStats::default() }),
             _ => Err(Refusal::Unknown(format!("no cell {id}"))),
         }
     }
 
     fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading> {
-        let found: Vec<Reading> = (from.max(1)..=5)
-            .map(|sequence| Reading {
-                sequence,
-                ..Reading::default()
-            })
-            .collect();
+        let found: Vec<Reading> =
+            (from.max(1)..=5).map(|sequence| Reading { sequence, ..Reading::default() }).collect();
         if found.is_empty() {
             thread::sleep(timeout.min(Duration::from_millis(5)));
         }
@@ -81,10 +67,7 @@ fn open(token: Option<&str>) -> (Control, Arc<Fake>) {
 }
 
 fn client(control: &Control, token: Option<&str>) -> ControlClient {
-    ControlClient::at(
-        control.address(),
-        token.map(|words| Token::new(words).expect("a token")),
-    )
+    ControlClient::at(control.address(), token.map(|words| Token::new(words).expect("a token")))
 }
 
 /// Sends bytes and returns everything received until the server closes.
@@ -113,30 +96,18 @@ fn every_request_has_its_response() {
     assert_eq!(own.as_deref(), Some("127.0.0.1"), "the client");
 
     let offset = client.clock_offset().expect("a clock");
-    assert!(
-        offset.offset_ns.unsigned_abs() <= offset.rtt_ns,
-        "it is the same clock: {offset:?}"
-    );
+    assert!(offset.offset_ns.unsigned_abs() <= offset.rtt_ns, "it is the same clock: {offset:?}");
 
     let begun = client.begin_cell(&CellMark::named("a")).expect("a cell");
     assert_eq!((begun.id.as_str(), begun.at_ns), ("a", 9));
-    let mark = CellMark {
-        peer: Some(other),
-        ..CellMark::named("b")
-    };
+    let mark = CellMark { peer: Some(other), ..CellMark::named("b") };
     client.begin_cell(&mark).expect("a cell");
     assert_eq!(*agent.0.lock().expect("alive"), ["a 127.0.0.1", "b 192.0.2.7"]);
     assert_eq!(client.end_cell("a").expect("figures").samples, 3);
     let unknown = client.end_cell("zz").expect_err("no such cell");
-    assert!(
-        matches!(&unknown, ControlError::Refused { status: 404, text } if text.contains("zz")),
-        "{unknown}"
-    );
+    assert!(matches!(&unknown, ControlError::Refused { status: 404, text } if text.contains("zz")), "{unknown}");
     let unsupported = client.restart_workers().expect_err("nothing there");
-    assert!(
-        matches!(unsupported, ControlError::Refused { status: 501, .. }),
-        "{unsupported}"
-    );
+    assert!(matches!(unsupported, ControlError::Refused { status: 501, .. }), "{unsupported}");
 }
 
 #[test]
@@ -144,10 +115,7 @@ fn without_token_nothing_is_disclosed() {
     let (control, agent) = open(Some(SECRET));
     for token in [None, Some("another-secret-of-32-characters!")] {
         let mut client = client(&control, token);
-        for failed in [
-            client.info(None).map(drop),
-            client.begin_cell(&CellMark::named("a")).map(drop),
-        ] {
+        for failed in [client.info(None).map(drop), client.begin_cell(&CellMark::named("a")).map(drop)] {
             assert!(matches!(failed, Err(ControlError::Unauthorized)), "{failed:?}");
         }
     }
@@ -172,19 +140,13 @@ impl Prover {
         let response = exchange(&mut stream, b"GET /v1/nonce HTTP/1.1\r\nHost: a\r\n\r\n");
         let (_, body) = response.split_once("\r\n\r\n").expect("a head");
         let challenge: proof::Challenge = serde_json::from_str(body).expect("a nonce");
-        Self {
-            stream,
-            nonce: challenge.nonce,
-        }
+        Self { stream, nonce: challenge.nonce }
     }
 
     /// A request for a path with the proof for this or another one.
     fn request(&self, number: u64, path: &str, proved: &str) -> Vec<u8> {
-        let exchange = proof::Exchange {
-            server: self.nonce.clone(),
-            client: proof::Nonce::fresh().expect("random"),
-            number,
-        };
+        let exchange =
+            proof::Exchange { server: self.nonce.clone(), client: proof::Nonce::fresh().expect("random"), number };
         let proof = exchange.of_request(&Token::new(SECRET).expect("a token"), "GET", proved, b"");
         let client = exchange.client;
         format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Linerate nonce={client}, proof={proof}\r\n\r\n")
@@ -239,12 +201,7 @@ fn impostor_without_token_is_rejected_and_learns_nothing() {
     let info = br#"{"program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{}}"#;
     let nonce = format!("{{\"nonce\":\"{}\"}}", "0".repeat(64)).into_bytes();
     let proof = format!("Authentication-Info: proof={}\r\n", "0".repeat(64));
-    for (challenge, field) in [
-        (&nonce[..], ""),
-        (&nonce[..], &proof[..]),
-        (&info[..], ""),
-        (&b"{}"[..], ""),
-    ] {
+    for (challenge, field) in [(&nonce[..], ""), (&nonce[..], &proof[..]), (&info[..], ""), (&b"{}"[..], "")] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let answers = [(challenge, ""), (&info[..], field)].map(|(body, field)| {
@@ -264,15 +221,10 @@ fn impostor_without_token_is_rejected_and_learns_nothing() {
             }
             received
         });
-        let error = ControlClient::at(address, Token::new(SECRET).ok())
-            .info(None)
-            .expect_err("an impostor");
+        let error = ControlClient::at(address, Token::new(SECRET).ok()).info(None).expect_err("an impostor");
         assert!(matches!(error, ControlError::Unproved), "{error}");
         let received = String::from_utf8(impostor.join().expect("thread")).expect("text");
-        assert!(
-            received.starts_with("GET /v1/nonce ") && !received.contains(SECRET),
-            "{received}"
-        );
+        assert!(received.starts_with("GET /v1/nonce ") && !received.contains(SECRET), "{received}");
     }
 }
 
@@ -336,9 +288,7 @@ fn slow_clients_are_closed_and_cannot_take_all_slots() {
         })
         .collect();
     owner.clock_offset().expect("among strangers, on the connection it has");
-    client(&control, Some(SECRET))
-        .info(None)
-        .expect("a new connection of the owner");
+    client(&control, Some(SECRET)).info(None).expect("a new connection of the owner");
     for mut stranger in strangers {
         stranger.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         let mut response = Vec::new();
@@ -389,16 +339,11 @@ fn client_retries_until_the_channel_is_back_or_reports_it_lost() {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 20\r\n\r\n{\"error\":\"nothing.\"}");
         let _ = stream.read(&mut [0; 4096]);
     });
-    let error = ControlClient::at(address, None)
-        .end_cell("a")
-        .expect_err("refused at last");
+    let error = ControlClient::at(address, None).end_cell("a").expect_err("refused at last");
     assert!(matches!(error, ControlError::Refused { status: 404, .. }), "{error}");
     server.join().expect("thread");
     let began = Instant::now();
     let error = ControlClient::at(address, None).end_cell("a").expect_err("no listener");
-    assert!(
-        matches!(&error, ControlError::Lost { why, .. } if why == "Connection refused"),
-        "{error}"
-    );
+    assert!(matches!(&error, ControlError::Lost { why, .. } if why == "Connection refused"), "{error}");
     assert!(began.elapsed() < TIMEOUT, "retries end");
 }

@@ -118,13 +118,7 @@ mod tests {
 
     #[test]
     fn guessable_and_unsendable_text_is_refused() {
-        for bad in [
-            "",
-            "short",
-            "with a blank inside",
-            "0123456789abcde\u{e9}",
-            &"x".repeat(257),
-        ] {
+        for bad in ["", "short", "with a blank inside", "0123456789abcde\u{e9}", &"x".repeat(257)] {
             assert_eq!(Token::new(bad), Err(BadToken), "{bad}");
         }
     }

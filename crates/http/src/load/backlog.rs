@@ -42,11 +42,7 @@ mod tests {
 
     fn recorder() -> Recorder {
         let mut recorder = Recorder::new(false, true);
-        recorder.set_window(Window {
-            begin_ns: 0,
-            open_ns: 0,
-            end_ns: 10_000,
-        });
+        recorder.set_window(Window { begin_ns: 0, open_ns: 0, end_ns: 10_000 });
         recorder
     }
 
@@ -63,11 +59,7 @@ mod tests {
         for (due_ns, age_ns, expected) in rows {
             let mut recorder = recorder();
             let is_overload = Backlog::default().note_left(due_ns, 1_000, 500, &mut recorder);
-            assert_eq!(
-                (is_overload, recorder.stats.is_overloaded),
-                (expected, expected),
-                "{due_ns:?}"
-            );
+            assert_eq!((is_overload, recorder.stats.is_overloaded), (expected, expected), "{due_ns:?}");
             let second = recorder.last_second().expect("there is a window");
             assert_eq!(second.backlog_ns, age_ns, "{due_ns:?}");
         }

@@ -20,10 +20,7 @@ impl Distribution {
     /// An empty one.
     pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS);
-        Self {
-            histogram: histogram.expect("the bounds are constants that fit together"),
-            censored_from_ns: None,
-        }
+        Self { histogram: histogram.expect("the bounds are constants that fit together"), censored_from_ns: None }
     }
 
     /// Adds a time.
@@ -97,9 +94,7 @@ impl Distribution {
         Quantile {
             ns,
             // The value represents its bucket.
-            is_lower_bound: self
-                .censored_from_ns
-                .is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns),
+            is_lower_bound: self.censored_from_ns.is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns),
         }
     }
 }
@@ -113,10 +108,7 @@ struct Encoded {
 
 impl From<Distribution> for Encoded {
     fn from(times: Distribution) -> Self {
-        Self {
-            hdr: times.encode(),
-            censored_from_ns: times.censored_from_ns,
-        }
+        Self { hdr: times.encode(), censored_from_ns: times.censored_from_ns }
     }
 }
 

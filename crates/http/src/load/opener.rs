@@ -48,10 +48,8 @@ impl Opener {
 
     /// Starts the next connection.
     pub(crate) fn open(&mut self) -> io::Result<Opened> {
-        let (pair, tuple) = self
-            .allocator
-            .next_pair()
-            .ok_or_else(|| io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))?;
+        let (pair, tuple) =
+            self.allocator.next_pair().ok_or_else(|| io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))?;
         match self.allocator.selection() {
             PortSelection::Kernel { range } => self.open_anywhere(&tuple, range).map_err(|error| error.source),
             PortSelection::Explicit => self.open_from_ports(pair, &tuple),

@@ -31,18 +31,12 @@ impl Pace {
             |rate_per_s, arrivals| Self::Open(Schedule::new(begin_ns, rate_per_s, arrivals, index, spec.seed));
         match spec.mode {
             Mode::Closed { think_ns: 0, .. } => Self::Closed,
-            Mode::Closed { think_ns, .. } => Self::Thinking {
-                pause_ns: think_ns,
-                pausing: VecDeque::new(),
-            },
+            Mode::Closed { think_ns, .. } => Self::Thinking { pause_ns: think_ns, pausing: VecDeque::new() },
             Mode::Open { rate_per_s, arrivals } => schedule(rate_per_s, arrivals),
             // Evenly over the period, without bursts.
-            Mode::Idle {
-                heartbeat_ns: Some(period_ns),
-            } => schedule(
-                f64::from(spec.connections) * 1e9 / period_ns.max(1) as f64,
-                Arrivals::Uniform,
-            ),
+            Mode::Idle { heartbeat_ns: Some(period_ns) } => {
+                schedule(f64::from(spec.connections) * 1e9 / period_ns.max(1) as f64, Arrivals::Uniform)
+            }
             Mode::Idle { heartbeat_ns: None } => Self::Held,
         }
     }

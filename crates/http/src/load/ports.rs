@@ -71,10 +71,7 @@ impl PortAllocator {
                 fitting.push(None);
             }
             for source in fitting {
-                let tuple = SourceTuple {
-                    source,
-                    destination: *destination,
-                };
+                let tuple = SourceTuple { source, destination: *destination };
                 pairs.push((tuple, PortSequence::new(skipped, index, threads)));
             }
         }
@@ -117,13 +114,7 @@ impl PortSequence {
         let first = u32::from(FIRST_PORT) + index;
         let mut skipped = skipped.to_vec();
         skipped.sort_unstable();
-        Self {
-            skipped,
-            next: first,
-            step: threads.max(1),
-            first,
-            tried: 0,
-        }
+        Self { skipped, next: first, step: threads.max(1), first, tried: 0 }
     }
 
     fn next(&mut self) -> Option<u16> {
@@ -157,9 +148,7 @@ pub(crate) fn choose(choice: PortChoice, connections_per_tuple: u64, range: Opti
     };
     match is_explicit {
         true => PortSelection::Explicit,
-        false => PortSelection::Kernel {
-            range: range.filter(|_| connections_per_tuple > SEARCH_SLOW_FROM),
-        },
+        false => PortSelection::Kernel { range: range.filter(|_| connections_per_tuple > SEARCH_SLOW_FROM) },
     }
 }
 
@@ -209,10 +198,7 @@ mod tests {
         let destinations = [server(), SocketAddr::from(([192, 0, 2, 1], 81))];
         let way = PortSelection::Kernel { range: None };
         let mut allocator = PortAllocator::new(&sources, &destinations, way, &[], (0, 1));
-        let dealt: Vec<_> = (0..4)
-            .filter_map(|_| allocator.next_pair())
-            .map(|(pair, _)| pair)
-            .collect();
+        let dealt: Vec<_> = (0..4).filter_map(|_| allocator.next_pair()).map(|(pair, _)| pair).collect();
         assert_eq!(dealt, [0, 1, 2, 3]);
     }
 
@@ -220,15 +206,9 @@ mod tests {
     fn ports_are_explicit_above_the_range_of_the_kernel() {
         let range = Some((32768, 60999));
         assert_eq!(choose(PortChoice::Auto, 28_000, range), PortSelection::Explicit);
-        assert_eq!(
-            choose(PortChoice::Auto, 9_000, range),
-            PortSelection::Kernel { range: None }
-        );
+        assert_eq!(choose(PortChoice::Auto, 9_000, range), PortSelection::Kernel { range: None });
         assert_eq!(choose(PortChoice::Auto, 20_000, range), PortSelection::Kernel { range });
-        assert_eq!(
-            choose(PortChoice::Kernel, 50_000, range),
-            PortSelection::Kernel { range }
-        );
+        assert_eq!(choose(PortChoice::Kernel, 50_000, range), PortSelection::Kernel { range });
     }
 
     #[test]

@@ -175,13 +175,8 @@ mod tests {
     fn unannounced_losses_are_reopened_up_to_a_limit() {
         let mut ramp = Ramp::new(0, None, 3, (0, 1), 0);
         let mut losses = 0;
-        let again: Vec<bool> = (0..3)
-            .map(|_| ramp.lost(7, Loss::Unannounced, &mut losses, 2))
-            .collect();
+        let again: Vec<bool> = (0..3).map(|_| ramp.lost(7, Loss::Unannounced, &mut losses, 2)).collect();
         assert_eq!(again, [true, true, false]);
-        assert!(
-            ramp.lost(7, Loss::Announced, &mut losses, 2),
-            "an announced end is none of these"
-        );
+        assert!(ramp.lost(7, Loss::Announced, &mut losses, 2), "an announced end is none of these");
     }
 }

@@ -144,11 +144,7 @@ impl Recorder {
 
     /// A request was due in the window and never sent.
     pub(crate) fn unsent(&mut self, due_ns: u64, now_ns: u64) {
-        let sent = Sent {
-            sent_ns: due_ns,
-            due_ns,
-            is_starved: true,
-        };
+        let sent = Sent { sent_ns: due_ns, due_ns, is_starved: true };
         if self.counts(sent) {
             self.stats.requests += 1;
             let text = || "no connection was free before the end".to_owned();
@@ -208,8 +204,7 @@ impl Recorder {
 
     fn counts(&self, sent: Sent) -> bool {
         let start_ns = if self.is_open_loop { sent.due_ns } else { sent.sent_ns };
-        self.window
-            .is_some_and(|window| (window.open_ns..window.end_ns).contains(&start_ns))
+        self.window.is_some_and(|window| (window.open_ns..window.end_ns).contains(&start_ns))
     }
 }
 
@@ -223,11 +218,7 @@ mod tests {
     fn second_ends_a_second_after_its_predecessor() {
         let mut recorder = Recorder::new(false, false);
         assert_eq!(recorder.second_ends_ns(), u64::MAX, "before there is a window");
-        recorder.set_window(Window {
-            begin_ns: 500,
-            open_ns: 500,
-            end_ns: 10 * SECOND_NS,
-        });
+        recorder.set_window(Window { begin_ns: 500, open_ns: 500, end_ns: 10 * SECOND_NS });
         assert_eq!(recorder.second_ends_ns(), 500 + SECOND_NS);
         assert_eq!(recorder.finished_second(499 + SECOND_NS), None);
         let finished = recorder.finished_second(500 + SECOND_NS);

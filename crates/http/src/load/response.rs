@@ -72,11 +72,7 @@ pub(crate) struct ReaderContext {
 
 impl ReaderContext {
     pub(crate) fn new(is_head: bool, is_hashed: bool) -> Self {
-        Self {
-            is_head,
-            is_hashed,
-            last: (Vec::new(), None),
-        }
+        Self { is_head, is_hashed, last: (Vec::new(), None) }
     }
 
     fn head(&mut self, bytes: &[u8]) -> Result<Option<ResponseHeader>, ResponseError> {
@@ -87,9 +83,7 @@ impl ReaderContext {
         let head = response::parse(bytes, self.is_head)?;
         if let Some(found) = head {
             self.last.0.clear();
-            self.last
-                .0
-                .extend_from_slice(bytes.get(..found.len).unwrap_or_default());
+            self.last.0.extend_from_slice(bytes.get(..found.len).unwrap_or_default());
             self.last.1 = head;
         }
         Ok(head)
@@ -231,9 +225,7 @@ impl ResponseReader {
 
 /// FNV-1a, 64 bits: detects a body that differs.
 pub(crate) fn hash_more(hash: u64, bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(HASH_PRIME))
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(HASH_PRIME))
 }
 
 /// Hash of no bytes.

@@ -84,10 +84,7 @@ pub(crate) enum Transition {
 
 impl RunState {
     pub(crate) fn new(commands: Arc<CommandSlot>) -> Self {
-        Self {
-            stage: Stage::Ramp,
-            commands,
-        }
+        Self { stage: Stage::Ramp, commands }
     }
 
     /// Enters the next phase on a command or when its time has come. `is_ramped`: no connection is being opened;
@@ -103,11 +100,7 @@ impl RunState {
             Stage::Waiting => {
                 let begin_ns = self.commands.begin_ns().filter(|begin_ns| now_ns >= *begin_ns)?;
                 let open_ns = begin_ns.saturating_add(spec.warmup_ns);
-                let window = Window {
-                    begin_ns,
-                    open_ns,
-                    end_ns: open_ns.saturating_add(spec.duration_ns),
-                };
+                let window = Window { begin_ns, open_ns, end_ns: open_ns.saturating_add(spec.duration_ns) };
                 self.stage = Stage::Load(window);
                 return Some(Transition::Begin(window));
             }

@@ -22,11 +22,7 @@ enum Gaps {
     /// Request `number` of all threads is due at `start + number / rate`.
     Uniform { rate_per_s: f64, number: u64, step: u64 },
     /// Independent exponential gaps; the sum of such streams is one of the summed rate.
-    Poisson {
-        mean_ns: f64,
-        due_ns: f64,
-        random: fastrand::Rng,
-    },
+    Poisson { mean_ns: f64, due_ns: f64, random: fastrand::Rng },
 }
 
 impl Schedule {
@@ -42,11 +38,7 @@ impl Schedule {
         let threads = threads.max(1);
         let rate_per_s = rate_per_s.max(RATE_MIN_PER_S);
         let gaps = match arrivals {
-            Arrivals::Uniform => Gaps::Uniform {
-                rate_per_s,
-                number: u64::from(index),
-                step: u64::from(threads),
-            },
+            Arrivals::Uniform => Gaps::Uniform { rate_per_s, number: u64::from(index), step: u64::from(threads) },
             Arrivals::Poisson => Gaps::Poisson {
                 mean_ns: 1e9 * f64::from(threads) / rate_per_s,
                 due_ns: 0.0,
@@ -55,12 +47,7 @@ impl Schedule {
                 ),
             },
         };
-        let mut schedule = Self {
-            start_ns,
-            next_ns: start_ns,
-            following_ns: start_ns,
-            gaps,
-        };
+        let mut schedule = Self { start_ns, next_ns: start_ns, following_ns: start_ns, gaps };
         schedule.following_ns = schedule.find(true);
         schedule.take();
         schedule
@@ -88,21 +75,13 @@ impl Schedule {
 
     fn find(&mut self, is_first: bool) -> u64 {
         let after_start = match &mut self.gaps {
-            Gaps::Uniform {
-                rate_per_s,
-                number,
-                step,
-            } => {
+            Gaps::Uniform { rate_per_s, number, step } => {
                 if !is_first {
                     *number += *step;
                 }
                 *number as f64 * 1e9 / *rate_per_s
             }
-            Gaps::Poisson {
-                mean_ns,
-                due_ns,
-                random,
-            } => {
+            Gaps::Poisson { mean_ns, due_ns, random } => {
                 // 1 - f64() is never 0, whose logarithm would be infinite.
                 *due_ns += -(1.0 - random.f64()).ln() * *mean_ns;
                 *due_ns

@@ -34,10 +34,7 @@ impl SecondPart {
     /// An empty one.
     #[must_use]
     pub fn new(index: u32) -> Self {
-        Self {
-            index,
-            ..Self::default()
-        }
+        Self { index, ..Self::default() }
     }
 
     /// Counts a complete 2xx response.
@@ -103,11 +100,7 @@ impl SecondPart {
     /// Part kept in the record.
     #[must_use]
     pub fn summary(&self) -> Second {
-        Second {
-            ok: self.ok,
-            p99_ns: self.quantile_ns(0.99),
-            errors: self.errors,
-        }
+        Second { ok: self.ok, p99_ns: self.quantile_ns(0.99), errors: self.errors }
     }
 }
 

@@ -69,10 +69,7 @@ impl LoadStats {
             flags.push(Flag::GeneratorLate);
         }
         LoadResult {
-            protocol: self
-                .protocol
-                .clone()
-                .or_else(|| has_heads.then(NegotiatedProtocol::default)),
+            protocol: self.protocol.clone().or_else(|| has_heads.then(NegotiatedProtocol::default)),
             mode: spec.mode,
             connections: self.connections,
             window_ns,

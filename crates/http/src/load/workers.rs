@@ -56,10 +56,7 @@ impl Workers {
     /// A thread, process or descriptor could not be created.
     pub(crate) fn start(spec: &Arc<LoadSpec>, pool: &WorkerPool, reports: &Sender<Message>) -> io::Result<Self> {
         let total = pool.workers.clamp(1, WORKERS_MAX).min(spec.connections.max(1));
-        let mut workers = Self {
-            handles: Vec::new(),
-            total,
-        };
+        let mut workers = Self { handles: Vec::new(), total };
         match &pool.processes {
             None => {
                 let commands = start_threads(spec, 0..total, total, reports)?;
@@ -178,10 +175,7 @@ impl Kind {
             Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
         };
         #[cfg(not(feature = "tls"))]
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this build uses neither TLS nor HTTP/2",
-        ))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this build uses neither TLS nor HTTP/2"))
     }
 
     fn run(
@@ -216,19 +210,13 @@ fn start_process(
         .spawn()?;
     let mut input = child.stdin.take();
     let count = workers.len();
-    let assignment = WorkerAssignment {
-        spec: spec.clone(),
-        workers,
-        workers_total,
-    };
+    let assignment = WorkerAssignment { spec: spec.clone(), workers, workers_total };
     if let Some(input) = &mut input {
         write_line(input, &assignment)?;
     }
     if let Some(output) = child.stdout.take() {
         let reports = reports.clone();
-        thread::Builder::new()
-            .name("worker".to_owned())
-            .spawn(move || forward(output, count, &reports))?;
+        thread::Builder::new().name("worker".to_owned()).spawn(move || forward(output, count, &reports))?;
     }
     Ok(Worker::Process(child, input))
 }

@@ -71,12 +71,7 @@ pub(crate) const IGNORED_BYTES_MAX: u16 = 16 * 1024;
 impl Decoder {
     /// At the start of a body.
     pub(crate) const fn new() -> Self {
-        Self {
-            size: 0,
-            ignored_bytes: 0,
-            digits: 0,
-            state: State::Size,
-        }
+        Self { size: 0, ignored_bytes: 0, digits: 0, state: State::Size }
     }
 
     /// Whether the body is complete.
@@ -96,11 +91,7 @@ impl Decoder {
             framing += 1;
         }
         let payload = self.take_data(input.len() - framing);
-        Ok(Piece {
-            framing,
-            payload,
-            is_end: self.is_end(),
-        })
+        Ok(Piece { framing, payload, is_end: self.is_end() })
     }
 
     /// Consumes payload of the current chunk.
@@ -165,11 +156,7 @@ impl Decoder {
     /// Counts an ignored byte; blanks and visible characters only.
     fn ignore(&mut self, byte: u8, next: State) -> Result<State, ChunkedError> {
         if byte.is_ascii_control() && byte != b'\t' {
-            return Err(if byte == b'\n' {
-                ChunkedError::LineEnd
-            } else {
-                ChunkedError::Control
-            });
+            return Err(if byte == b'\n' { ChunkedError::LineEnd } else { ChunkedError::Control });
         }
         self.ignored_bytes += 1;
         if self.ignored_bytes > IGNORED_BYTES_MAX {
@@ -203,28 +190,16 @@ mod tests {
         for (name, body, payload) in [
             ("empty", "0\r\n\r\n", ""),
             ("one", "3\r\nabc\r\n0\r\n\r\n", "abc"),
-            (
-                "two, capitals",
-                "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n",
-                "abc0123456789",
-            ),
+            ("two, capitals", "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", "abc0123456789"),
             ("leading zeros", "0003\r\nabc\r\n000\r\n\r\n", "abc"),
-            (
-                "payload that looks like framing",
-                "5\r\n0\r\n\r\n\r\n0\r\n\r\n",
-                "0\r\n\r\n",
-            ),
+            ("payload that looks like framing", "5\r\n0\r\n\r\n\r\n0\r\n\r\n", "0\r\n\r\n"),
             ("extensions", "3;a=b;c=\"d e\"\r\nabc\r\n0;x\r\n\r\n", "abc"),
             ("trailers", "1\r\na\r\n0\r\nX-Sum: 1\r\nY:\r\n\r\n", "a"),
         ] {
             for step in 1..=body.len() {
                 let input = [body.as_bytes(), b"GET"].concat();
                 let (got, used, is_end) = decode(input.chunks(step)).expect(name);
-                assert_eq!(
-                    (got.as_slice(), used, is_end),
-                    (payload.as_bytes(), body.len(), true),
-                    "{name}"
-                );
+                assert_eq!((got.as_slice(), used, is_end), (payload.as_bytes(), body.len(), true), "{name}");
             }
         }
     }

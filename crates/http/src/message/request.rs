@@ -145,11 +145,8 @@ impl<'a> Target<'a> {
         if target == "*" && method == "OPTIONS" {
             return Ok(Self::Server);
         }
-        let path = if target.starts_with('/') {
-            target
-        } else {
-            behind_authority(target).ok_or(RequestError::Target)?
-        };
+        let path =
+            if target.starts_with('/') { target } else { behind_authority(target).ok_or(RequestError::Target)? };
         if path.contains('#') {
             return Err(RequestError::Target);
         }

@@ -21,10 +21,7 @@ fn request_is_parsed_up_to_its_empty_line() {
         request,
         RequestHeader {
             method: "GET",
-            target: Target::Path {
-                path: "/b/10k",
-                query: "random=1"
-            },
+            target: Target::Path { path: "/b/10k", query: "random=1" },
             is_http11: true,
             framing: BodyFraming::None,
             keep_alive: true,
@@ -76,11 +73,7 @@ fn persistence_depends_on_version_and_field() {
         ("1.1", "Host: a\r\n", true),
         ("1.1", "Host: a\r\nConnection: close\r\n", false),
         ("1.1", "Host: a\r\nconnection: Upgrade, CLOSE\r\n", false),
-        (
-            "1.1",
-            "Host: a\r\nConnection: keep-alive\r\nConnection: close\r\n",
-            false,
-        ),
+        ("1.1", "Host: a\r\nConnection: keep-alive\r\nConnection: close\r\n", false),
         ("1.1", "Host: a\r\nConnection: closed\r\n", true),
         ("1.0", "", false),
         ("1.0", "Connection: Keep-Alive\r\n", true),
@@ -97,10 +90,7 @@ fn bodies_have_one_unambiguous_framing() {
         ("", Ok(BodyFraming::None)),
         ("Content-Length: 0\r\n", Ok(BodyFraming::None)),
         ("Content-Length: 12\r\n", Ok(BodyFraming::Length(12))),
-        (
-            "Content-Length: 12\r\nContent-length:12\r\n",
-            Ok(BodyFraming::Length(12)),
-        ),
+        ("Content-Length: 12\r\nContent-length:12\r\n", Ok(BodyFraming::Length(12))),
         ("transfer-ENCODING:  Chunked \r\n", Ok(BodyFraming::Chunked)),
         ("Content-Length: 12\r\nContent-Length: 13\r\n", Err(ContentLength)),
         ("Content-Length: 12, 12\r\n", Err(ContentLength)),
@@ -117,10 +107,7 @@ fn bodies_have_one_unambiguous_framing() {
         ("Transfer-Encoding: xchunked\r\n", Err(UnknownCoding)),
         ("Transfer-Encoding: \"chunked\"\r\n", Err(UnknownCoding)),
         ("Transfer-Encoding: \u{b}chunked\r\n", Err(Syntax)),
-        (
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-            Err(TransferEncoding),
-        ),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Err(TransferEncoding)),
         ("Transfer-Encoding: identity\r\n", Err(UnknownCoding)),
         ("Transfer-Encoding:\r\n", Err(TransferEncoding)),
         ("Transfer-Encoding : chunked\r\n", Err(Syntax)),
@@ -207,10 +194,7 @@ fn first_reason_decides_however_the_header_is_segmented() {
     let many_fields = "X: y\r\n".repeat(FIELDS_MAX);
     for (head, expected) in [
         (format!("GET / HTTP/1.1\nHost: a\r\n{many_fields}\r\n"), BareLineFeed),
-        (
-            format!("GET / HTTP/1.1\r\nHost: a\r\n{many_fields}X: y\n\r\n"),
-            TooLarge,
-        ),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\n{many_fields}X: y\n\r\n"), TooLarge),
         ("GET / HTTP/2.0\r\nHost: a\n\r\n".to_owned(), Version),
         (format!("GET /{} \0", "x".repeat(HEADER_BYTES_MAX)), TooLarge),
     ] {
@@ -225,22 +209,14 @@ fn only_100_continue_is_an_expectation() {
     assert!(parse(&request).expect("valid").expects_continue);
     assert_eq!(parse(&with("Expect: 200-ok\r\n")), Err(Expectation));
     let old = "POST / HTTP/1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
-    assert!(
-        !parse(old).expect("valid").expects_continue,
-        "HTTP/1.0 knows no interim responses"
-    );
+    assert!(!parse(old).expect("valid").expects_continue, "HTTP/1.0 knows no interim responses");
 }
 
 #[test]
 fn every_error_has_its_status() {
-    for (error, status) in [
-        (Syntax, 400),
-        (TwoFramings, 400),
-        (TooLarge, 431),
-        (Version, 505),
-        (UnknownCoding, 501),
-        (Expectation, 417),
-    ] {
+    for (error, status) in
+        [(Syntax, 400), (TwoFramings, 400), (TooLarge, 431), (Version, 505), (UnknownCoding, 501), (Expectation, 417)]
+    {
         assert_eq!(error.status(), status, "{error}");
     }
 }

@@ -136,10 +136,7 @@ mod tests {
     #[test]
     fn framing_is_unambiguous() {
         assert_eq!(framing("Content-Length: 12\r\n"), Ok(BodyFraming::Length(12)));
-        assert_eq!(
-            framing("content-length: 12\r\nContent-Length: 12\r\n"),
-            Ok(BodyFraming::Length(12))
-        );
+        assert_eq!(framing("content-length: 12\r\nContent-Length: 12\r\n"), Ok(BodyFraming::Length(12)));
         assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(BodyFraming::Chunked));
         assert_eq!(framing(""), Ok(BodyFraming::UntilClose));
         for (fields, expected) in [
@@ -172,26 +169,13 @@ mod tests {
     fn persistence_depends_on_version_and_fields() {
         for (text, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n",
-                false,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, close\r\n\r\n",
-                false,
-            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, close\r\n\r\n", false),
             ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", false),
-            (
-                "HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n",
-                true,
-            ),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\n\r\n", false),
         ] {
-            assert_eq!(
-                head(text).expect("valid").expect("complete").keeps_alive,
-                expected,
-                "{text:?}"
-            );
+            assert_eq!(head(text).expect("valid").expect("complete").keeps_alive, expected, "{text:?}");
         }
     }
 
@@ -202,10 +186,7 @@ mod tests {
             assert_eq!(head(&text[..len]), Ok(None), "{len} bytes");
         }
         let whole = head(text).expect("valid").expect("complete");
-        assert_eq!(
-            (whole.len, whole.status, whole.has_retry_after),
-            (text.len(), 503, true)
-        );
+        assert_eq!((whole.len, whole.status, whole.has_retry_after), (text.len(), 503, true));
     }
 
     #[test]

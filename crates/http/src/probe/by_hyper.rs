@@ -36,19 +36,12 @@ async fn exchange_with(
         Refusal::Tls(text) => ProbeError::Tls(address, text),
         Refusal::Http(failure) => failure_of(address, client, &failure),
     })?;
-    let Established {
-        mut session,
-        driver,
-        protocol,
-    } = established;
+    let Established { mut session, driver, protocol } = established;
     let mut completed = pin!(async {
-        let response = session
-            .send(client.request())
-            .await
-            .map_err(|unanswered| match unanswered {
-                NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
-                NoResponse::Failed(failure) => failure_of(address, client, &failure),
-            })?;
+        let response = session.send(client.request()).await.map_err(|unanswered| match unanswered {
+            NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
+            NoResponse::Failed(failure) => failure_of(address, client, &failure),
+        })?;
         let head = Head::of(&response);
         let field = |name: &HeaderName| {
             let value = response.headers().get(name);
@@ -69,10 +62,7 @@ async fn exchange_with(
     });
     let mut driver = Some(driver);
     poll_fn(|cx| {
-        if driver
-            .as_mut()
-            .is_some_and(|driver| driver.as_mut().poll(cx).is_ready())
-        {
+        if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(cx).is_ready()) {
             // A failure of the connection is reported by the exchange as well.
             driver = None;
         }

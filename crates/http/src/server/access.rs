@@ -38,10 +38,7 @@ impl Access {
 pub(crate) fn local_networks(addresses: &[(IpAddr, u8)]) -> impl Iterator<Item = Network> {
     let on_link = addresses.iter().filter(|(_, prefix_len)| *prefix_len > 0);
     let on_link = on_link.filter_map(|(address, prefix_len)| Network::new(*address, *prefix_len));
-    PRIVATE_NETWORKS
-        .iter()
-        .filter_map(|range| range.parse().ok())
-        .chain(on_link)
+    PRIVATE_NETWORKS.iter().filter_map(|range| range.parse().ok()).chain(on_link)
 }
 
 /// Ranges that are not routed (RFC 1122, RFC 1918, RFC 3927, RFC 4193, RFC 4291).
@@ -68,16 +65,7 @@ mod tests {
     fn private_addresses_are_served_and_public_ones_are_not() {
         let access = AccessList(local_networks(&[]).collect());
         assert_eq!(access.0.len(), PRIVATE_NETWORKS.len(), "every range is one");
-        for near in [
-            "127.0.0.9",
-            "10.1.2.3",
-            "172.31.0.1",
-            "192.168.5.2",
-            "169.254.1.1",
-            "::1",
-            "fd00::1",
-            "fe80::1",
-        ] {
+        for near in ["127.0.0.9", "10.1.2.3", "172.31.0.1", "192.168.5.2", "169.254.1.1", "::1", "fd00::1", "fe80::1"] {
             assert!(access.permits(address(near)), "{near}");
         }
         for far in ["8.8.8.8", "172.32.0.1", "192.169.0.1", "2001:4860::1", "::2"] {

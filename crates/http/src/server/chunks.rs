@@ -88,15 +88,9 @@ mod tests {
     #[test]
     fn chunks_have_the_requested_size_and_contain_the_body() {
         let content = Content::default();
-        for (body_bytes, chunk_bytes) in [
-            (0, 10),
-            (1, 10),
-            (10, 10),
-            (25, 10),
-            (100, 1),
-            (3 << 20, 1 << 20),
-            (300_000, 70_000),
-        ] {
+        for (body_bytes, chunk_bytes) in
+            [(0, 10), (1, 10), (10, 10), (25, 10), (100, 1), (3 << 20, 1 << 20), (300_000, 70_000)]
+        {
             let mut chunks = Chunks::new(BodyPattern::Text, body_bytes, chunk_bytes);
             let (mut decoder, mut payload) = (Decoder::new(), 0);
             loop {
@@ -118,9 +112,6 @@ mod tests {
             assert_eq!(payload, body_bytes);
         }
         let mut chunks = Chunks::new(BodyPattern::Text, 25, 16);
-        assert_eq!(
-            chunks.staged(&content),
-            b"10\r\n0123456789 abcde\r\n9\r\nfghijklmn\r\n0\r\n\r\n"
-        );
+        assert_eq!(chunks.staged(&content), b"10\r\n0123456789 abcde\r\n9\r\nfghijklmn\r\n0\r\n\r\n");
     }
 }

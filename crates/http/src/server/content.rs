@@ -37,9 +37,7 @@ impl Content {
     /// The block of a pattern.
     pub(crate) fn block(&self, pattern: BodyPattern) -> &Block {
         match pattern {
-            BodyPattern::Text => self
-                .pattern
-                .get_or_init(|| Block::new(&LINE.repeat(BLOCK_BYTES / LINE.len()))),
+            BodyPattern::Text => self.pattern.get_or_init(|| Block::new(&LINE.repeat(BLOCK_BYTES / LINE.len()))),
             BodyPattern::Random => self.random.get_or_init(|| Block::new(&noise(BLOCK_BYTES))),
         }
     }

@@ -75,16 +75,11 @@ impl LoopbackHarness {
         self.kept.extend_from_slice(input);
         let mut queue = WriteQueue::default();
         loop {
-            let context = RequestContext {
-                responses: &self.responses,
-                counters: &self.counters,
-                body_bytes_max: BODY_BYTES_MAX,
-            };
+            let context =
+                RequestContext { responses: &self.responses, counters: &self.counters, body_bytes_max: BODY_BYTES_MAX };
             let advance = self.machine.advance(&self.kept, &context, &mut queue);
             self.kept.drain(..advance.used);
-            queue
-                .flush(&mut &mut self.sent, self.responses.content())
-                .expect("memory takes everything");
+            queue.flush(&mut &mut self.sent, self.responses.content()).expect("memory takes everything");
             if advance.next != Next::Flush {
                 return advance.next;
             }

@@ -94,21 +94,14 @@ impl Machine {
     /// follows it.
     pub(crate) fn skippable_bytes(&self) -> u64 {
         match &self.pending {
-            Some(PendingRequest {
-                body: Body::Length(missing),
-                ..
-            }) => missing.saturating_sub(1),
+            Some(PendingRequest { body: Body::Length(missing), .. }) => missing.saturating_sub(1),
             _ => 0,
         }
     }
 
     /// Accounts for payload discarded in the kernel, at most [`Self::skippable_bytes`].
     pub(crate) fn skip(&mut self, bytes: u64) {
-        if let Some(PendingRequest {
-            body: Body::Length(missing),
-            ..
-        }) = &mut self.pending
-        {
+        if let Some(PendingRequest { body: Body::Length(missing), .. }) = &mut self.pending {
             *missing = missing.saturating_sub(bytes).max(1);
         }
     }
@@ -121,10 +114,7 @@ impl Machine {
                 return Advance { used, next: Next::End };
             }
             if queue.is_full() {
-                return Advance {
-                    used,
-                    next: Next::Flush,
-                };
+                return Advance { used, next: Next::Flush };
             }
             let rest = input.get(used..).unwrap_or_default();
             let (taken, needs_more) = match &self.pending {
@@ -175,11 +165,7 @@ impl Machine {
         if head.expects_continue {
             ResponseWriter::push_continue(queue);
         }
-        self.pending = Some(PendingRequest {
-            body,
-            received_bytes: 0,
-            response,
-        });
+        self.pending = Some(PendingRequest { body, received_bytes: 0, response });
     }
 
     /// Bytes consumed by a body, and whether it is incomplete.

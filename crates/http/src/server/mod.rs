@@ -59,11 +59,7 @@ impl Server {
         // Created now, so that the first request does not wait for it.
         content.block(BodyPattern::Text);
         let listeners = listeners::open(spec, count)?;
-        let inputs = ThreadInputs {
-            spec,
-            content,
-            shared: Arc::new(shared(spec)),
-        };
+        let inputs = ThreadInputs { spec, content, shared: Arc::new(shared(spec)) };
         let mut server = Self {
             threads: Vec::new(),
             shared: Arc::clone(&inputs.shared),
@@ -103,9 +99,7 @@ impl Server {
     /// Statistics so far.
     #[must_use]
     pub fn stats(&self) -> ServerStats {
-        ServerStats {
-            threads: self.threads.iter().map(Thread::stats).collect(),
-        }
+        ServerStats { threads: self.threads.iter().map(Thread::stats).collect() }
     }
 
     /// Closes all connections, stops all threads and returns the final statistics.

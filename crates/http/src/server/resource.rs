@@ -26,19 +26,10 @@ pub const BODY_BYTES_MAX: u64 = 64 << 20;
 impl Resource {
     /// An empty body.
     pub(crate) const fn status(status: u16) -> Self {
-        Self {
-            status,
-            body_bytes: Some(0),
-            head_only: false,
-            pattern: BodyPattern::Text,
-            chunk_bytes: None,
-        }
+        Self { status, body_bytes: Some(0), head_only: false, pattern: BodyPattern::Text, chunk_bytes: None }
     }
 
-    const NO_CONTENT: Self = Self {
-        body_bytes: None,
-        ..Self::status(204)
-    };
+    const NO_CONTENT: Self = Self { body_bytes: None, ..Self::status(204) };
 
     /// Selects by method and target. Unknown query parameters are ignored, because load generators add their own; known ones
     /// must be valid.
@@ -52,22 +43,12 @@ impl Resource {
             _ => None,
         };
         let plain = plain.unwrap_or(Self::status(404));
-        let resource = if query.is_empty() {
-            plain
-        } else {
-            plain.with_query(query).unwrap_or_else(Self::status)
-        };
-        Self {
-            head_only: method == "HEAD",
-            ..resource
-        }
+        let resource = if query.is_empty() { plain } else { plain.with_query(query).unwrap_or_else(Self::status) };
+        Self { head_only: method == "HEAD", ..resource }
     }
 
     const fn body(bytes: u64) -> Self {
-        Self {
-            body_bytes: Some(bytes),
-            ..Self::status(200)
-        }
+        Self { body_bytes: Some(bytes), ..Self::status(200) }
     }
 
     /// Applies the query; the status code of an error if it is invalid.
@@ -186,20 +167,8 @@ mod tests {
         for (query, expected) in [
             ("cachebuster=77&x", plain),
             ("random=0", plain),
-            (
-                "random=1",
-                Resource {
-                    pattern: BodyPattern::Random,
-                    ..plain
-                },
-            ),
-            (
-                "x=1&chunked=4k",
-                Resource {
-                    chunk_bytes: NonZeroU64::new(4096),
-                    ..plain
-                },
-            ),
+            ("random=1", Resource { pattern: BodyPattern::Random, ..plain }),
+            ("x=1&chunked=4k", Resource { chunk_bytes: NonZeroU64::new(4096), ..plain }),
             ("chunked=0", Resource::status(400)),
             ("chunked=x", Resource::status(400)),
             ("random=2", Resource::status(400)),

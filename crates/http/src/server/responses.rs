@@ -35,11 +35,7 @@ pub(crate) struct Response {
 impl Response {
     /// Rejects a request and closes the connection.
     pub(crate) const fn refusal(status: u16) -> Self {
-        Self {
-            resource: Resource::status(status),
-            is_http11: true,
-            keep_alive: false,
-        }
+        Self { resource: Resource::status(status), is_http11: true, keep_alive: false }
     }
 }
 
@@ -47,11 +43,7 @@ impl ResponseWriter {
     /// `server` is the value of the `Server` field.
     pub(crate) fn new(content: Arc<Content>, with_date: bool, server: Option<&str>) -> Self {
         let server_field = server.map(|name| format!("Server: {name}\r\n").into_bytes());
-        Self {
-            content,
-            date: with_date.then(|| imf_fixdate(0)),
-            server_field: server_field.unwrap_or_default(),
-        }
+        Self { content, date: with_date.then(|| imf_fixdate(0)), server_field: server_field.unwrap_or_default() }
     }
 
     /// Blocks that queued bodies refer to.
@@ -72,11 +64,7 @@ impl ResponseWriter {
         if response.resource.status >= 400 {
             counters.error_responses.add(1);
         }
-        let Resource {
-            body_bytes,
-            chunk_bytes,
-            ..
-        } = response.resource;
+        let Resource { body_bytes, chunk_bytes, .. } = response.resource;
         // HTTP/1.0 has no chunked coding.
         let chunk_bytes = chunk_bytes.filter(|_| response.is_http11);
         queue.write(|bytes| self.write_header(bytes, &response, chunk_bytes.is_some()));
@@ -135,11 +123,7 @@ mod tests {
         let mut responses = ResponseWriter::new(Arc::default(), true, None);
         responses.set_date(784_111_777);
         let resource = Resource::read("HEAD", Target::Path { path, query });
-        let response = Response {
-            resource,
-            is_http11,
-            keep_alive,
-        };
+        let response = Response { resource, is_http11, keep_alive };
         let mut bytes = Vec::new();
         responses.write_header(&mut bytes, &response, resource.chunk_bytes.is_some());
         String::from_utf8(bytes).expect("text")
@@ -168,18 +152,8 @@ mod tests {
     fn date_is_optional_and_server_field_is_added() {
         let responses = ResponseWriter::new(Arc::default(), false, Some("linerate/1"));
         let mut bytes = Vec::new();
-        responses.write_header(
-            &mut bytes,
-            &Response {
-                keep_alive: true,
-                ..Response::refusal(204)
-            },
-            false,
-        );
+        responses.write_header(&mut bytes, &Response { keep_alive: true, ..Response::refusal(204) }, false);
         let text = String::from_utf8(bytes).expect("text");
-        assert!(
-            !text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"),
-            "{text}"
-        );
+        assert!(!text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"), "{text}");
     }
 }

@@ -82,10 +82,7 @@ impl ServerSpec {
     /// The default on a port of the loopback address chosen by the kernel.
     #[must_use]
     pub fn on_loopback() -> Self {
-        Self {
-            listen: Listen::At(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]),
-            ..Self::default()
-        }
+        Self { listen: Listen::At(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]), ..Self::default() }
     }
 }
 

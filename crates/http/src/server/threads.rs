@@ -64,11 +64,8 @@ impl ThreadInputs<'_> {
     pub(super) fn start(&self, number: usize, listeners: Vec<OwnedFd>) -> Result<Thread, StartError> {
         let counters = Arc::new(Counters::default());
         let waker = Arc::new(EventFd::new()?);
-        let responses = ResponseWriter::new(
-            Arc::clone(&self.content),
-            !self.spec.without_date,
-            self.spec.server_header.as_deref(),
-        );
+        let responses =
+            ResponseWriter::new(Arc::clone(&self.content), !self.spec.without_date, self.spec.server_header.as_deref());
         let shared = Arc::clone(&self.shared);
         let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
         let handle = thread::Builder::new()
@@ -76,10 +73,6 @@ impl ThreadInputs<'_> {
             // The event loop ends early only if epoll_wait(2) fails.
             .spawn(move || drop(worker.run()))
             .map_err(StartError::Thread)?;
-        Ok(Thread {
-            handle: Some(handle),
-            waker,
-            counters,
-        })
+        Ok(Thread { handle: Some(handle), waker, counters })
     }
 }

@@ -30,11 +30,7 @@ enum Part {
     /// The next bytes of the buffer.
     Bytes(usize),
     /// The rest of a large body: a range of the endless repetition of a block.
-    Body {
-        pattern: BodyPattern,
-        offset: u64,
-        len: u64,
-    },
+    Body { pattern: BodyPattern, offset: u64, len: u64 },
     /// The rest of a chunked body.
     Chunks(Box<Chunks>),
 }
@@ -103,11 +99,7 @@ impl WriteQueue {
             return self.write(|bytes| bytes.extend_from_slice(run));
         }
         self.left_bytes += len;
-        self.parts.push_back(Part::Body {
-            pattern,
-            offset: 0,
-            len,
-        });
+        self.parts.push_back(Part::Body { pattern, offset: 0, len });
     }
 
     /// Queues a chunked body.
@@ -149,11 +141,7 @@ impl WriteQueue {
     /// One system call: bytes offered and bytes sent; `None` when the queue is empty.
     fn send_some(&mut self, transport: &mut impl Transport, content: &Content) -> io::Result<Option<(usize, usize)>> {
         // A header waits for its body.
-        let followed = if self.parts.len() > 1 {
-            Followed::Soon
-        } else {
-            Followed::No
-        };
+        let followed = if self.parts.len() > 1 { Followed::Soon } else { Followed::No };
         let progress = match self.parts.front_mut() {
             None => return Ok(None),
             Some(Part::Bytes(len)) => {
@@ -200,12 +188,7 @@ impl WriteQueue {
     /// Moves the unsent rest into a queue without spare capacity.
     pub(crate) fn take_rest(&mut self) -> Self {
         let bytes = self.bytes.get(self.bytes_sent..).unwrap_or_default().to_vec();
-        let rest = Self {
-            bytes,
-            bytes_sent: 0,
-            parts: self.parts.drain(..).collect(),
-            left_bytes: self.left_bytes,
-        };
+        let rest = Self { bytes, bytes_sent: 0, parts: self.parts.drain(..).collect(), left_bytes: self.left_bytes };
         self.clear();
         rest
     }
@@ -270,13 +253,7 @@ mod tests {
     }
 
     fn transport(content: &Content, room: usize, bite: usize) -> MemoryTransport<'_> {
-        MemoryTransport {
-            content,
-            taken: Vec::new(),
-            room,
-            bite,
-            followed: Vec::new(),
-        }
+        MemoryTransport { content, taken: Vec::new(), room, bite, followed: Vec::new() }
     }
 
     fn queue(content: &Content, lengths: &[u64]) -> WriteQueue {
@@ -293,9 +270,7 @@ mod tests {
         let content = Content::default();
         let lengths = [10, 5_000, 0, BLOCK_BYTES as u64 * 2 + 77, COPIED_BELOW_BYTES];
         let mut whole = transport(&content, usize::MAX, usize::MAX);
-        queue(&content, &lengths)
-            .flush(&mut whole, &content)
-            .expect("memory does not fail");
+        queue(&content, &lengths).flush(&mut whole, &content).expect("memory does not fail");
         let heads = lengths.len() * 4;
         assert_eq!(whole.taken.len() as u64, lengths.iter().sum::<u64>() + heads as u64);
         assert!(whole.taken.starts_with(b"head0123456789head0123456789 abc"));
@@ -317,10 +292,9 @@ mod tests {
     #[test]
     fn header_leaves_with_its_body() {
         let content = Content::default();
-        for (len, followed) in [
-            (COPIED_BELOW_BYTES - 1, &[Followed::No][..]),
-            (COPIED_BELOW_BYTES, &[Followed::Soon, Followed::No]),
-        ] {
+        for (len, followed) in
+            [(COPIED_BELOW_BYTES - 1, &[Followed::No][..]), (COPIED_BELOW_BYTES, &[Followed::Soon, Followed::No])]
+        {
             let mut transport = transport(&content, usize::MAX, usize::MAX);
             let flushed = queue(&content, &[len]).flush(&mut transport, &content);
             assert!(flushed.expect("memory does not fail").is_done);

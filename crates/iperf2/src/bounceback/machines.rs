@@ -28,12 +28,7 @@ impl Responder {
     /// An end that awaits its first request.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            head: [0; HEAD_LEN],
-            head_read: 0,
-            current: None,
-            digits_missing: 0,
-        }
+        Self { head: [0; HEAD_LEN], head_read: 0, current: None, digits_missing: 0 }
     }
 
     /// Bytes that are missing of the current request, or of its head while its length is unknown; at least 1.
@@ -70,14 +65,7 @@ impl Responder {
             return Ok(None);
         }
         *self = Self::new();
-        Ok(Some(if head.stop {
-            Reply::Stop
-        } else {
-            Reply::Send(BounceHead {
-                received: Some(now),
-                ..head
-            })
-        }))
+        Ok(Some(if head.stop { Reply::Stop } else { Reply::Send(BounceHead { received: Some(now), ..head }) }))
     }
 
     fn begin(&mut self) -> Result<BounceHead, BounceError> {
@@ -98,10 +86,7 @@ impl BounceHead {
     /// The reply to this request, written at `now` of the server's clock.
     #[must_use]
     pub fn reply(&self, now: Timestamp) -> Vec<u8> {
-        let head = Self {
-            replied: Some(now),
-            ..*self
-        };
+        let head = Self { replied: Some(now), ..*self };
         head.message(self.reply_len())
     }
 }
@@ -206,10 +191,7 @@ impl Requester {
         }
         self.phase = Phase::Ready;
         let reply = std::mem::take(&mut self.reply);
-        let head = reply
-            .first_chunk()
-            .ok_or(BounceError::Mark)
-            .and_then(BounceHead::parse)?;
+        let head = reply.first_chunk().ok_or(BounceError::Mark).and_then(BounceHead::parse)?;
         Ok(Some(RoundTrip {
             round_trip: now.saturating_duration_since(sent),
             burst: self.template.burst,
@@ -223,11 +205,7 @@ impl Requester {
     /// The request that ends the test.
     #[must_use]
     pub fn stop(&self, clock: Timestamp) -> Vec<u8> {
-        let head = BounceHead {
-            stop: true,
-            sent: clock,
-            ..self.template
-        };
+        let head = BounceHead { stop: true, sent: clock, ..self.template };
         head.message(self.template.request_bytes)
     }
 
@@ -285,13 +263,9 @@ mod tests {
             let mut input = std::slice::from_ref(byte);
             reply = server.read(clock(40), &mut input).expect("a request");
         }
-        let Some(Reply::Send(head)) = reply else {
-            panic!("{reply:?}")
-        };
+        let Some(Reply::Send(head)) = reply else { panic!("{reply:?}") };
         let bytes = head.reply(clock(70));
-        let trip = client
-            .read(start + MS, clock(100), &mut bytes.as_slice())
-            .expect("a reply");
+        let trip = client.read(start + MS, clock(100), &mut bytes.as_slice()).expect("a reply");
         let trip = trip.expect("all of it");
         assert_eq!(trip.round_trip, MS);
         assert_eq!(trip.one_way_ns, Some((40_000, 30_000)));
@@ -333,10 +307,7 @@ mod tests {
             (44, 60_000_001, BounceError::Hold(60_000_001)),
             (60, 1 << 30, BounceError::Size(1 << 30)),
         ] {
-            let head = BounceHead {
-                reply_bytes: Some(100),
-                ..template()
-            };
+            let head = BounceHead { reply_bytes: Some(100), ..template() };
             let mut request = head.message(100);
             crate::wire::put_word(&mut request, at, word);
             assert_eq!(Responder::new().read(clock(0), &mut request.as_slice()), Err(expected));

@@ -235,10 +235,7 @@ impl FlowClient {
         if !self.setup.wants_report {
             return self.close(Ok(()));
         }
-        self.phase = Phase::Ending {
-            sent: sent + 1,
-            next_number: next_number.saturating_add(1),
-        };
+        self.phase = Phase::Ending { sent: sent + 1, next_number: next_number.saturating_add(1) };
         self.deadline = now.checked_add(REPORT_WAIT);
     }
 
@@ -253,10 +250,7 @@ impl FlowClient {
     }
 
     fn set_receive_limit(&mut self, now: Instant) {
-        self.deadline = self
-            .setup
-            .time_limit
-            .and_then(|limit| now.checked_add(limit + RECEIVE_GRACE));
+        self.deadline = self.setup.time_limit.and_then(|limit| now.checked_add(limit + RECEIVE_GRACE));
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {

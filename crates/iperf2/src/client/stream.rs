@@ -262,10 +262,7 @@ impl StreamClient {
     }
 
     fn set_receive_limit(&mut self, now: Instant) {
-        self.deadline = self
-            .setup
-            .time_limit
-            .and_then(|limit| now.checked_add(limit + DRAIN_TIMEOUT));
+        self.deadline = self.setup.time_limit.and_then(|limit| now.checked_add(limit + DRAIN_TIMEOUT));
     }
 
     fn fail(&mut self, message: String) {
@@ -286,11 +283,7 @@ impl StreamClient {
 }
 
 pub(crate) fn failure(message: String) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message,
-        code: None,
-    }
+    Failure { kind: FailureKind::Error, message, code: None }
 }
 
 /// Size of reads of an unexpected answer.

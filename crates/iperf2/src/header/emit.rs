@@ -11,10 +11,7 @@ impl Header {
     /// The header as the first bytes of a TCP connection.
     #[must_use]
     pub fn emit_tcp(&self) -> Vec<u8> {
-        let key = self
-            .permit_key
-            .as_deref()
-            .filter(|key| !key.is_empty() && key.len() <= PERMIT_KEY_LEN_MAX);
+        let key = self.permit_key.as_deref().filter(|key| !key.is_empty() && key.len() <= PERMIT_KEY_LEN_MAX);
         let len = self.tcp_len() + if key.is_some() { 2 } else { 0 };
         let mut bytes = vec![0; len.max(TCP_TAIL.frames + FRAMES_LEN)];
         self.write(&mut bytes, TCP_TAIL);
@@ -69,20 +66,12 @@ impl Header {
 
     /// Bytes of a UDP header that its length counts.
     pub(super) fn udp_len(&self) -> usize {
-        let words = if self.trip_times || self.isochronous {
-            FRAME_WORDS_LEN
-        } else {
-            0
-        };
+        let words = if self.trip_times || self.isochronous { FRAME_WORDS_LEN } else { 0 };
         self.extended_len() + words
     }
 
     fn extended_len(&self) -> usize {
-        if self.version.has_wide_header() {
-            WIDE_LEN
-        } else {
-            NARROW_LEN
-        }
+        if self.version.has_wide_header() { WIDE_LEN } else { NARROW_LEN }
     }
 
     /// What a server is to send must not be cut off; real clients cut it off.
@@ -152,16 +141,8 @@ impl Header {
 
     fn lower(&self) -> u16 {
         let wide = self.version.has_wide_header();
-        let barrier = if wide && self.barrier_us.is_some() {
-            lower::BARRIER
-        } else {
-            0
-        };
-        let congestion = if self.congestion_name().is_some() {
-            lower::CONGESTION
-        } else {
-            0
-        };
+        let barrier = if wide && self.barrier_us.is_some() { lower::BARRIER } else { 0 };
+        let congestion = if self.congestion_name().is_some() { lower::CONGESTION } else { 0 };
         barrier | congestion
     }
 

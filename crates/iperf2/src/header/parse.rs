@@ -115,11 +115,7 @@ fn announced_len(flags: u32) -> Result<usize, HeaderError> {
 /// Length of the key behind a header of `len` bytes, whose last two hold it.
 fn key_len(bytes: &[u8], len: usize) -> Result<usize, HeaderError> {
     let announced = usize::from(half(bytes, len - 2).ok_or(HeaderError::Short)?);
-    if (1..=PERMIT_KEY_LEN_MAX).contains(&announced) {
-        Ok(announced)
-    } else {
-        Err(HeaderError::Key(announced))
-    }
+    if (1..=PERMIT_KEY_LEN_MAX).contains(&announced) { Ok(announced) } else { Err(HeaderError::Key(announced)) }
 }
 
 /// The bytes of a header as far as they were sent.
@@ -146,11 +142,7 @@ impl Parts<'_> {
         let start = Timestamp::read(self.bytes, tail.start).filter(|time| !time.is_unset());
         Ok(Header {
             mode: self.mode(upper, transfer_id.is_some()),
-            streams: if transfer_id.is_some() {
-                streams & STREAMS_OF_TRANSFER
-            } else {
-                streams
-            },
+            streams: if transfer_id.is_some() { streams & STREAMS_OF_TRANSFER } else { streams },
             transfer_id,
             block_len_bytes: Some(self.word(at::BLOCK_LEN)).filter(|len| *len > 0),
             tos: half(self.bytes, at::TOS).unwrap_or_default() as u8,
@@ -169,11 +161,7 @@ impl Parts<'_> {
                 .filter(|rate| *rate > 0),
             frames: if has_frames { self.frames(tail.frames) } else { None },
             barrier_us: (version.has_wide_header() && lower & lower::BARRIER != 0).then(|| self.word(at::BARRIER)),
-            congestion: if lower & lower::CONGESTION != 0 {
-                self.congestion()
-            } else {
-                None
-            },
+            congestion: if lower & lower::CONGESTION != 0 { self.congestion() } else { None },
             ..Header::new(version, port, amount)
         })
     }

@@ -270,10 +270,7 @@ impl FlowServer {
             report.transit_s = None;
         }
         self.unanswered_bytes = report.bytes;
-        self.phase = Phase::Reporting {
-            datagram: report.emit(self.report_offset),
-            sent: 0,
-        };
+        self.phase = Phase::Reporting { datagram: report.emit(self.report_offset), sent: 0 };
         self.deadline = now.checked_add(REPORT_SILENCE);
         self.report_again(now);
     }
@@ -365,11 +362,7 @@ fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> Accepted
     spec.workload.trip_times = trip_times && !clocks_disagree;
     spec.workload.without_header = opening.header.is_none();
     AcceptedTest {
-        opening: if opening.header.is_some() {
-            Opening::Header
-        } else {
-            Opening::Data
-        },
+        opening: if opening.header.is_some() { Opening::Header } else { Opening::Data },
         header: opening.header,
         payload_bytes: 0,
         spec,

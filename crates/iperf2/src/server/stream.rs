@@ -262,10 +262,7 @@ impl StreamServer {
             payload_bytes: OPENING_LEN,
             spec: TestSpec {
                 end: EndCondition::Unlimited,
-                workload: Workload {
-                    without_header: true,
-                    ..Workload::default()
-                },
+                workload: Workload { without_header: true, ..Workload::default() },
                 ..TestSpec::default()
             },
             clocks_disagree: false,
@@ -295,13 +292,8 @@ impl StreamServer {
         let back = mode.connects_back().then(|| connect_back(&header, &spec));
         let own_header =
             (mode == Mode::Reverse && header.frames_tcp_data()).then(|| answer_header(&header, &self.policy, clock));
-        let test = AcceptedTest {
-            opening: Opening::Header,
-            header: Some(header),
-            payload_bytes,
-            spec,
-            clocks_disagree,
-        };
+        let test =
+            AcceptedTest { opening: Opening::Header, header: Some(header), payload_bytes, spec, clocks_disagree };
         self.begin(test, mode.client_sends(), mode.server_sends());
         if wants_ack {
             let version = self.policy.version;
@@ -359,20 +351,10 @@ fn answer_header(asked: &Header, policy: &Policy, clock: Timestamp) -> Header {
 fn connect_back(header: &Header, spec: &TestSpec) -> ConnectBack {
     let spec = TestSpec {
         direction: Direction::Forward,
-        workload: Workload {
-            without_header: true,
-            ..Workload::default()
-        },
+        workload: Workload { without_header: true, ..Workload::default() },
         ..spec.clone()
     };
-    ConnectBack {
-        port: header.port,
-        setup: StreamClientSetup {
-            header: None,
-            time_limit: spec.end.duration(),
-        },
-        spec,
-    }
+    ConnectBack { port: header.port, setup: StreamClientSetup { header: None, time_limit: spec.end.duration() }, spec }
 }
 
 fn take(input: &mut &[u8], into: &mut Vec<u8>, len: usize) {
@@ -382,11 +364,7 @@ fn take(input: &mut &[u8], into: &mut Vec<u8>, len: usize) {
 }
 
 fn closed(message: &str) -> Failure {
-    Failure {
-        kind: FailureKind::PeerClosed,
-        message: message.to_owned(),
-        code: None,
-    }
+    Failure { kind: FailureKind::PeerClosed, message: message.to_owned(), code: None }
 }
 
 const NO_PERMIT: &str = "the client does not know the permit key";

@@ -59,10 +59,7 @@ fn other_protocols_are_refused_at_their_first_bytes() {
         let mut pair = server_after(other);
         pair.run();
         assert!(pair.server_outcome().is_some_and(Result::is_err), "{other:02x?}");
-        assert!(
-            !pair.server_did(|a| matches!(a, StreamServerAction::Send(_))),
-            "{other:02x?}"
-        );
+        assert!(!pair.server_did(|a| matches!(a, StreamServerAction::Send(_))), "{other:02x?}");
     }
 }
 
@@ -87,32 +84,23 @@ fn terminated_server_reports_it_once() {
     pair.server.handle_local(pair.now, StreamServerInput::Terminated);
     pair.server.handle_eof(pair.now);
     pair.run();
-    let closings = pair
-        .server_actions
-        .iter()
-        .filter(|a| matches!(a, StreamServerAction::Close(_)));
+    let closings = pair.server_actions.iter().filter(|a| matches!(a, StreamServerAction::Close(_)));
     assert_eq!(closings.count(), 1);
 }
 
 #[test]
 fn a_client_does_not_wait_for_ever_for_framed_data() {
-    let header = linerate_iperf2::Header {
-        trip_times: true,
-        start: Some(clock()),
-        ..header(Mode::Reverse)
-    };
+    let header = linerate_iperf2::Header { trip_times: true, start: Some(clock()), ..header(Mode::Reverse) };
     let mut pair = Pair::new(Some(header.clone()), Policy::default());
     assert_eq!(pair.client.poll_timeout(), Some(pair.now + HEADER_TIMEOUT));
     pair.client.handle_timeout(pair.now + HEADER_TIMEOUT);
-    pair.client_actions
-        .extend(std::iter::from_fn(|| pair.client.poll_action()));
+    pair.client_actions.extend(std::iter::from_fn(|| pair.client.poll_action()));
     assert!(matches!(pair.client_outcome(), Some(Err(_))));
 
     // A server that sends plain data although frames were agreed.
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.client.handle_bytes(pair.now, clock(), b"0123456789");
-    pair.client_actions
-        .extend(std::iter::from_fn(|| pair.client.poll_action()));
+    pair.client_actions.extend(std::iter::from_fn(|| pair.client.poll_action()));
     assert!(matches!(pair.client_outcome(), Some(Err(_))));
     assert!(!pair.client_did(|a| matches!(a, StreamClientAction::StartReceiving { .. })));
 }

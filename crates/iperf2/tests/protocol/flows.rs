@@ -17,10 +17,7 @@ fn clock() -> Timestamp {
 }
 
 fn header(mode: Mode) -> Header {
-    Header {
-        mode,
-        ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100))
-    }
+    Header { mode, ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100)) }
 }
 
 fn client(now: Instant, mode: Mode) -> FlowClient {
@@ -82,10 +79,7 @@ fn loss_order_and_copies_reach_the_client_separately_and_exactly() {
     let now = Instant::now();
     let mut client = client(now, Mode::Forward);
     let mut server = server(now, &client);
-    let mut counting = Counting {
-        tracker: SequenceTracker::new(),
-        bytes: 0,
-    };
+    let mut counting = Counting { tracker: SequenceTracker::new(), bytes: 0 };
     // 100 datagrams: 7 and 8 lost, 20 overtaken by five others, 30 and 31 twice, 50 twice and late.
     let mut link: Vec<i64> = (1..=100).filter(|n| ![7, 8, 20, 50].contains(n)).collect();
     for (number, behind) in [(20, 25), (30, 30), (31, 33), (50, 60), (50, 61)] {
@@ -149,12 +143,7 @@ fn a_report_is_repeated_until_the_client_is_silent() {
     let now = Instant::now();
     let client = client(now, Mode::Forward);
     let last = || FlowServerInput::LastArrived(Box::default());
-    let sent = |actions: &[FlowServerAction]| {
-        actions
-            .iter()
-            .filter(|a| matches!(a, FlowServerAction::Send(_)))
-            .count()
-    };
+    let sent = |actions: &[FlowServerAction]| actions.iter().filter(|a| matches!(a, FlowServerAction::Send(_))).count();
 
     let mut received = server(now, &client);
     received.handle_local(now, last());
@@ -237,18 +226,12 @@ fn a_server_that_never_sends_is_given_up() {
     let mut client = client(now, Mode::Reverse);
     let mut asked = 0;
     while let Some(deadline) = client.poll_timeout() {
-        asked += client_actions(&mut client)
-            .iter()
-            .filter(|a| matches!(a, FlowClientAction::Send(_)))
-            .count();
+        asked += client_actions(&mut client).iter().filter(|a| matches!(a, FlowClientAction::Send(_))).count();
         now = deadline;
         client.handle_timeout(now, clock());
     }
     assert_eq!(asked, FIRST_DATAGRAMS_MAX as usize);
-    assert!(matches!(
-        client_actions(&mut client).last(),
-        Some(FlowClientAction::Close(Err(_)))
-    ));
+    assert!(matches!(client_actions(&mut client).last(), Some(FlowClientAction::Close(Err(_)))));
 }
 
 #[test]
@@ -260,9 +243,7 @@ fn both_directions_of_a_flow_end_without_a_report() {
     server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
     let actions = server_actions(&mut server);
     assert!(
-        !actions
-            .iter()
-            .any(|a| matches!(a, FlowServerAction::Send(_) | FlowServerAction::Close(_))),
+        !actions.iter().any(|a| matches!(a, FlowServerAction::Send(_) | FlowServerAction::Close(_))),
         "{actions:?}"
     );
     server.handle_local(now, FlowServerInput::SendingDone);
@@ -270,10 +251,7 @@ fn both_directions_of_a_flow_end_without_a_report() {
 
     client.handle_local(now, clock(), FlowClientInput::SendingDone { next_number: 9 });
     let actions = client_actions(&mut client);
-    assert!(
-        !actions.iter().any(|a| matches!(a, FlowClientAction::Close(_))),
-        "{actions:?}"
-    );
+    assert!(!actions.iter().any(|a| matches!(a, FlowClientAction::Close(_))), "{actions:?}");
     client.handle_local(now, clock(), FlowClientInput::LastArrived);
     assert_eq!(client_actions(&mut client), [FlowClientAction::Close(Ok(()))]);
 }
@@ -285,10 +263,7 @@ fn a_group_is_never_answered() {
     let mut server = FlowServer::new(now, clock(), Policy::default(), &datagram(&client, 1), true).expect("a flow");
     server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
     let actions = server_actions(&mut server);
-    assert!(
-        !actions.iter().any(|a| matches!(a, FlowServerAction::Send(_))),
-        "{actions:?}"
-    );
+    assert!(!actions.iter().any(|a| matches!(a, FlowServerAction::Send(_))), "{actions:?}");
     assert_eq!(actions.last(), Some(&FlowServerAction::Close(Ok(()))));
 }
 
@@ -298,10 +273,7 @@ fn the_end_of_a_forgotten_flow_begins_no_new_one() {
     let client = client(now, Mode::Forward);
     for number in [0, -1, -9] {
         let stale = datagram(&client, number);
-        assert!(
-            FlowServer::new(now, clock(), Policy::default(), &stale, false).is_err(),
-            "{number}"
-        );
+        assert!(FlowServer::new(now, clock(), Policy::default(), &stale, false).is_err(), "{number}");
     }
 }
 

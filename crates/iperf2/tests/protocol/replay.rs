@@ -19,11 +19,7 @@ use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use crate::captures::{Call, Capture, captures};
 
 fn version(capture: &Capture) -> Version {
-    if capture.is_new_release() {
-        Version::V2_2_1
-    } else {
-        Version::V2_1_8
-    }
+    if capture.is_new_release() { Version::V2_2_1 } else { Version::V2_1_8 }
 }
 
 /// First bytes of the client, if it spoke at all.
@@ -57,9 +53,7 @@ fn recorded_tcp_headers_survive_byte_for_byte() {
     let mut seen = 0;
     for capture in captures().iter().filter(|capture| !capture.is_udp()) {
         // Later writes may begin with a stale copy of the header, so only the first of each side is one.
-        let firsts = Capture::sent(&capture.client)
-            .take(1)
-            .chain(Capture::sent(&capture.server).take(1));
+        let firsts = Capture::sent(&capture.client).take(1).chain(Capture::sent(&capture.server).take(1));
         for call in firsts {
             if call.bytes.len() != call.len || recognise(&call.bytes) != Opening::Header {
                 continue;
@@ -98,10 +92,7 @@ fn recorded_udp_headers_survive_byte_for_byte() {
 
 /// A client specification that does what the recorded one was started with.
 fn spec(capture: &Capture) -> Option<ClientSpec> {
-    let mut test = TestSpec {
-        end: EndCondition::Duration(Duration::from_millis(300)),
-        ..TestSpec::default()
-    };
+    let mut test = TestSpec { end: EndCondition::Duration(Duration::from_millis(300)), ..TestSpec::default() };
     let workload = &mut test.workload;
     match capture.mode() {
         "tcp_default" | "tcp_nearcongest" => {}
@@ -138,10 +129,7 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
             workload.unsent_limit_bytes = Some(64 << 10);
         }
         "tcp_burst" => {
-            workload.shape = Shape::Bursts {
-                size_bytes: 256 << 10,
-                period: Duration::from_millis(100),
-            };
+            workload.shape = Shape::Bursts { size_bytes: 256 << 10, period: Duration::from_millis(100) };
         }
         "tcp_isoch" | "tcp_isoch_triptimes" => {
             workload.trip_times = capture.mode().ends_with("triptimes");
@@ -169,20 +157,14 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
         "tcp_dual" | "tcp_tradeoff" => {
             test.end = EndCondition::Bytes(256 << 10);
             test.direction = Direction::Bidirectional;
-            workload.pairing = if capture.mode() == "tcp_dual" {
-                Pairing::ConnectBack
-            } else {
-                Pairing::ConnectBackAfterwards
-            };
+            workload.pairing =
+                if capture.mode() == "tcp_dual" { Pairing::ConnectBack } else { Pairing::ConnectBackAfterwards };
         }
         _ => return None,
     }
     Some(ClientSpec {
         host: "10.77.0.2".to_owned(),
-        local: LocalOptions {
-            port: 5001,
-            ..LocalOptions::default()
-        },
+        local: LocalOptions { port: 5001, ..LocalOptions::default() },
         test,
         connect_timeout: None,
         server_cpu: None,
@@ -200,16 +182,9 @@ fn our_client_sends_the_recorded_bytes() {
         let start = parse_tcp(recorded).expect("a header").start.unwrap_or_default();
         let header = client_header(&spec, version(capture), start).expect("it can be sent");
         let now = Instant::now();
-        let setup = StreamClientSetup {
-            header: Some(header.clone()),
-            time_limit: spec.test.end.duration(),
-        };
+        let setup = StreamClientSetup { header: Some(header.clone()), time_limit: spec.test.end.duration() };
         let mut client = StreamClient::new(now, setup);
-        assert_eq!(
-            client.poll_action(),
-            Some(StreamClientAction::Send(recorded.clone())),
-            "{name}"
-        );
+        assert_eq!(client.poll_action(), Some(StreamClientAction::Send(recorded.clone())), "{name}");
         play_server(capture, &header, &mut client);
         replayed += 1;
     }
@@ -235,21 +210,13 @@ fn play_server(capture: &Capture, header: &Header, client: &mut StreamClient) {
     poll(client);
     assert_eq!(actions.pop(), Some(StreamClientAction::Close(Ok(()))), "{name}");
     let saw = |wanted: &dyn Fn(&StreamClientAction) -> bool| actions.iter().any(wanted);
-    assert_eq!(
-        saw(&|a| matches!(a, StreamClientAction::ServerAck(_))),
-        header.detect_peer,
-        "{name}"
-    );
+    assert_eq!(saw(&|a| matches!(a, StreamClientAction::ServerAck(_))), header.detect_peer, "{name}");
     assert_eq!(
         saw(&|a| matches!(a, StreamClientAction::ClockCheck(_))),
         header.detect_peer && header.trip_times,
         "{name}"
     );
-    assert_eq!(
-        saw(&|a| *a == StreamClientAction::StartSending),
-        header.mode.client_sends(),
-        "{name}"
-    );
+    assert_eq!(saw(&|a| *a == StreamClientAction::StartSending), header.mode.client_sends(), "{name}");
     let receives = |a: &StreamClientAction| matches!(a, StreamClientAction::StartReceiving { .. });
     assert_eq!(saw(&receives), header.mode.server_sends(), "{name}");
 }
@@ -264,28 +231,15 @@ fn our_server_sends_the_recorded_bytes() {
         let name = &capture.name;
         let start = parse_tcp(&first.bytes).expect(name).start.unwrap_or_default();
         // The times in an answer are the server's own.
-        let recorded = capture
-            .server
-            .iter()
-            .find(|call| call.is_sent && call.bytes.len() == call.len);
+        let recorded = capture.server.iter().find(|call| call.is_sent && call.bytes.len() == call.len);
         let ack = recorded.and_then(|call| ServerAck::parse(&call.bytes));
-        let (accepted, answered) = ack
-            .and_then(|ack| ack.times)
-            .map_or((start, start), |t| (t.accepted, t.answered));
-        let policy = Policy {
-            version: version(capture),
-            ..Policy::default()
-        };
+        let (accepted, answered) = ack.and_then(|ack| ack.times).map_or((start, start), |t| (t.accepted, t.answered));
+        let policy = Policy { version: version(capture), ..Policy::default() };
         let mut server = StreamServer::new(Instant::now(), accepted, policy);
         for byte in &first.bytes {
-            assert!(
-                server.handle_bytes(answered, std::slice::from_ref(byte)).is_empty(),
-                "{name}"
-            );
+            assert!(server.handle_bytes(answered, std::slice::from_ref(byte)).is_empty(), "{name}");
         }
-        let Some(StreamServerAction::Accepted(test)) = server.poll_action() else {
-            panic!("{name}: not accepted")
-        };
+        let Some(StreamServerAction::Accepted(test)) = server.poll_action() else { panic!("{name}: not accepted") };
         assert_eq!((test.payload_bytes, test.clocks_disagree), (first.len, false), "{name}");
         let sent = std::iter::from_fn(|| server.poll_action()).find_map(|action| match action {
             StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) => Some(bytes),
@@ -312,16 +266,8 @@ fn our_server_sends_the_recorded_bytes() {
 fn recorded_modes_mean_what_was_typed() {
     for capture in &captures() {
         let Some(first) = first_sent(capture) else { continue };
-        let transport = if capture.is_udp() {
-            Transport::Udp
-        } else {
-            Transport::Tcp
-        };
-        let header = if capture.is_udp() {
-            parse_udp(&first.bytes)
-        } else {
-            parse_tcp(&first.bytes)
-        };
+        let transport = if capture.is_udp() { Transport::Udp } else { Transport::Tcp };
+        let header = if capture.is_udp() { parse_udp(&first.bytes) } else { parse_tcp(&first.bytes) };
         let Ok(header) = header else { continue };
         let spec = server_spec(&header, transport);
         let name = &capture.name;
@@ -334,22 +280,12 @@ fn recorded_modes_mean_what_was_typed() {
         };
         assert_eq!(header.mode, mode, "{name}");
         assert_eq!(header.trip_times, capture.mode().contains("triptimes"), "{name}");
-        assert_eq!(
-            header.streams,
-            if name.contains("_P2") || name.contains("sync") {
-                2
-            } else {
-                1
-            },
-            "{name}"
-        );
+        assert_eq!(header.streams, if name.contains("_P2") || name.contains("sync") { 2 } else { 1 }, "{name}");
         assert_eq!(header.port, 5001, "{name}");
         match capture.mode() {
-            "udp_pps" => assert_eq!(
-                header.rate,
-                Some(Rate::BitsPerSecond(100)),
-                "{name}: the header does not hold the unit"
-            ),
+            "udp_pps" => {
+                assert_eq!(header.rate, Some(Rate::BitsPerSecond(100)), "{name}: the header does not hold the unit")
+            }
             "udp_b" => assert_eq!(spec.pacing.rate_bps, Some(5_000_000)),
             "udp_n" => assert_eq!(spec.end, EndCondition::Bytes(10 << 10)),
             "udp_nofin" => assert!(spec.workload.without_final_report),
@@ -358,9 +294,7 @@ fn recorded_modes_mean_what_was_typed() {
             "tcp_synctransferid" if capture.is_new_release() => assert_eq!(header.transfer_id, Some(1)),
             "tcp_Z" if capture.is_new_release() => assert_eq!(spec.socket.congestion.as_deref(), Some("reno")),
             "tcp_burst" => {
-                let Shape::Bursts { size_bytes, period } = spec.workload.shape else {
-                    panic!("{name}")
-                };
+                let Shape::Bursts { size_bytes, period } = spec.workload.shape else { panic!("{name}") };
                 assert_eq!((size_bytes, period), (256 << 10, Duration::from_millis(100)), "{name}");
             }
             _ => {}
@@ -372,15 +306,9 @@ fn recorded_modes_mean_what_was_typed() {
 fn digits_are_not_taken_for_options() {
     for capture in captures().iter().filter(|capture| capture.mode() == "udp_C") {
         let opening = FlowOpening::parse(&first_sent(capture).expect("it sent something").bytes).expect("a flow");
-        assert_eq!(
-            (opening.header, opening.short_trip_times, opening.report_offset),
-            (None, false, 16)
-        );
+        assert_eq!((opening.header, opening.short_trip_times, opening.report_offset), (None, false, 16));
     }
-    let short = captures()
-        .into_iter()
-        .find(|c| c.name == "wire-218/udp_triptimes_l64")
-        .expect("recorded");
+    let short = captures().into_iter().find(|c| c.name == "wire-218/udp_triptimes_l64").expect("recorded");
     let opening = FlowOpening::parse(&first_sent(&short).expect("it sent something").bytes).expect("a flow");
     assert!(opening.short_trip_times);
 }
@@ -393,14 +321,8 @@ fn recorded_reports_are_understood_and_written_alike() {
             let name = &capture.name;
             let report = FinalReport::parse(&call.bytes).expect(name);
             assert_eq!((report.lost, report.out_of_order), (0, 0), "{name}");
-            assert!(
-                report.datagrams > 5 && report.bytes / report.datagrams <= 1470,
-                "{name}"
-            );
-            assert!(
-                report.duration > Duration::from_millis(50) && report.jitter_s < 0.01,
-                "{name}"
-            );
+            assert!(report.datagrams > 5 && report.bytes / report.datagrams <= 1470, "{name}");
+            assert!(report.duration > Duration::from_millis(50) && report.jitter_s < 0.01, "{name}");
             assert_eq!(
                 report.transit_s.is_some(),
                 matches!(capture.mode(), "udp_enh" | "udp_triptimes" | "udp_triptimes_l64"),
@@ -441,17 +363,8 @@ fn recorded_bursts_are_found() {
             bytes.resize(call.len, b'0');
             let burst = reader.read(&mut bytes.as_slice()).expect("a whole burst");
             number += 1;
-            assert_eq!(
-                (burst.head.number, burst.head.size_bytes as usize),
-                (number, expected),
-                "{}",
-                capture.name
-            );
-            assert!(
-                !burst.is_out_of_sequence && !burst.head.written.is_unset(),
-                "{}",
-                capture.name
-            );
+            assert_eq!((burst.head.number, burst.head.size_bytes as usize), (number, expected), "{}", capture.name);
+            assert!(!burst.is_out_of_sequence && !burst.head.written.is_unset(), "{}", capture.name);
         }
         assert!(number >= 1, "{}", capture.name);
     }
@@ -461,20 +374,12 @@ fn recorded_bursts_are_found() {
 fn isochronous_words_are_found_in_both_releases() {
     for capture in captures().iter().filter(|capture| capture.mode() == "udp_isoch") {
         let mut frames = Vec::new();
-        for call in Capture::sent(&capture.client)
-            .skip(1)
-            .filter(|call| call.bytes.len() >= 112)
-        {
+        for call in Capture::sent(&capture.client).skip(1).filter(|call| call.bytes.len() >= 112) {
             let Ok(header) = parse_udp(&call.bytes) else { break };
             frames.extend(FrameWords::parse(&call.bytes, header.version));
         }
         let first = frames.first().expect("frames");
-        assert_eq!(
-            (first.period_us, first.number, first.size_bytes),
-            (16_666, 1, 2083),
-            "{}",
-            capture.name
-        );
+        assert_eq!((first.period_us, first.number, first.size_bytes), (16_666, 1, 2083), "{}", capture.name);
         assert!(frames.is_sorted_by_key(|frame| frame.number), "{}", capture.name);
         let mut datagram = [0; 160];
         first.write(&mut datagram, version(capture));
@@ -485,10 +390,7 @@ fn isochronous_words_are_found_in_both_releases() {
 #[test]
 fn recorded_requests_are_answered_like_the_recorded_server_did() {
     let mut seen = 0;
-    for capture in captures()
-        .iter()
-        .filter(|capture| capture.mode().starts_with("tcp_bounceback"))
-    {
+    for capture in captures().iter().filter(|capture| capture.mode().starts_with("tcp_bounceback")) {
         if capture.mode() == "tcp_bounceback_l40" {
             continue;
         }
@@ -498,22 +400,14 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
         bytes.resize(request.len, b'0');
         let mut responder = Responder::new();
         let reply = responder.read(Timestamp::default(), &mut bytes.as_slice()).expect(name);
-        let Some(Reply::Send(head)) = reply else {
-            panic!("{name}: {reply:?}")
-        };
+        let Some(Reply::Send(head)) = reply else { panic!("{name}: {reply:?}") };
         assert_eq!(head.request_bytes as usize, request.len, "{name}");
         // The client's trace shows the answer even where the server's is cut.
-        let answer = capture
-            .client
-            .iter()
-            .find(|call| !call.is_sent && call.bytes.len() >= HEAD_LEN);
+        let answer = capture.client.iter().find(|call| !call.is_sent && call.bytes.len() >= HEAD_LEN);
         let Some(answer) = answer else { continue };
         let theirs = BounceHead::parse(answer.bytes.first_chunk().expect("a head")).expect(name);
         assert_eq!(head.reply_len() as usize, answer.len, "{name}");
-        let ours = BounceHead {
-            received: theirs.received,
-            ..head
-        };
+        let ours = BounceHead { received: theirs.received, ..head };
         let ours = ours.reply(theirs.replied.expect("the server replied"));
         assert_eq!(ours[..60], answer.bytes[..60], "{name}");
         seen += 1;

@@ -30,19 +30,13 @@ pub(crate) fn clock() -> Timestamp {
 }
 
 pub(crate) fn header(mode: Mode) -> Header {
-    Header {
-        mode,
-        ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100))
-    }
+    Header { mode, ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100)) }
 }
 
 impl Pair {
     pub(crate) fn new(header: Option<Header>, policy: Policy) -> Self {
         let now = Instant::now();
-        let setup = StreamClientSetup {
-            header,
-            time_limit: Some(SECOND),
-        };
+        let setup = StreamClientSetup { header, time_limit: Some(SECOND) };
         Self {
             now,
             client: StreamClient::new(now, setup),
@@ -79,8 +73,7 @@ impl Pair {
                 self.server_data.extend(self.server.handle_bytes(clock(), segment));
             }
             for segment in to_client.chunks(self.segment) {
-                self.client_data
-                    .extend(self.client.handle_bytes(self.now, clock(), segment));
+                self.client_data.extend(self.client.handle_bytes(self.now, clock(), segment));
             }
         }
     }
@@ -131,11 +124,7 @@ fn a_forward_test_is_answered_drained_and_closed() {
     assert!(pair.client_did(|a| *a == StreamClientAction::StartSending));
     pair.finish_client();
     assert_eq!(pair.server_outcome(), Some(&Ok(())));
-    assert_eq!(
-        pair.client_outcome(),
-        None,
-        "the server may still have something to say"
-    );
+    assert_eq!(pair.client_outcome(), None, "the server may still have something to say");
     pair.client.handle_eof(pair.now);
     pair.run();
     assert_eq!(pair.client_outcome(), Some(&Ok(())));
@@ -160,26 +149,16 @@ fn a_reverse_test_ends_with_the_server() {
     pair.run();
     assert!(pair.client_did(|a| *a == StreamClientAction::StartReceiving { header_bytes: 0 }));
     assert!(!pair.client_did(|a| *a == StreamClientAction::StartSending));
-    assert!(
-        !pair.server_did(|a| matches!(a, StreamServerAction::Send(_))),
-        "no answer in front of data"
-    );
+    assert!(!pair.server_did(|a| matches!(a, StreamServerAction::Send(_))), "no answer in front of data");
     assert_eq!(pair.client.wanted(), None);
     assert_eq!(pair.client.poll_timeout(), Some(pair.now + SECOND + DRAIN_TIMEOUT));
     pair.finish_server();
-    assert_eq!(
-        (pair.client_outcome(), pair.server_outcome()),
-        (Some(&Ok(())), Some(&Ok(())))
-    );
+    assert_eq!((pair.client_outcome(), pair.server_outcome()), (Some(&Ok(())), Some(&Ok(()))));
 }
 
 #[test]
 fn a_reverse_test_with_trip_times_begins_with_the_servers_header() {
-    let header = Header {
-        trip_times: true,
-        start: Some(clock()),
-        ..header(Mode::Reverse)
-    };
+    let header = Header { trip_times: true, start: Some(clock()), ..header(Mode::Reverse) };
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
     assert!(pair.client_did(|a| *a == StreamClientAction::StartReceiving { header_bytes: 80 }));
@@ -199,31 +178,17 @@ fn both_directions_of_one_connection_end_on_their_own() {
             assert_eq!(pair.server_outcome(), None);
             pair.finish_server();
         }
-        assert_eq!(
-            (pair.client_outcome(), pair.server_outcome()),
-            (Some(&Ok(())), Some(&Ok(())))
-        );
+        assert_eq!((pair.client_outcome(), pair.server_outcome()), (Some(&Ok(())), Some(&Ok(()))));
     }
 }
 
 #[test]
 fn peer_detection_waits_for_the_answer_and_returns_the_version() {
-    let header = Header {
-        detect_peer: true,
-        trip_times: true,
-        start: Some(clock()),
-        ..header(Mode::Forward)
-    };
+    let header = Header { detect_peer: true, trip_times: true, start: Some(clock()), ..header(Mode::Forward) };
     let mut pair = Pair::new(Some(header.clone()), Policy::default());
-    pair.client_actions
-        .extend(std::iter::from_fn(|| pair.client.poll_action()));
-    assert!(
-        !pair.client_did(|a| *a == StreamClientAction::StartSending),
-        "not before the answer"
-    );
-    let StreamClientAction::Send(bytes) = &pair.client_actions[0] else {
-        panic!("no header")
-    };
+    pair.client_actions.extend(std::iter::from_fn(|| pair.client.poll_action()));
+    assert!(!pair.client_did(|a| *a == StreamClientAction::StartSending), "not before the answer");
+    let StreamClientAction::Send(bytes) = &pair.client_actions[0] else { panic!("no header") };
     pair.server.handle_bytes(clock(), bytes);
     pair.run();
     assert!(pair.client_did(|a| *a == StreamClientAction::StartSending));
@@ -233,19 +198,14 @@ fn peer_detection_waits_for_the_answer_and_returns_the_version() {
     let mut silent = Pair::new(Some(header), Policy::default());
     assert_eq!(silent.client.poll_timeout(), Some(silent.now + ACK_TIMEOUT));
     silent.client.handle_timeout(silent.now + ACK_TIMEOUT);
-    silent
-        .client_actions
-        .extend(std::iter::from_fn(|| silent.client.poll_action()));
+    silent.client_actions.extend(std::iter::from_fn(|| silent.client.poll_action()));
     assert!(silent.client_outcome().is_some_and(Result::is_err));
 }
 
 #[test]
 fn connections_back_go_to_the_announced_port() {
     for (mode, afterwards) in [(Mode::Dual, false), (Mode::TradeOff, true)] {
-        let header = Header {
-            port: 6101,
-            ..header(mode)
-        };
+        let header = Header { port: 6101, ..header(mode) };
         let mut pair = Pair::new(Some(header.clone()), Policy::default());
         pair.run();
         let back = |a: &StreamServerAction| matches!(a, StreamServerAction::ConnectBack(back) if back.port == 6101);
@@ -253,10 +213,7 @@ fn connections_back_go_to_the_announced_port() {
         pair.finish_client();
         assert!(pair.server_did(back));
 
-        let policy = Policy {
-            may_connect_back: false,
-            ..Policy::default()
-        };
+        let policy = Policy { may_connect_back: false, ..Policy::default() };
         let mut refused = Pair::new(Some(header), policy);
         refused.run();
         refused.finish_client();
@@ -267,36 +224,20 @@ fn connections_back_go_to_the_announced_port() {
 
 #[test]
 fn only_the_permit_key_opens_a_guarded_server() {
-    let policy = || Policy {
-        permit_key: Some(b"secret123".to_vec()),
-        ..Policy::default()
-    };
-    for (key, served) in [
-        (None, false),
-        (Some("secret12"), false),
-        (Some("secret124"), false),
-        (Some("secret123"), true),
-    ] {
-        let header = Header {
-            permit_key: key.map(|key| key.as_bytes().to_vec()),
-            ..header(Mode::Forward)
-        };
+    let policy = || Policy { permit_key: Some(b"secret123".to_vec()), ..Policy::default() };
+    for (key, served) in
+        [(None, false), (Some("secret12"), false), (Some("secret124"), false), (Some("secret123"), true)]
+    {
+        let header = Header { permit_key: key.map(|key| key.as_bytes().to_vec()), ..header(Mode::Forward) };
         let mut pair = Pair::new(Some(header), policy());
         pair.run();
-        assert_eq!(
-            pair.server_did(|a| *a == StreamServerAction::StartReceiving),
-            served,
-            "{key:?}"
-        );
+        assert_eq!(pair.server_did(|a| *a == StreamServerAction::StartReceiving), served, "{key:?}");
         assert_eq!(pair.server_outcome().is_some(), !served, "{key:?}");
     }
     let mut bare = Pair::new(None, policy());
     bare.server.handle_bytes(clock(), b"0123456789");
     bare.run();
-    assert!(
-        bare.server_outcome().is_some_and(Result::is_err),
-        "data alone are no key"
-    );
+    assert!(bare.server_outcome().is_some_and(Result::is_err), "data alone are no key");
 }
 
 #[test]
@@ -308,32 +249,21 @@ fn clocks_too_far_apart_switch_delays_off_and_nothing_else() {
     };
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
-    let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
-        panic!("not accepted")
-    };
+    let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else { panic!("not accepted") };
     assert!(test.clocks_disagree && !test.spec.workload.trip_times);
-    assert!(
-        test.header.as_ref().is_some_and(Header::frames_tcp_data),
-        "the data are framed all the same"
-    );
+    assert!(test.header.as_ref().is_some_and(Header::frames_tcp_data), "the data are framed all the same");
 }
 
 #[test]
 fn a_connection_without_header_counts_from_its_first_byte() {
-    for bytes in [
-        &b"012345678901"[..],
-        &[0, 0, 0, 0, 0, 0, 0, 1],
-        &[0x80, 0, 0, 1, 0, 0, 0, 1],
-    ] {
+    for bytes in [&b"012345678901"[..], &[0, 0, 0, 0, 0, 0, 0, 1], &[0x80, 0, 0, 1, 0, 0, 0, 1]] {
         let mut pair = Pair::new(None, Policy::default());
         let mut data = 0;
         for byte in bytes {
             data += pair.server.handle_bytes(clock(), std::slice::from_ref(byte)).len();
         }
         pair.run();
-        let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
-            panic!("not accepted")
-        };
+        let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else { panic!("not accepted") };
         assert_eq!(test.payload_bytes + data, bytes.len());
         assert!(!pair.server_did(|a| matches!(a, StreamServerAction::Send(_))));
     }

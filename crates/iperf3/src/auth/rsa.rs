@@ -33,12 +33,7 @@ impl PrivateKey {
         let size_bytes = key.key_size_bytes();
         let oaep = oaep.then(|| OaepPrivateDecryptingKey::new(key.clone())).transpose();
         let pkcs1 = pkcs1.then(|| Pkcs1PrivateDecryptingKey::new(key)).transpose();
-        Ok(Self {
-            oaep: oaep.map_err(unspecified)?,
-            pkcs1: pkcs1.map_err(unspecified)?,
-            accepted,
-            size_bytes,
-        })
+        Ok(Self { oaep: oaep.map_err(unspecified)?, pkcs1: pkcs1.map_err(unspecified)?, accepted, size_bytes })
     }
 
     /// OAEP first; the old padding only when it is accepted.
@@ -61,9 +56,7 @@ impl PrivateKey {
         {
             return Ok(text.to_vec());
         }
-        Err(Refusal::Padding {
-            accepted: self.accepted,
-        })
+        Err(Refusal::Padding { accepted: self.accepted })
     }
 }
 
@@ -75,8 +68,7 @@ pub(super) fn encrypt(public_key_pem: &str, pkcs1_padding: bool, plain: &[u8]) -
         key.encrypt(plain, &mut cipher).map_err(|_| AuthError::TooLong)?
     } else {
         let key = OaepPublicEncryptingKey::new(key).map_err(unspecified)?;
-        key.encrypt(&OAEP_SHA1_MGF1SHA1, plain, &mut cipher, None)
-            .map_err(|_| AuthError::TooLong)?
+        key.encrypt(&OAEP_SHA1_MGF1SHA1, plain, &mut cipher, None).map_err(|_| AuthError::TooLong)?
     };
     Ok(BASE64_STANDARD.encode(cipher))
 }

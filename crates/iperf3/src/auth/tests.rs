@@ -21,12 +21,8 @@ struct Keys {
 
 /// Runs openssl with `input` on standard input; `None` when the program is not there.
 fn openssl(args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
-    let child = Command::new("openssl")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
+    let child =
+        Command::new("openssl").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = child.ok()?;
     child.stdin.take()?.write_all(input).ok()?;
     let output = child.wait_with_output().ok()?;
@@ -41,9 +37,7 @@ fn keys() -> Option<Keys> {
     };
     let made = text(&["genrsa", "2048"], "");
     if made.is_none() {
-        std::io::stderr()
-            .write_all(b"skipped: the openssl program is not installed\n")
-            .ok();
+        std::io::stderr().write_all(b"skipped: the openssl program is not installed\n").ok();
     }
     let made = made?;
     Some(Keys {
@@ -65,11 +59,7 @@ fn credentials(public_key_pem: &str, password: &str, pkcs1_padding: bool) -> Cre
 
 /// Accepts one padding and nothing else.
 fn authenticator(pem: &str, pkcs1_padding: bool) -> Authenticator {
-    let padding = if pkcs1_padding {
-        AcceptedPadding::Pkcs1
-    } else {
-        AcceptedPadding::Oaep
-    };
+    let padding = if pkcs1_padding { AcceptedPadding::Pkcs1 } else { AcceptedPadding::Oaep };
     accepting(pem, padding)
 }
 
@@ -120,10 +110,7 @@ fn openssl_reads_our_tokens() {
     for (padding, mode) in [(false, "rsa_padding_mode:oaep"), (true, "rsa_padding_mode:pkcs1")] {
         let token = make_token(&credentials(&keys.public_spki, "rossi", padding), NOW).expect("a token");
         let cipher = base64::prelude::BASE64_STANDARD.decode(token).expect("Base64");
-        let plain = openssl(
-            &["pkeyutl", "-decrypt", "-inkey", file.path(), "-pkeyopt", mode],
-            &cipher,
-        );
+        let plain = openssl(&["pkeyutl", "-decrypt", "-inkey", file.path(), "-pkeyopt", mode], &cipher);
         assert_eq!(
             plain.map(|p| String::from_utf8_lossy(&p).into_owned()).as_deref(),
             Some("user: mario\npwd:  rossi\nts:   1800000000")
@@ -155,36 +142,18 @@ fn every_login_refusal_has_its_reason() {
     let good = token("rossi", false);
     assert_eq!(server.check(None, USERS, NOW), Err(Refusal::NoToken));
     assert_eq!(server.check(Some("not base64!"), USERS, NOW), Err(Refusal::Malformed));
-    assert_eq!(
-        server.check(Some(&"A".repeat(1 << 20)), USERS, NOW),
-        Err(Refusal::Malformed)
-    );
+    assert_eq!(server.check(Some(&"A".repeat(1 << 20)), USERS, NOW), Err(Refusal::Malformed));
     assert_eq!(server.check(Some(""), USERS, NOW), Err(Refusal::Malformed));
     let mismatch = server.check(Some(&token("rossi", true)), USERS, NOW);
     assert_eq!(mismatch, Err(Refusal::Padding { accepted: "OAEP" }));
-    assert_eq!(
-        server.check(Some(&good), USERS, NOW + 11),
-        Err(Refusal::Skew { seconds: -11 })
-    );
-    assert_eq!(
-        server.check(Some(&good), USERS, NOW - 11),
-        Err(Refusal::Skew { seconds: 11 })
-    );
-    assert_eq!(
-        server.check(Some(&good), USERS, i64::MIN),
-        Err(Refusal::Skew { seconds: i64::MAX })
-    );
+    assert_eq!(server.check(Some(&good), USERS, NOW + 11), Err(Refusal::Skew { seconds: -11 }));
+    assert_eq!(server.check(Some(&good), USERS, NOW - 11), Err(Refusal::Skew { seconds: 11 }));
+    assert_eq!(server.check(Some(&good), USERS, i64::MIN), Err(Refusal::Skew { seconds: i64::MAX }));
     assert_eq!(server.check(Some(&good), "luigi,00\n", NOW), Err(Refusal::UnknownUser));
     assert_eq!(server.check(Some(&good), "# none\n", NOW), Err(Refusal::NoUsers));
-    assert_eq!(
-        server.check(Some(&token("bianchi", false)), USERS, NOW),
-        Err(Refusal::WrongPassword)
-    );
+    assert_eq!(server.check(Some(&token("bianchi", false)), USERS, NOW), Err(Refusal::WrongPassword));
     let unknown_after_wrong = format!("mario,00\n{USERS}luigi,00\n");
-    assert_eq!(
-        server.check(Some(&good), &unknown_after_wrong, NOW).as_deref(),
-        Ok("mario")
-    );
+    assert_eq!(server.check(Some(&good), &unknown_after_wrong, NOW).as_deref(), Ok("mario"));
 }
 
 #[test]
@@ -196,11 +165,7 @@ fn a_token_is_good_for_one_login() {
     let check = |token: &String, now| server.check(Some(token), USERS, now);
     assert_eq!(check(&first, NOW).as_deref(), Ok("mario"));
     assert_eq!(check(&first, NOW + 9), Err(Refusal::Replayed));
-    assert_eq!(
-        check(&second, NOW).as_deref(),
-        Ok("mario"),
-        "another login in the same second"
-    );
+    assert_eq!(check(&second, NOW).as_deref(), Ok("mario"), "another login in the same second");
     assert_eq!(check(&first, NOW + 11), Err(Refusal::Skew { seconds: -11 }));
 }
 
@@ -246,19 +211,10 @@ fn credentials_no_server_accepts_are_refused_at_once() {
 fn invalid_key_is_refused_with_a_reason() {
     let Some(keys) = keys() else { return };
     let skew = Duration::from_secs(10);
-    for pem in [
-        "",
-        "garbage",
-        &keys.public_spki,
-        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
-    ] {
+    for pem in ["", "garbage", &keys.public_spki, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
         assert!(Authenticator::new(pem, AcceptedPadding::Oaep, skew).is_err(), "{pem}");
     }
-    for pem in [
-        "",
-        &keys.private_pkcs8,
-        "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
-    ] {
+    for pem in ["", &keys.private_pkcs8, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"] {
         assert!(make_token(&credentials(pem, "rossi", false), NOW).is_err(), "{pem}");
     }
 }
@@ -282,13 +238,7 @@ fn names_that_would_break_a_user_file_are_refused() {
     for name in ["a,b", "#a", "a\u{7}", &"x".repeat(257)] {
         assert_eq!(users_file_line(name, "rossi"), Err(AuthError::UserName), "{name}");
     }
-    for (name, password) in [
-        ("", "rossi"),
-        ("a b", "rossi"),
-        ("a\nb", "rossi"),
-        ("mario", ""),
-        ("mario", "a\tb"),
-    ] {
+    for (name, password) in [("", "rossi"), ("a b", "rossi"), ("a\nb", "rossi"), ("mario", ""), ("mario", "a\tb")] {
         assert_eq!(users_file_line(name, password), Err(AuthError::Blank), "{name}");
     }
 }

@@ -151,11 +151,7 @@ fn streams(json: &Object<'_>, extended: bool) -> Result<u32, ErrorCode> {
 /// UDP has no usable default: the length of the TCP blocks does not fit into a datagram, and is refused.
 fn block_len(json: &Object<'_>, transport: Transport) -> Result<u32, ErrorCode> {
     let (min, max, code) = match transport {
-        Transport::Udp => (
-            MIN_UDP_BLOCK_LEN_BYTES,
-            MAX_UDP_BLOCK_LEN_BYTES,
-            ErrorCode::UdpBlockSize,
-        ),
+        Transport::Udp => (MIN_UDP_BLOCK_LEN_BYTES, MAX_UDP_BLOCK_LEN_BYTES, ErrorCode::UdpBlockSize),
         _ => (1, MAX_BLOCK_LEN_BYTES, ErrorCode::BlockSize),
     };
     match ranged(json, "len", min, max, code)? {

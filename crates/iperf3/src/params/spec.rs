@@ -95,11 +95,7 @@ impl Params {
                 dont_fragment: self.dont_fragment,
                 ..SocketTuning::default()
             },
-            payload: if self.repeating_payload {
-                Payload::Repeating
-            } else {
-                Payload::Random
-            },
+            payload: if self.repeating_payload { Payload::Repeating } else { Payload::Random },
             send_path: self.send_path,
             coalesce: self.coalesce,
             skip_rx_copy: self.skip_rx_copy,
@@ -159,19 +155,11 @@ fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
     if let Some(gso) = udp.gso {
         offload.gso = 1;
         offload.gso_datagram_bytes = datagram_bytes;
-        offload.gso_buffer_bytes = if gso.buffer_bytes == 0 {
-            fitting_bytes
-        } else {
-            gso.buffer_bytes
-        };
+        offload.gso_buffer_bytes = if gso.buffer_bytes == 0 { fitting_bytes } else { gso.buffer_bytes };
     }
     if let Some(gro) = udp.gro {
         offload.gro = 1;
-        offload.gro_buffer_bytes = if gro.buffer_bytes == 0 {
-            MAX_UDP_BLOCK_LEN_BYTES
-        } else {
-            gro.buffer_bytes
-        };
+        offload.gro_buffer_bytes = if gro.buffer_bytes == 0 { MAX_UDP_BLOCK_LEN_BYTES } else { gro.buffer_bytes };
     }
     offload
 }

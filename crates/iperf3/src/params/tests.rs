@@ -59,31 +59,16 @@ fn values_are_refused_just_outside_their_range_and_accepted_just_inside() {
         ("num", &["0", "9223372036854775807"], &["-1"], ErrorCode::RecvParams),
         ("blockcount", &["0", "1e18"], &["-1"], ErrorCode::RecvParams),
         ("MSS", &["0", "32767"], &["-1", "32768"], ErrorCode::Mss),
-        (
-            "parallel",
-            &["1", "128", "1.9"],
-            &["0", "-1", "129", "0.9"],
-            ErrorCode::NumStreams,
-        ),
+        ("parallel", &["1", "128", "1.9"], &["0", "-1", "129", "0.9"], ErrorCode::NumStreams),
         ("window", &["0", "536870912"], &["-1", "536870913"], ErrorCode::BufSize),
         ("len", &["1", "1048576"], &["0", "-1", "1048577"], ErrorCode::BlockSize),
-        (
-            "bandwidth",
-            &["0", "18446744073709551615"],
-            &["-1"],
-            ErrorCode::RecvParams,
-        ),
+        ("bandwidth", &["0", "18446744073709551615"], &["-1"], ErrorCode::RecvParams),
         ("burst", &["1", "1000"], &["0", "1001", "-1"], ErrorCode::Burst),
         ("gso", &["0", "2"], &["-1"], ErrorCode::RecvParams),
         ("gro", &["0", "1"], &["-1", "2"], ErrorCode::RecvParams),
         ("gso_bf_size", &["0", "1000000"], &["-1"], ErrorCode::RecvParams),
         ("TOS", &["0", "255"], &["-1", "256"], ErrorCode::BadTos),
-        (
-            "flowlabel",
-            &["1", "1048575"],
-            &["0", "1048576", "-1"],
-            ErrorCode::SetFlow,
-        ),
+        ("flowlabel", &["1", "1048575"], &["0", "1048576", "-1"], ErrorCode::SetFlow),
     ];
     for (key, inside, outside, code) in rows {
         for value in *inside {
@@ -97,13 +82,7 @@ fn values_are_refused_just_outside_their_range_and_accepted_just_inside() {
 
 #[test]
 fn udp_needs_a_length_that_fits_a_datagram() {
-    for (len, ok) in [
-        ("16", true),
-        ("65507", true),
-        ("15", false),
-        ("65508", false),
-        ("0", false),
-    ] {
+    for (len, ok) in [("16", true), ("65507", true), ("15", false), ("65508", false), ("0", false)] {
         let got = parse(&format!("{{\"udp\":true,\"len\":{len}}}"));
         assert_eq!(got.is_ok(), ok, "{len}");
         assert!(ok || got == Err(ErrorCode::UdpBlockSize));
@@ -118,12 +97,7 @@ fn only_linerate_clients_ask_for_facts() {
         Params::parse(text.as_bytes()).map(|params| params.to_spec().want_peer_facts)
     };
     assert_eq!(asks(",\"linerate\":{\"protocol\":1,\"facts\":true}"), Ok(true));
-    for silent in [
-        "",
-        ",\"facts\":true",
-        ",\"linerate\":{\"protocol\":1}",
-        ",\"linerate\":{\"facts\":true}",
-    ] {
+    for silent in ["", ",\"facts\":true", ",\"linerate\":{\"protocol\":1}", ",\"linerate\":{\"facts\":true}"] {
         assert_eq!(asks(silent), Ok(false), "{silent}");
     }
 }
@@ -164,10 +138,7 @@ fn invalid_utf8_and_trailing_bytes_do_not_matter() {
 
 #[test]
 fn a_tcp_client_sends_what_the_original_sends() {
-    let mut test = TestSpec {
-        end: EndCondition::Duration(Duration::from_secs(1)),
-        ..TestSpec::default()
-    };
+    let mut test = TestSpec { end: EndCondition::Duration(Duration::from_secs(1)), ..TestSpec::default() };
     test.pacing.rate_bps = Some(20_000_000);
     test.pacing.timer_us = 1000;
     assert_eq!(
@@ -185,10 +156,7 @@ fn a_udp_client_with_offload_sends_what_the_original_sends() {
         end: EndCondition::Bytes(5000),
         ..TestSpec::default()
     };
-    let as_fits = Segmentation {
-        datagram_bytes: 0,
-        buffer_bytes: 0,
-    };
+    let as_fits = Segmentation { datagram_bytes: 0, buffer_bytes: 0 };
     test.udp.gso = Some(as_fits);
     test.udp.gro = Some(as_fits);
     test.udp.counters_64bit = true;
@@ -204,20 +172,8 @@ fn a_udp_client_with_offload_sends_what_the_original_sends() {
 fn offload_sizes_of_a_hostile_client_are_bounded() {
     let text = r#"{"udp":true,"len":1000,"gso":7,"gso_dg_size":3,"gso_bf_size":1000000,"gro":1,"gro_bf_size":0}"#;
     let udp = parse(text).expect("the original accepts it").to_spec().udp;
-    assert_eq!(
-        udp.gso,
-        Some(Segmentation {
-            datagram_bytes: 1000,
-            buffer_bytes: 65507
-        })
-    );
-    assert_eq!(
-        udp.gro,
-        Some(Segmentation {
-            datagram_bytes: 1000,
-            buffer_bytes: 1000
-        })
-    );
+    assert_eq!(udp.gso, Some(Segmentation { datagram_bytes: 1000, buffer_bytes: 65507 }));
+    assert_eq!(udp.gro, Some(Segmentation { datagram_bytes: 1000, buffer_bytes: 1000 }));
 }
 
 #[test]
@@ -251,45 +207,26 @@ fn the_oldest_name_of_a_path_and_the_newest_are_understood() {
     assert_eq!(path("{}"), SendPath::Auto);
     assert_eq!(path("{\"zerocopy\":1}"), SendPath::SendFile);
     for (name, wanted) in SendPath::NAMES {
-        assert_eq!(
-            path(&format!("{{\"linerate\":{{\"protocol\":1,\"send_path\":\"{name}\"}}}}")),
-            wanted
-        );
+        assert_eq!(path(&format!("{{\"linerate\":{{\"protocol\":1,\"send_path\":\"{name}\"}}}}")), wanted);
     }
-    assert_eq!(
-        path("{\"linerate\":{\"protocol\":1,\"send_path\":\"teleport\"}}"),
-        SendPath::Auto
-    );
+    assert_eq!(path("{\"linerate\":{\"protocol\":1,\"send_path\":\"teleport\"}}"), SendPath::Auto);
     let sent = |send_path| {
-        let test = TestSpec {
-            send_path,
-            ..TestSpec::default()
-        };
+        let test = TestSpec { send_path, ..TestSpec::default() };
         String::from_utf8(Params::from_client(&client(test), 131_072, None).to_json()).expect("JSON is text")
     };
     assert!(sent(SendPath::SendFile).contains("\"zerocopy\":1"));
-    assert!(
-        !sent(SendPath::ZeroCopy).contains("\"zerocopy\":1"),
-        "a stock server would use sendfile"
-    );
+    assert!(!sent(SendPath::ZeroCopy).contains("\"zerocopy\":1"), "a stock server would use sendfile");
 }
 
 #[test]
 fn what_datagrams_are_checked_travels() {
-    let mut test = TestSpec {
-        transport: Transport::Udp,
-        block_len_bytes: 1000,
-        block_len_explicit: true,
-        ..TestSpec::default()
-    };
+    let mut test =
+        TestSpec { transport: Transport::Udp, block_len_bytes: 1000, block_len_explicit: true, ..TestSpec::default() };
     test.udp.check = SequenceCheck::FirstOfBurst;
     let params = Params::from_client(&client(test), 1000, None);
     let read = Params::parse(&params.to_json()).expect("valid");
     assert_eq!(read.to_spec().udp.check, SequenceCheck::FirstOfBurst);
-    assert_eq!(
-        parse("{\"udp\":true,\"len\":1000}").expect("valid").to_spec().udp.check,
-        SequenceCheck::EveryDatagram
-    );
+    assert_eq!(parse("{\"udp\":true,\"len\":1000}").expect("valid").to_spec().udp.check, SequenceCheck::EveryDatagram);
 }
 
 proptest! {
@@ -332,9 +269,7 @@ fn value() -> impl Strategy<Value = (&'static str, String)> {
     ]);
     let values = prop_oneof![
         any::<i64>().prop_map(|n| n.to_string()),
-        any::<f64>()
-            .prop_filter("JSON has no other numbers", |n| n.is_finite())
-            .prop_map(|n| n.to_string()),
+        any::<f64>().prop_filter("JSON has no other numbers", |n| n.is_finite()).prop_map(|n| n.to_string()),
         (0..300_u32).prop_map(|n| n.to_string()),
         any::<bool>().prop_map(|b| b.to_string()),
         ".*".prop_map(|s| serde_json::to_string(&s).expect("a string")),

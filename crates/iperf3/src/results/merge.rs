@@ -53,11 +53,7 @@ pub fn merge_peer(summary: &mut Summary, spec: &TestSpec, endpoint: Endpoint, pe
         let guess = id.0 as usize;
         let index = match summary.streams.get(guess) {
             Some(stream) if stream.id == id => guess,
-            _ => summary
-                .streams
-                .iter()
-                .position(|s| s.id == id)
-                .ok_or(ErrorCode::StreamId)?,
+            _ => summary.streams.iter().position(|s| s.id == id).ok_or(ErrorCode::StreamId)?,
         };
         let stream = summary.streams.get_mut(index).ok_or(ErrorCode::StreamId)?;
         merge_stream(stream, spec, peer.sender_has_retransmits > 0, result);
@@ -76,11 +72,7 @@ fn is_measured(cpu: &CpuUsage) -> bool {
 }
 
 fn sender_has_retransmits(summary: &Summary, tcp: bool) -> i64 {
-    let mut sending = summary
-        .streams
-        .iter()
-        .filter(|s| s.role == StreamRole::Sender)
-        .peekable();
+    let mut sending = summary.streams.iter().filter(|s| s.role == StreamRole::Sender).peekable();
     if sending.peek().is_none() {
         return -1;
     }
@@ -119,10 +111,7 @@ fn merge_stream(stream: &mut StreamSummary, spec: &TestSpec, retransmits_known: 
         StreamRole::Receiver => {
             stream.sender = Some(half);
             if spec.transport == Transport::Tcp && retransmits_known {
-                stream.tcp = Some(TcpSummary {
-                    retransmits: peer.retransmits,
-                    ..TcpSummary::default()
-                });
+                stream.tcp = Some(TcpSummary { retransmits: peer.retransmits, ..TcpSummary::default() });
             }
         }
     }
@@ -146,9 +135,6 @@ fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpTo
         out_of_order: 0,
         jitter_s: if peer_receives { peer.jitter_s } else { 0.0 },
         omitted_packets: peer.omitted_packets.or(no_warm_up.then_some(0)),
-        omitted_lost: peer
-            .omitted_errors
-            .filter(|_| peer_receives)
-            .or((no_warm_up || lost == 0).then_some(0)),
+        omitted_lost: peer.omitted_errors.filter(|_| peer_receives).or((no_warm_up || lost == 0).then_some(0)),
     }
 }

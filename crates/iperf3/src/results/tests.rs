@@ -38,19 +38,11 @@ fn stream(id: u32, role: StreamRole, half: EndpointTotals) -> StreamSummary {
 }
 
 fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
-    EndpointTotals {
-        bytes,
-        duration_ns: 1_000_000_000,
-        udp,
-    }
+    EndpointTotals { bytes, duration_ns: 1_000_000_000, udp }
 }
 
 fn udp_spec(omit_s: u64) -> TestSpec {
-    TestSpec {
-        transport: Transport::Udp,
-        omit: Duration::from_secs(omit_s),
-        ..TestSpec::default()
-    }
+    TestSpec { transport: Transport::Udp, omit: Duration::from_secs(omit_s), ..TestSpec::default() }
 }
 
 #[test]
@@ -68,10 +60,7 @@ fn results_of_old_releases_are_understood() {
     let results = parse(OLD_TCP_RECEIVER).expect("a real capture");
     assert_eq!(results.sender_has_retransmits, -1);
     let stream = &results.streams[0];
-    assert_eq!(
-        (stream.bytes, stream.retransmits, stream.omitted_errors),
-        (2_621_440, None, None)
-    );
+    assert_eq!((stream.bytes, stream.retransmits, stream.omitted_errors), (2_621_440, None, None));
 }
 
 #[test]
@@ -93,10 +82,7 @@ fn every_required_key_is_required() {
         assert_eq!(parse(&without), Err(ErrorCode::RecvResults), "{key}");
     }
     for key in ["congestion_used", "start_time", "end_time"] {
-        assert!(
-            parse(&OLD_TCP_RECEIVER.replace(&format!("\"{key}\""), "\"other\"")).is_ok(),
-            "{key}"
-        );
+        assert!(parse(&OLD_TCP_RECEIVER.replace(&format!("\"{key}\""), "\"other\"")).is_ok(), "{key}");
     }
     let incomplete = OLD_TCP_RECEIVER.replace("\"packets\"", "\"omitted_packets\":0,\"packets\"");
     assert_eq!(parse(&incomplete), Err(ErrorCode::RecvResults));
@@ -111,27 +97,18 @@ fn nonsense_numbers_become_sane_ones() {
         .replace("\"id\":1", "\"id\":-1");
     let results = parse(&text).expect("lenient");
     let stream = &results.streams[0];
-    assert_eq!(
-        (results.cpu.total_percent, stream.jitter_s, stream.bytes, stream.wire_id),
-        (0.0, 0.0, 0, 0)
-    );
+    assert_eq!((results.cpu.total_percent, stream.jitter_s, stream.bytes, stream.wire_id), (0.0, 0.0, 0, 0));
 }
 
 #[test]
 fn our_text_has_the_keys_of_the_original_in_its_order() {
     let mut summary = Summary {
-        streams: vec![
-            stream(0, StreamRole::Sender, half(1000, None)),
-            stream(1, StreamRole::Sender, half(7, None)),
-        ],
+        streams: vec![stream(0, StreamRole::Sender, half(1000, None)), stream(1, StreamRole::Sender, half(7, None))],
         sender_congestion: Some("bbr".to_owned()),
         ..Summary::default()
     };
     for stream in &mut summary.streams {
-        stream.tcp = Some(TcpSummary {
-            retransmits: Some(5),
-            ..TcpSummary::default()
-        });
+        stream.tcp = Some(TcpSummary { retransmits: Some(5), ..TcpSummary::default() });
     }
     let results = Results::from_summary(&summary, &TestSpec::default(), Endpoint::Client);
     let text = String::from_utf8(results.to_json()).expect("JSON is UTF-8");
@@ -167,10 +144,8 @@ fn receiver_sends_its_role() {
 #[test]
 fn the_servers_report_is_carried_as_text_or_as_json() {
     let mut results = crate::fuzzing::sample_results();
-    for output in [
-        ServerOutput::Text("a\n\"b\"".to_owned()),
-        ServerOutput::Json("{\"start\":{},\"x\":[1]}".to_owned()),
-    ] {
+    for output in [ServerOutput::Text("a\n\"b\"".to_owned()), ServerOutput::Json("{\"start\":{},\"x\":[1]}".to_owned())]
+    {
         results.server_output = Some(output.clone());
         let got = Results::parse(&results.to_json()).expect("our own text");
         assert_eq!(got.server_output, Some(output));
@@ -195,15 +170,10 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
 
 #[test]
 fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
-    let spec = TestSpec {
-        direction: Direction::Reverse,
-        ..TestSpec::default()
-    };
+    let spec = TestSpec { direction: Direction::Reverse, ..TestSpec::default() };
     for (has_retransmits, expected) in [(1, Some(Some(4))), (0, None), (-1, None)] {
-        let mut summary = Summary {
-            streams: vec![stream(0, StreamRole::Receiver, half(1, None))],
-            ..Summary::default()
-        };
+        let mut summary =
+            Summary { streams: vec![stream(0, StreamRole::Receiver, half(1, None))], ..Summary::default() };
         let mut peer = crate::fuzzing::sample_results();
         peer.sender_has_retransmits = has_retransmits;
         peer.streams[0].retransmits = Some(4);
@@ -218,24 +188,15 @@ fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
 fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
     let rows = [(0, 3, Some(0)), (1, 0, Some(0)), (1, 3, None)];
     for (omit_s, errors, expected) in rows {
-        let udp = UdpTotals {
-            packets: 80,
-            omitted_packets: Some(40),
-            ..UdpTotals::default()
-        };
-        let mut summary = Summary {
-            streams: vec![stream(0, StreamRole::Sender, half(1, Some(udp)))],
-            ..Summary::default()
-        };
+        let udp = UdpTotals { packets: 80, omitted_packets: Some(40), ..UdpTotals::default() };
+        let mut summary =
+            Summary { streams: vec![stream(0, StreamRole::Sender, half(1, Some(udp)))], ..Summary::default() };
         let mut peer = crate::fuzzing::sample_results();
         peer.streams[0].errors = errors;
         peer.streams[0].omitted_errors = None;
         peer.streams[0].omitted_packets = None;
         merge_peer(&mut summary, &udp_spec(omit_s), Endpoint::Client, &peer).expect("a known stream");
-        let udp = summary.streams[0]
-            .receiver
-            .and_then(|half| half.udp)
-            .expect("a UDP receiver");
+        let udp = summary.streams[0].receiver.and_then(|half| half.udp).expect("a UDP receiver");
         assert_eq!((udp.lost, udp.omitted_lost), (errors, expected), "omit {omit_s} s");
     }
 }
@@ -251,20 +212,14 @@ fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
     peer.streams[0].jitter_s = 0.5;
     peer.streams[0].packets = 100;
     merge_peer(&mut summary, &udp_spec(0), Endpoint::Client, &peer).expect("a known stream");
-    let udp = summary.streams[0]
-        .sender
-        .and_then(|half| half.udp)
-        .expect("a UDP sender");
+    let udp = summary.streams[0].sender.and_then(|half| half.udp).expect("a UDP sender");
     assert_eq!((udp.packets, udp.lost, udp.jitter_s), (100, 0, 0.0));
 }
 
 #[test]
 fn unknown_streams_are_fatal_and_missing_ones_are_not() {
     let mut summary = Summary {
-        streams: vec![
-            stream(0, StreamRole::Sender, half(1, None)),
-            stream(1, StreamRole::Sender, half(1, None)),
-        ],
+        streams: vec![stream(0, StreamRole::Sender, half(1, None)), stream(1, StreamRole::Sender, half(1, None))],
         ..Summary::default()
     };
     let mut peer = crate::fuzzing::sample_results();
@@ -292,22 +247,12 @@ proptest! {
 
 fn any_results() -> impl Strategy<Value = Results> {
     let count = 0..=i64::MAX as u64;
-    let counts = (
-        count.clone(),
-        count.clone(),
-        count.clone(),
-        proptest::option::of((count.clone(), count)),
-    );
+    let counts = (count.clone(), count.clone(), count.clone(), proptest::option::of((count.clone(), count)));
     let seconds = || 0.0..1e6_f64;
-    let stream = (
-        1..40_u32,
-        counts,
-        proptest::option::of(0..1_000_000_u64),
-        seconds(),
-        proptest::option::of(seconds()),
-    );
-    let stream = stream.prop_map(
-        |(wire_id, (bytes, errors, packets, omitted), retransmits, jitter_s, end_time_s)| StreamResult {
+    let stream =
+        (1..40_u32, counts, proptest::option::of(0..1_000_000_u64), seconds(), proptest::option::of(seconds()));
+    let stream = stream.prop_map(|(wire_id, (bytes, errors, packets, omitted), retransmits, jitter_s, end_time_s)| {
+        StreamResult {
             wire_id,
             bytes,
             retransmits,
@@ -318,34 +263,22 @@ fn any_results() -> impl Strategy<Value = Results> {
             omitted_packets: omitted.map(|o| o.1),
             start_time_s: end_time_s.map(|_| 0.0),
             end_time_s,
-        },
-    );
+        }
+    });
     let text = || proptest::option::of(".*");
-    (
-        proptest::collection::vec(stream, 0..5),
-        -1..=1_i64,
-        text(),
-        text(),
-        any::<bool>(),
-        seconds(),
+    (proptest::collection::vec(stream, 0..5), -1..=1_i64, text(), text(), any::<bool>(), seconds()).prop_map(
+        |(streams, sender_has_retransmits, congestion_used, output, linerate, cpu)| Results {
+            cpu: CpuUsage { total_percent: cpu, user_percent: cpu / 2.0, system_percent: cpu / 3.0 },
+            sender_has_retransmits,
+            congestion_used,
+            server_output: output.map(ServerOutput::Text),
+            streams,
+            linerate,
+            ran_beside: linerate.then_some(3),
+            overflows: linerate.then_some(7),
+            facts: linerate.then(|| r#"{"host":"b"}"#.to_owned()),
+        },
     )
-        .prop_map(
-            |(streams, sender_has_retransmits, congestion_used, output, linerate, cpu)| Results {
-                cpu: CpuUsage {
-                    total_percent: cpu,
-                    user_percent: cpu / 2.0,
-                    system_percent: cpu / 3.0,
-                },
-                sender_has_retransmits,
-                congestion_used,
-                server_output: output.map(ServerOutput::Text),
-                streams,
-                linerate,
-                ran_beside: linerate.then_some(3),
-                overflows: linerate.then_some(7),
-                facts: linerate.then(|| r#"{"host":"b"}"#.to_owned()),
-            },
-        )
 }
 
 #[test]
@@ -356,10 +289,7 @@ fn facts_of_a_host_are_passed_on_unread_but_not_at_any_length() {
         );
         Results::parse(text.as_bytes()).expect("results").facts
     };
-    assert_eq!(
-        with(r#"{"any":[1,{"thing":null}]}"#).as_deref(),
-        Some(r#"{"any":[1,{"thing":null}]}"#)
-    );
+    assert_eq!(with(r#"{"any":[1,{"thing":null}]}"#).as_deref(), Some(r#"{"any":[1,{"thing":null}]}"#));
     for nothing in ["null", "1", "[]", "\"{}\""] {
         assert_eq!(with(nothing), None, "{nothing}");
     }

@@ -50,10 +50,7 @@ impl Results {
         let text = String::from_utf8_lossy(text);
         let malformed = ErrorCode::RecvResults;
         let json = Object::parse(&text, KEYS).map_err(|_| malformed)?;
-        let streams = json
-            .array("streams", STREAM_KEYS, MAX_ENTRIES)
-            .ok_or(malformed)?
-            .map_err(|_| malformed)?;
+        let streams = json.array("streams", STREAM_KEYS, MAX_ENTRIES).ok_or(malformed)?.map_err(|_| malformed)?;
         let additions = json.object("linerate", &["ran_beside", "overflows", "facts"]);
         Ok(Self {
             cpu: CpuUsage {
@@ -211,10 +208,7 @@ impl<'a> From<&'a Results> for WireResults<'a> {
                 protocol: LINERATE_PROTOCOL,
                 ran_beside: results.ran_beside,
                 overflows: results.overflows.map(|n| on_wire(n).cast_unsigned()),
-                facts: results
-                    .facts
-                    .as_deref()
-                    .and_then(|text| serde_json::from_str(text).ok()),
+                facts: results.facts.as_deref().and_then(|text| serde_json::from_str(text).ok()),
             }),
         }
     }

@@ -53,10 +53,7 @@ fn a_whole_test_follows_the_table() {
     );
     assert_eq!(pair.client_outcome, Some(Ok(())));
     assert_eq!(pair.server_outcome, Some(Ok(())));
-    assert_eq!(
-        (pair.client.poll_timeout(), pair.server.and_then(|s| s.poll_timeout())),
-        (None, None)
-    );
+    assert_eq!((pair.client.poll_timeout(), pair.server.and_then(|s| s.poll_timeout())), (None, None));
 }
 
 proptest! {
@@ -106,9 +103,7 @@ fn a_connection_cut_at_any_byte_ends_both_sides() {
         pair.cut_at_client();
         pair.cut_at_server();
         assert!(pair.client_outcome.is_some(), "client, after {carried} segments");
-        let outcome = pair
-            .server_outcome
-            .unwrap_or_else(|| panic!("server, after {carried} segments"));
+        let outcome = pair.server_outcome.unwrap_or_else(|| panic!("server, after {carried} segments"));
         if let Err(failure) = outcome {
             assert_eq!(failure.kind, FailureKind::PeerClosed, "after {carried} segments");
             assert_eq!(failure.message, "the client has unexpectedly closed the connection");
@@ -181,8 +176,5 @@ fn the_server_starts_a_test_before_the_client_knows_its_last_stream() {
     assert_eq!(pair.client.poll_timeout(), None, "opening streams is local work");
     pair.client.handle_local(pair.now, ClientInput::StreamsOpened);
     pair.run_to_end();
-    assert_eq!(
-        pair.client_actions[pair.client_actions.len() - 2..],
-        ["StartClock", "StartData"]
-    );
+    assert_eq!(pair.client_actions[pair.client_actions.len() - 2..], ["StartClock", "StartData"]);
 }

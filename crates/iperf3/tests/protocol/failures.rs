@@ -20,20 +20,13 @@ fn errors_of_the_server_reach_the_client_as_text() {
     let mut pair = Pair::new(test());
     pair.server_obeys = false;
     pair.run_to_end();
-    pair.server_local(ServerInput::Failed {
-        code: ErrorCode::SetMss,
-        errno: 22,
-        cause: None,
-    });
+    pair.server_local(ServerInput::Failed { code: ErrorCode::SetMss, errno: 22, cause: None });
     let failure = pair.client_failure();
     assert_eq!(failure.message, "unable to set TCP/SCTP MSS: Invalid argument");
     assert_eq!(failure.code, Some(123));
     let errno_text = Some("Invalid argument".to_owned());
     assert_eq!(failure.kind, FailureKind::Peer { errno: 22, errno_text });
-    assert_eq!(
-        pair.server_failure().message,
-        "unable to set TCP/SCTP MSS: Invalid argument"
-    );
+    assert_eq!(pair.server_failure().message, "unable to set TCP/SCTP MSS: Invalid argument");
 }
 
 #[test]
@@ -50,10 +43,7 @@ fn missing_numbers_are_not_invented() {
         pair.client.handle_control(pair.now, &[9]);
         pair.client.handle_control(pair.now, bytes);
         pair.cut_at_client();
-        assert_eq!(
-            (pair.client_failure().code, pair.client_failure().message.as_str()),
-            (*code, *message)
-        );
+        assert_eq!((pair.client_failure().code, pair.client_failure().message.as_str()), (*code, *message));
         assert!(matches!(pair.client_failure().kind, FailureKind::Peer { errno: 0, .. }));
     }
 }
@@ -62,8 +52,7 @@ fn missing_numbers_are_not_invented() {
 fn only_the_first_of_two_server_errors_counts() {
     let mut pair = Pair::new(test());
     let error = [0xfe, 0, 0, 0, 27, 0, 0, 0, 0];
-    pair.client
-        .handle_control(pair.now, &[&[9][..], &error, &error].concat());
+    pair.client.handle_control(pair.now, &[&[9][..], &error, &error].concat());
     pair.cut_at_client();
     assert_eq!(pair.client_failure().code, Some(27));
     assert_eq!(
@@ -76,14 +65,7 @@ fn only_the_first_of_two_server_errors_counts() {
 #[test]
 fn an_error_in_place_of_results_is_understood() {
     let rows: &[(&[u8], FailureKind, i32)] = &[
-        (
-            &[0xfe, 0, 0, 0, 117, 0, 0, 0, 0],
-            FailureKind::Peer {
-                errno: 0,
-                errno_text: None,
-            },
-            117,
-        ),
+        (&[0xfe, 0, 0, 0, 117, 0, 0, 0, 0], FailureKind::Peer { errno: 0, errno_text: None }, 117),
         (&[0x0b], FailureKind::PeerTerminated, 120),
         (&[], FailureKind::Error, 117),
         (&[0x40, 0, 0, 0], FailureKind::Error, 117),
@@ -96,8 +78,7 @@ fn an_error_in_place_of_results_is_understood() {
         pair.client.handle_control(pair.now, &[1, 2]);
         pair.client.handle_local(pair.now, ClientInput::EndReached);
         pair.client.handle_control(pair.now, &[13]);
-        pair.client
-            .handle_local(pair.now, ClientInput::Results(Box::new(results())));
+        pair.client.handle_local(pair.now, ClientInput::Results(Box::new(results())));
         pair.client.handle_control(pair.now, bytes);
         pair.client.handle_control_eof(pair.now);
         while let Some(action) = pair.client.poll_action() {
@@ -105,11 +86,7 @@ fn an_error_in_place_of_results_is_understood() {
                 pair.client_outcome = Some(outcome);
             }
         }
-        assert_eq!(
-            (&pair.client_failure().kind, pair.client_failure().code),
-            (kind, Some(*code)),
-            "{bytes:?}"
-        );
+        assert_eq!((&pair.client_failure().kind, pair.client_failure().code), (kind, Some(*code)), "{bytes:?}");
     }
 }
 
@@ -118,28 +95,21 @@ fn a_busy_server_is_named_so() {
     let mut pair = Pair::new(test());
     pair.client.handle_control(pair.now, &[0xff]);
     pair.obey();
-    assert_eq!(
-        pair.client_failure().message,
-        "the server is busy running a test. try again later"
-    );
+    assert_eq!(pair.client_failure().message, "the server is busy running a test. try again later");
     assert_eq!(pair.client_sent.len(), 37, "the cookie and nothing else");
 }
 
 #[test]
 fn a_server_that_closes_after_the_parameters_gives_a_hint() {
-    for (token, hint) in [
-        (None, "may want credentials"),
-        (Some("dG9rZW4=".to_owned()), "wrong credentials or padding?"),
-    ] {
+    for (token, hint) in
+        [(None, "may want credentials"), (Some("dG9rZW4=".to_owned()), "wrong credentials or padding?")]
+    {
         let mut pair = Pair::with_token(test(), token);
         pair.client.handle_control(pair.now, &[9]);
         pair.cut_at_client();
         let failure = pair.client_failure();
         assert_eq!(failure.code, Some(109));
-        assert!(
-            failure.message.starts_with("control socket has closed unexpectedly"),
-            "{failure}"
-        );
+        assert!(failure.message.starts_with("control socket has closed unexpectedly"), "{failure}");
         assert!(failure.message.contains(hint), "{failure}");
     }
 }
@@ -148,30 +118,17 @@ fn a_server_that_closes_after_the_parameters_gives_a_hint() {
 fn signal_on_either_side_is_sent_to_the_other() {
     let mut pair = Pair::new(test());
     pair.run_until_running();
-    pair.client.handle_local(
-        pair.now,
-        ClientInput::Interrupted {
-            signal_text: "Interrupt(2)".to_owned(),
-        },
-    );
+    pair.client.handle_local(pair.now, ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() });
     pair.run_to_end();
     assert_eq!(pair.client_failure().kind, FailureKind::Interrupted);
-    assert_eq!(
-        pair.client_failure().message,
-        "the client has terminated by signal Interrupt(2)"
-    );
+    assert_eq!(pair.client_failure().message, "the client has terminated by signal Interrupt(2)");
     assert_eq!(pair.server_failure().kind, FailureKind::PeerTerminated);
     assert_eq!(pair.server_failure().message, "the client has terminated");
 
     let mut pair = Pair::new(test());
     pair.run_until_running();
-    pair.server_local(ServerInput::Terminated {
-        signal_text: "Terminated(15)".to_owned(),
-    });
-    assert_eq!(
-        pair.server_failure().message,
-        "the server has terminated by signal Terminated(15)"
-    );
+    pair.server_local(ServerInput::Terminated { signal_text: "Terminated(15)".to_owned() });
+    assert_eq!(pair.server_failure().message, "the server has terminated by signal Terminated(15)");
     assert_eq!(pair.client_failure().kind, FailureKind::PeerTerminated);
     assert_eq!(pair.client_failure().message, "the server has terminated");
     assert_eq!(states(Items::of_client(&pair.client_sent)), [16]);
@@ -189,18 +146,12 @@ fn a_test_that_overruns_is_ended_by_the_server() {
     pair.pass(Duration::from_millis(1));
     pair.run_to_end();
     assert_eq!(pair.client_failure().code, Some(160));
-    assert_eq!(
-        pair.server_failure().message,
-        "server test duration expired - test is terminated by the server"
-    );
+    assert_eq!(pair.server_failure().message, "server test duration expired - test is terminated by the server");
 }
 
 #[test]
 fn a_test_without_time_limit_may_run_for_ever() {
-    let mut pair = Pair::new(TestSpec {
-        end: EndCondition::Bytes(1 << 40),
-        ..test()
-    });
+    let mut pair = Pair::new(TestSpec { end: EndCondition::Bytes(1 << 40), ..test() });
     pair.run_until_running();
     assert_eq!(pair.server.as_ref().and_then(Server::poll_timeout), None);
     assert_eq!(pair.client.poll_timeout(), None);
@@ -208,12 +159,7 @@ fn a_test_without_time_limit_may_run_for_ever() {
 
 #[test]
 fn the_server_keeps_its_limits() {
-    let limit = |rate_bps| {
-        Some(BitrateLimit {
-            rate_bps,
-            window: Duration::from_secs(5),
-        })
-    };
+    let limit = |rate_bps| Some(BitrateLimit { rate_bps, window: Duration::from_secs(5) });
     let second = Duration::from_secs(1);
     let timed = |seconds: u32, omit: u32| TestSpec {
         end: EndCondition::Duration(second * seconds),
@@ -224,108 +170,26 @@ fn the_server_keeps_its_limits() {
     paced.pacing.rate_bps = Some(30_000_000);
     let mut kernel_paced = test();
     kernel_paced.pacing.fq_rate_bps = Some(30_000_000);
-    let udp = TestSpec {
-        transport: Transport::Udp,
-        block_len_bytes: 1000,
-        ..TestSpec::default()
-    };
-    let sctp = TestSpec {
-        transport: Transport::Sctp,
-        ..TestSpec::default()
-    };
+    let udp = TestSpec { transport: Transport::Udp, block_len_bytes: 1000, ..TestSpec::default() };
+    let sctp = TestSpec { transport: Transport::Sctp, ..TestSpec::default() };
     let rows: Vec<(&str, TestSpec, Policy, Option<i32>)> = vec![
-        (
-            "as long as allowed",
-            timed(8, 2),
-            Policy {
-                max_duration: Some(second * 10),
-                ..Policy::default()
-            },
-            None,
-        ),
-        (
-            "too long",
-            timed(9, 2),
-            Policy {
-                max_duration: Some(second * 10),
-                ..Policy::default()
-            },
-            Some(37),
-        ),
-        (
-            "no time limit",
-            timed(0, 0),
-            Policy {
-                max_duration: Some(second * 10),
-                ..Policy::default()
-            },
-            Some(37),
-        ),
-        (
-            "four streams fit",
-            paced.clone(),
-            Policy {
-                bitrate_limit: limit(120_000_000),
-                ..Policy::default()
-            },
-            None,
-        ),
-        (
-            "four streams do not",
-            paced,
-            Policy {
-                bitrate_limit: limit(119_999_999),
-                ..Policy::default()
-            },
-            Some(27),
-        ),
-        (
-            "kernel pacing",
-            kernel_paced,
-            Policy {
-                bitrate_limit: limit(119_999_999),
-                ..Policy::default()
-            },
-            Some(27),
-        ),
-        (
-            "UDP into a file",
-            udp.clone(),
-            Policy {
-                udp_refused: true,
-                ..Policy::default()
-            },
-            Some(34),
-        ),
+        ("as long as allowed", timed(8, 2), Policy { max_duration: Some(second * 10), ..Policy::default() }, None),
+        ("too long", timed(9, 2), Policy { max_duration: Some(second * 10), ..Policy::default() }, Some(37)),
+        ("no time limit", timed(0, 0), Policy { max_duration: Some(second * 10), ..Policy::default() }, Some(37)),
+        ("four streams fit", paced.clone(), Policy { bitrate_limit: limit(120_000_000), ..Policy::default() }, None),
+        ("four streams do not", paced, Policy { bitrate_limit: limit(119_999_999), ..Policy::default() }, Some(27)),
+        ("kernel pacing", kernel_paced, Policy { bitrate_limit: limit(119_999_999), ..Policy::default() }, Some(27)),
+        ("UDP into a file", udp.clone(), Policy { udp_refused: true, ..Policy::default() }, Some(34)),
         ("UDP", udp, Policy::default(), None),
-        (
-            "no SCTP",
-            sctp,
-            Policy {
-                sctp_available: false,
-                ..Policy::default()
-            },
-            Some(13),
-        ),
-        (
-            "fewer streams",
-            test(),
-            Policy {
-                max_streams: 1,
-                ..Policy::default()
-            },
-            Some(6),
-        ),
+        ("no SCTP", sctp, Policy { sctp_available: false, ..Policy::default() }, Some(13)),
+        ("fewer streams", test(), Policy { max_streams: 1, ..Policy::default() }, Some(6)),
     ];
     for (name, spec, policy, code) in rows {
         let mut pair = Pair::new(spec);
         pair.policy = policy;
         pair.client_obeys = false;
         pair.run_to_end();
-        let refused = pair
-            .client_outcome
-            .as_ref()
-            .map(|outcome| outcome.as_ref().expect_err(name).code);
+        let refused = pair.client_outcome.as_ref().map(|outcome| outcome.as_ref().expect_err(name).code);
         assert_eq!(refused, code.map(Some), "{name}");
     }
 }
@@ -353,22 +217,14 @@ fn a_client_may_say_good_bye_at_any_time() {
     let mut pair = Pair::new(test());
     pair.client_obeys = false;
     pair.run_to_end();
-    pair.client.handle_local(
-        pair.now,
-        ClientInput::StreamsFailed(ErrorCode::StreamConnect.failure(Some("refused"))),
-    );
+    pair.client.handle_local(pair.now, ClientInput::StreamsFailed(ErrorCode::StreamConnect.failure(Some("refused"))));
     pair.run_to_end();
     assert_eq!(pair.client_failure().message, "unable to connect stream: refused");
-    assert_eq!(
-        pair.server_outcome,
-        Some(Ok(())),
-        "nothing was measured, nothing is missing"
-    );
+    assert_eq!(pair.server_outcome, Some(Ok(())), "nothing was measured, nothing is missing");
 
     let mut pair = Pair::new(test());
     pair.run_until_running();
-    pair.client
-        .handle_local(pair.now, ClientInput::Failed(ErrorCode::StreamWrite.failure(None)));
+    pair.client.handle_local(pair.now, ClientInput::Failed(ErrorCode::StreamWrite.failure(None)));
     pair.run_to_end();
     assert_eq!(pair.server_failure().kind, FailureKind::PeerClosed);
 }
@@ -396,19 +252,12 @@ fn unknown_streams_are_refused_by_both_sides() {
 #[test]
 fn oversized_and_empty_parameters_are_refused_before_they_arrive() {
     for length in [0_u32, 8193, 0x8000_0000, u32::MAX] {
-        let setup = ServerSetup {
-            cookie: Cookie::from_random([0; 36]),
-            policy: Policy::default(),
-            unix_s: 0,
-        };
+        let setup = ServerSetup { cookie: Cookie::from_random([0; 36]), policy: Policy::default(), unix_s: 0 };
         let now = Instant::now();
         let mut server = Server::new(now, setup);
         server.handle_control(now, &length.to_be_bytes());
         let actions: Vec<ServerAction> = std::iter::from_fn(|| server.poll_action()).collect();
-        assert!(
-            actions.contains(&ServerAction::Send(vec![0xfe, 0, 0, 0, 114, 0, 0, 0, 0])),
-            "{length}"
-        );
+        assert!(actions.contains(&ServerAction::Send(vec![0xfe, 0, 0, 0, 114, 0, 0, 0, 0])), "{length}");
         assert!(matches!(actions.last(), Some(ServerAction::Close(Err(_)))));
     }
 }
@@ -444,10 +293,7 @@ fn a_client_that_stays_after_the_results_does_not_hold_the_server() {
 
 /// A pair whose server wants a login and allows one second.
 fn pair_with_login(token: Option<&str>) -> Pair {
-    let long = TestSpec {
-        end: EndCondition::Duration(Duration::from_secs(100)),
-        ..test()
-    };
+    let long = TestSpec { end: EndCondition::Duration(Duration::from_secs(100)), ..test() };
     let mut pair = Pair::with_token(long, token.map(str::to_owned));
     pair.policy.max_duration = Some(Duration::from_secs(1));
     pair.policy.login_required = true;
@@ -463,11 +309,7 @@ fn failed_login_is_refused_without_revealing_limits() {
 
     let mut pair = pair_with_login(Some("token"));
     pair.run_to_end();
-    assert_eq!(
-        pair.server_actions,
-        ["Send", "CheckLogin"],
-        "the answer waits for the check"
-    );
+    assert_eq!(pair.server_actions, ["Send", "CheckLogin"], "the answer waits for the check");
     pair.server_local(ServerInput::LoginChecked(Err(Refusal::UnknownUser)));
     expect_refused_login(&pair);
 }
@@ -489,10 +331,7 @@ fn a_checked_login_is_followed_by_the_limits_or_by_the_test() {
     pair.policy.max_duration = None;
     pair.run_to_end();
     pair.pass(Duration::from_secs(60));
-    assert_eq!(
-        pair.server_outcome, None,
-        "the check is this end's work and has no deadline"
-    );
+    assert_eq!(pair.server_outcome, None, "the check is this end's work and has no deadline");
     pair.server_local(ServerInput::LoginChecked(Ok("mario".to_owned())));
     assert_eq!(pair.server_actions[2], "Accepted");
 }
@@ -513,14 +352,7 @@ fn long_results_are_parsed_elsewhere_and_what_follows_them_is_kept() {
     let parsed = Results::parse(&text).map(Box::new);
     server.handle_local(pair.now, ServerInput::ResultsParsed(parsed));
     let actions: Vec<ServerAction> = std::iter::from_fn(|| server.poll_action()).collect();
-    assert!(matches!(
-        actions[..],
-        [
-            ServerAction::PeerResults(_),
-            ServerAction::Send(_),
-            ServerAction::Close(Ok(()))
-        ]
-    ));
+    assert!(matches!(actions[..], [ServerAction::PeerResults(_), ServerAction::Send(_), ServerAction::Close(Ok(()))]));
 }
 
 #[test]

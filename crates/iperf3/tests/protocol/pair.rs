@@ -56,11 +56,7 @@ impl Pair {
             credentials: None,
         };
         let params = Params::from_client(&spec, len, token);
-        let setup = ClientSetup {
-            cookie: Cookie::from_random([9; 36]),
-            params,
-            spec: spec.test,
-        };
+        let setup = ClientSetup { cookie: Cookie::from_random([9; 36]), params, spec: spec.test };
         Self {
             now,
             client: Client::new(now, setup),
@@ -118,11 +114,8 @@ impl Pair {
                 return false;
             };
             self.server_received = cookie.len();
-            let setup = ServerSetup {
-                cookie: Cookie::parse(cookie),
-                policy: self.policy.clone(),
-                unix_s: 1_800_000_000,
-            };
+            let setup =
+                ServerSetup { cookie: Cookie::parse(cookie), policy: self.policy.clone(), unix_s: 1_800_000_000 };
             self.server = Some(Server::new(now, setup));
             return true;
         }
@@ -149,8 +142,7 @@ impl Pair {
                     self.open_streams();
                 }
                 ClientAction::CollectResults if self.client_obeys => {
-                    self.client
-                        .handle_local(self.now, ClientInput::Results(Box::new(self.client_results.clone())));
+                    self.client.handle_local(self.now, ClientInput::Results(Box::new(self.client_results.clone())));
                 }
                 _ => {}
             }
@@ -206,29 +198,17 @@ impl Pair {
     }
 
     pub(crate) fn client_failure(&self) -> &Failure {
-        self.client_outcome
-            .as_ref()
-            .expect("closed")
-            .as_ref()
-            .expect_err("a failure")
+        self.client_outcome.as_ref().expect("closed").as_ref().expect_err("a failure")
     }
 
     pub(crate) fn server_failure(&self) -> &Failure {
-        self.server_outcome
-            .as_ref()
-            .expect("closed")
-            .as_ref()
-            .expect_err("a failure")
+        self.server_outcome.as_ref().expect("closed").as_ref().expect_err("a failure")
     }
 }
 
 /// Two streams.
 pub(crate) fn test() -> TestSpec {
-    TestSpec {
-        streams: 2,
-        direction: Direction::Bidirectional,
-        ..TestSpec::default()
-    }
+    TestSpec { streams: 2, direction: Direction::Bidirectional, ..TestSpec::default() }
 }
 
 pub(crate) fn results() -> Results {
@@ -277,11 +257,7 @@ fn server_action_name(action: &ServerAction) -> &'static str {
 /// The states among the items.
 pub(crate) fn states(items: Items<'_>) -> Vec<i8> {
     let state = |item| {
-        if let Item::State(state) = item {
-            Some(state)
-        } else {
-            None
-        }
+        if let Item::State(state) = item { Some(state) } else { None }
     };
     items.filter_map(state).collect()
 }

@@ -97,9 +97,7 @@ fn item(event: &Value) -> Item {
 }
 
 fn interrupted() -> ClientInput {
-    ClientInput::Interrupted {
-        signal_text: "Interrupt(2)".to_owned(),
-    }
+    ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() }
 }
 
 #[test]
@@ -117,16 +115,10 @@ fn replay_server(capture: &Capture) {
     let recorded = Capture::json(&capture.from_client, 0).expect("every client sent parameters");
     let mut params = Params::parse(recorded).expect("real parameters are valid");
     params.linerate_protocol = None;
-    let Item::Cookie(cookie) = &capture.from_client[0].1 else {
-        panic!("{name}: no cookie")
-    };
+    let Item::Cookie(cookie) = &capture.from_client[0].1 else { panic!("{name}: no cookie") };
     let mut wire = [0; 37];
     wire[..36].copy_from_slice(cookie);
-    let setup = ClientSetup {
-        cookie: Cookie::parse(&wire),
-        spec: params.to_spec(),
-        params,
-    };
+    let setup = ClientSetup { cookie: Cookie::parse(&wire), spec: params.to_spec(), params };
     let now = Instant::now();
     let mut client = Client::new(now, setup);
     let mut sent = Vec::new();
@@ -226,9 +218,7 @@ fn compare_client(capture: &Capture, sent: &[u8]) {
         assert_eq!(theirs.pop(), Some(Item::State(16)), "{name}");
     }
     for their in theirs {
-        let our = ours
-            .next()
-            .unwrap_or_else(|| panic!("{name}: our client did not say {their:?}"));
+        let our = ours.next().unwrap_or_else(|| panic!("{name}: our client did not say {their:?}"));
         match (&their, &our) {
             (Item::Json(their), Item::Json(our)) => {
                 if capture.new_release_client() {
@@ -262,10 +252,7 @@ fn policy(name: &str) -> Policy {
     }
     if name.contains("bitrate-limit-refused") {
         let window = Duration::from_secs(5);
-        policy.bitrate_limit = Some(BitrateLimit {
-            rate_bps: 100_000_000,
-            window,
-        });
+        policy.bitrate_limit = Some(BitrateLimit { rate_bps: 100_000_000, window });
     }
     policy
 }
@@ -275,11 +262,7 @@ fn replay_client(capture: &Capture) {
     let name = &capture.name;
     let now = Instant::now();
     let cookie = Cookie::from_random([1; 36]);
-    let setup = ServerSetup {
-        cookie,
-        policy: policy(name),
-        unix_s: 1_800_000_000,
-    };
+    let setup = ServerSetup { cookie, policy: policy(name), unix_s: 1_800_000_000 };
     let mut server = Server::new(now, setup);
     let mut sent = Vec::new();
     let mut outcome = None;
@@ -319,14 +302,7 @@ fn answer_server(
             }
             ServerAction::StartData if name.contains("bitrate-limit-exceeded") => {
                 let code = ErrorCode::TotalRate;
-                server.handle_local(
-                    now,
-                    ServerInput::Failed {
-                        code,
-                        errno: 0,
-                        cause: None,
-                    },
-                );
+                server.handle_local(now, ServerInput::Failed { code, errno: 0, cause: None });
             }
             ServerAction::StartData if name.contains("sigint-server") => {
                 let signal_text = "Interrupt(2)".to_owned();
@@ -399,17 +375,11 @@ fn recorded_datagrams_are_what_we_take_them_for() {
                 .collect();
             let from_client = datagram["dir"] == "C>S";
             if datagram["len"] == 4 {
-                assert!(
-                    if from_client { is_hello(&head) } else { is_reply(&head) },
-                    "{}",
-                    capture.name
-                );
+                assert!(if from_client { is_hello(&head) } else { is_reply(&head) }, "{}", capture.name);
                 continue;
             }
             let header = UdpHeader::parse(&head, wide).expect("a complete header");
-            let counter = next_counter
-                .entry((datagram["stream"].to_string(), from_client))
-                .or_insert(1);
+            let counter = next_counter.entry((datagram["stream"].to_string(), from_client)).or_insert(1);
             assert_eq!(header.counter, *counter, "{}", capture.name);
             assert!(header.usec < 1_000_000);
             *counter += 1;

@@ -28,23 +28,13 @@ pub fn idle(runs: &[CellRun]) -> Option<Idle> {
     let mut steps: Vec<IdleStep> = idle_runs(runs).filter_map(step).collect();
     steps.sort_by_key(|step| step.wanted);
     let line = |bytes| line_of(&steps, bytes);
-    let (server_user, server_kernel, client_user) = (
-        line(|step| step.server_rss_bytes),
-        line(|step| step.server_kernel_bytes),
-        line(|step| step.client_rss_bytes),
-    );
-    (!steps.is_empty()).then_some(Idle {
-        steps,
-        server_user,
-        server_kernel,
-        client_user,
-    })
+    let (server_user, server_kernel, client_user) =
+        (line(|step| step.server_rss_bytes), line(|step| step.server_kernel_bytes), line(|step| step.client_rss_bytes));
+    (!steps.is_empty()).then_some(Idle { steps, server_user, server_kernel, client_user })
 }
 
 fn line_of(steps: &[IdleStep], bytes: fn(&IdleStep) -> Option<u64>) -> Option<MemoryLine> {
-    let points = steps
-        .iter()
-        .filter_map(|step| Some((step.open as f64, bytes(step)? as f64)));
+    let points = steps.iter().filter_map(|step| Some((step.open as f64, bytes(step)? as f64)));
     memory_line(&points.collect::<Vec<_>>())
 }
 
@@ -52,9 +42,7 @@ fn idle_runs(runs: &[CellRun]) -> impl Iterator<Item = &CellRun> {
     let idle = runs.iter().filter(|run| run.key.phase == Phase::Idle);
     // A step that was made again replaces the one before.
     idle.filter(|run| run.state == RunState::Done).filter(move |run| {
-        let again = runs
-            .iter()
-            .rfind(|other| other.key == run.key && other.state == RunState::Done);
+        let again = runs.iter().rfind(|other| other.key == run.key && other.state == RunState::Done);
         again.is_some_and(|last| std::ptr::eq(last, *run))
     })
 }
@@ -113,11 +101,7 @@ pub fn idle_passes(idle: &Idle, runs: &[CellRun]) -> Vec<Pass> {
 
 fn nothing_dropped(idle: &Idle) -> Pass {
     let lost: u64 = idle.steps.iter().map(|step| step.dropped).fold(0, u64::saturating_add);
-    let missing = idle
-        .steps
-        .iter()
-        .filter(|step| step.open < u64::from(step.wanted))
-        .count();
+    let missing = idle.steps.iter().filter(|step| step.open < u64::from(step.wanted)).count();
     let most = idle.steps.iter().map(|step| step.open).max().unwrap_or(0);
     Pass {
         what: "idle connections stay open".to_owned(),
@@ -133,18 +117,11 @@ fn nothing_dropped(idle: &Idle) -> Pass {
 
 /// Of the largest step: with a thousand connections the CPU's other work is larger.
 fn little_cpu(idle: &Idle) -> Pass {
-    let largest = idle
-        .steps
-        .iter()
-        .filter(|step| step.open > 0)
-        .max_by_key(|step| step.open);
+    let largest = idle.steps.iter().filter(|step| step.open > 0).max_by_key(|step| step.open);
     let found = largest.and_then(|step| Some((step.open, step.server_cpus?)));
     let of_10k = found.map(|(open, cpus)| cpus * (10_000.0 / open as f64).min(1.0));
     Pass {
-        what: format!(
-            "idle connections cost at most {} of a processor per 10,000",
-            percent(IDLE_CPU_OF_10K)
-        ),
+        what: format!("idle connections cost at most {} of a processor per 10,000", percent(IDLE_CPU_OF_10K)),
         is_met: of_10k.map(|of_10k| of_10k <= IDLE_CPU_OF_10K),
         evidence: match found {
             Some((open, cpus)) => format!("{} of a processor with {} open", percent(cpus), grouped(open)),
@@ -184,18 +161,11 @@ fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
 /// The rate is that of the requests that were due: with random arrivals these differ from the plan's rate by chance.
 #[must_use]
 pub fn low_rate_pass(cell: &Cell) -> Pass {
-    let loads: Vec<_> = counted(&cell.runs)
-        .into_iter()
-        .filter_map(|run| run.load.as_ref())
-        .collect();
+    let loads: Vec<_> = counted(&cell.runs).into_iter().filter_map(|run| run.load.as_ref()).collect();
     let sum = |figure: fn(&linerate_model::http::LoadResult) -> u64| {
         loads.iter().map(|load| figure(load)).fold(0, u64::saturating_add)
     };
-    let (due, ok, failed) = (
-        sum(|load| load.requests),
-        sum(|load| load.ok),
-        sum(|load| load.errors.total()),
-    );
+    let (due, ok, failed) = (sum(|load| load.requests), sum(|load| load.ok), sum(|load| load.errors.total()));
     let what = format!(
         "{} connections at {} requests per second: all answered, 99 % within {}",
         grouped(u64::from(cell.key.connections)),
@@ -204,11 +174,7 @@ pub fn low_rate_pass(cell: &Cell) -> Pass {
     );
     let Some(p99_ns) = cell.median.p99_ns.filter(|_| due > 0) else {
         let evidence = "no finished run with enough answers".to_owned();
-        return Pass {
-            what,
-            is_met: None,
-            evidence,
-        };
+        return Pass { what, is_met: None, evidence };
     };
     let achieved = ok as f64 / due as f64;
     Pass {
@@ -257,18 +223,9 @@ mod tests {
 
     fn held(connections: u32, rss_bytes: u64) -> CellRun {
         let mut held = observed(run(load_of(0, connections, 1.0)));
-        held.key = CellKey {
-            phase: Phase::Idle,
-            payload_bytes: 0,
-            connections,
-            rate_per_s: None,
-        };
+        held.key = CellKey { phase: Phase::Idle, payload_bytes: 0, connections, rate_per_s: None };
         held.load.as_mut().expect("done").mode = Mode::Idle { heartbeat_ns: None };
-        held.server = Some(EndpointStats {
-            rss_bytes: Some(rss_bytes),
-            process_cpu_ns: Some(40_000_000),
-            ..resting()
-        });
+        held.server = Some(EndpointStats { rss_bytes: Some(rss_bytes), process_cpu_ns: Some(40_000_000), ..resting() });
         held
     }
 
@@ -341,12 +298,7 @@ mod tests {
 
     fn low_rate(spoil: impl FnOnce(&mut CellRun)) -> Pass {
         let mut served = run(load_of(KIB, 10_000, 1000.0));
-        served.key = CellKey {
-            phase: Phase::LowRate,
-            payload_bytes: KIB,
-            connections: 10_000,
-            rate_per_s: Some(1000),
-        };
+        served.key = CellKey { phase: Phase::LowRate, payload_bytes: KIB, connections: 10_000, rate_per_s: Some(1000) };
         served.load.as_mut().expect("done").latency = crate::http::fixture::latency(495_000);
         spoil(&mut served);
         low_rate_pass(&cell(served))
@@ -360,11 +312,7 @@ mod tests {
             runs,
             ceiling_per_s: None,
             verdict: CellVerdict {
-                primary: Judgement {
-                    class: VerdictClass::Unknown,
-                    evidence: Vec::new(),
-                    advice: String::new(),
-                },
+                primary: Judgement { class: VerdictClass::Unknown, evidence: Vec::new(), advice: String::new() },
                 contributing: Vec::new(),
                 confidence: Confidence::Low,
             },
@@ -380,16 +328,10 @@ mod tests {
         }
         let served = low_rate(|_| ());
         assert_eq!(served.is_met, Some(true));
-        assert_eq!(
-            served.evidence,
-            "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs"
-        );
+        assert_eq!(served.evidence, "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs");
         let rows: [Row; 4] = [
             (|run| load(run).latency = latency(5_000_000), Some(false)),
-            (
-                |run| load(run).errors.add(ErrorClass::Timeout, String::new),
-                Some(false),
-            ),
+            (|run| load(run).errors.add(ErrorClass::Timeout, String::new), Some(false)),
             (|run| load(run).requests = 10_020, Some(false)),
             (|run| run.state = RunState::Aborted, None),
         ];
@@ -418,10 +360,7 @@ mod tests {
         let text = retained(&active, &row, &best).expect("both are known");
         assert!(text.contains("keep 75 % of the best throughput of 1k"), "{text}");
         assert!(text.contains("208.3 times"), "{text}");
-        let unknown = Row {
-            best_per_s: None,
-            ..row
-        };
+        let unknown = Row { best_per_s: None, ..row };
         assert_eq!(retained(&active, &unknown, &best), None);
     }
 }

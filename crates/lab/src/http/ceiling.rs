@@ -88,13 +88,8 @@ impl Link {
     /// The same link, with the segments that these runs had.
     #[must_use]
     pub fn with_segments_of(self, runs: &[CellRun]) -> Self {
-        let ends = runs
-            .iter()
-            .flat_map(|run| std::iter::once(&run.client).chain(&run.server));
-        Self {
-            mss_measured_bytes: ends.filter_map(|end| end.mss_bytes).filter(|mss| *mss > 0).min(),
-            ..self
-        }
+        let ends = runs.iter().flat_map(|run| std::iter::once(&run.client).chain(&run.server));
+        Self { mss_measured_bytes: ends.filter_map(|end| end.mss_bytes).filter(|mss| *mss > 0).min(), ..self }
     }
 
     /// Most bytes of payload in a segment; `None` when the headers alone fill the packet.
@@ -108,9 +103,7 @@ impl Link {
     #[must_use]
     pub fn full_frame_bytes(&self) -> u32 {
         let packet_bytes = self.mss_bytes().map(|mss| mss + self.header_bytes());
-        packet_bytes
-            .unwrap_or(self.mtu_bytes)
-            .saturating_add(self.framing_bytes())
+        packet_bytes.unwrap_or(self.mtu_bytes).saturating_add(self.framing_bytes())
     }
 
     /// Bytes on the wire of every frame beside the payload of TCP.
@@ -144,11 +137,7 @@ impl Link {
 /// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without such a test.
 #[must_use]
 pub fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
-    let reached = baseline
-        .iter()
-        .filter(|test| test.is_reverse)
-        .map(|test| test.goodput_bps)
-        .fold(0.0, f64::max);
+    let reached = baseline.iter().filter(|test| test.is_reverse).map(|test| test.goodput_bps).fold(0.0, f64::max);
     match link.goodput_bps() {
         Some(theory) if reached > 0.0 && theory > 0.0 => (reached / theory).min(1.0),
         _ => 1.0,
@@ -178,12 +167,7 @@ impl Ceiling {
     /// fits into a packet.
     #[must_use]
     pub fn new(link: Link, reached: f64, segments: Segments) -> Option<Self> {
-        Some(Self {
-            link,
-            mss_bytes: u64::from(link.mss_bytes()?),
-            reached,
-            segments,
-        })
+        Some(Self { link, mss_bytes: u64::from(link.mss_bytes()?), reached, segments })
     }
 
     /// Most answers per second. The bytes of the head are those measured, not assumed.
@@ -261,11 +245,9 @@ mod tests {
     /// is in MiB/s, its second counts bodies alone and is in MB/s, though both are labelled MB/s.
     #[test]
     fn the_published_numbers_are_those_of_the_model_each_in_its_own_unit() {
-        for (payload_bytes, rps, mib_per_s_with_heads, mb_per_s_of_bodies) in [
-            (KIB, 101_431.0, 110.47, 103.8),
-            (10 * KIB, 11_281.0, 111.45, 115.5),
-            (100 * KIB, 1_147.0, 112.20, 117.5),
-        ] {
+        for (payload_bytes, rps, mib_per_s_with_heads, mb_per_s_of_bodies) in
+            [(KIB, 101_431.0, 110.47, 103.8), (10 * KIB, 11_281.0, 111.45, 115.5), (100 * KIB, 1_147.0, 112.20, 117.5)]
+        {
             let model = responses_per_s(&gigabit(), payload_bytes);
             let body = payload_bytes as f64;
             let answer = body + usual_header_bytes(payload_bytes) as f64;
@@ -275,10 +257,7 @@ mod tests {
                 (mb_per_s_of_bodies, model * body / 1e6),
             ] {
                 let off = (of_model / published - 1.0).abs();
-                assert!(
-                    off <= 0.001,
-                    "{payload_bytes} B: {published} published, {of_model} of the model"
-                );
+                assert!(off <= 0.001, "{payload_bytes} B: {published} published, {of_model} of the model");
             }
         }
     }
@@ -314,10 +293,7 @@ mod tests {
 
     #[test]
     fn the_segments_of_a_run_are_the_smaller_ones_of_its_two_ends() {
-        let end = |mss_bytes| EndpointStats {
-            mss_bytes,
-            ..EndpointStats::default()
-        };
+        let end = |mss_bytes| EndpointStats { mss_bytes, ..EndpointStats::default() };
         let runs = |client, server| {
             let mut run = crate::http::fixture::done(1, 100.0);
             (run.client, run.server) = (end(client), Some(end(server)));
@@ -377,11 +353,7 @@ mod tests {
 
     #[test]
     fn the_link_between_two_hosts_is_the_lesser_of_what_is_known() {
-        let end = |link_bps, mtu_bytes| Environment {
-            link_bps,
-            mtu_bytes,
-            ..Environment::default()
-        };
+        let end = |link_bps, mtu_bytes| Environment { link_bps, mtu_bytes, ..Environment::default() };
         let fast = end(Some(10_000_000_000), Some(9000));
         let slow = end(Some(1_000_000_000), Some(1500));
         let link = Link::between(&fast, Some(&slow), IpVersion::V4).expect("both are known");
@@ -389,30 +361,17 @@ mod tests {
         let alone = Link::between(&fast, None, IpVersion::V6).expect("one is known");
         assert_eq!(alone.bps, 1e10);
         assert_eq!(Link::between(&end(None, Some(1500)), None, IpVersion::V4), None);
-        let tagged = Environment {
-            is_vlan: Some(true),
-            ..slow.clone()
-        };
+        let tagged = Environment { is_vlan: Some(true), ..slow.clone() };
         assert!(!link.has_vlan);
         assert!(Link::between(&fast, Some(&tagged), IpVersion::V4).is_some_and(|link| link.has_vlan));
         assert!(Link::between(&tagged, None, IpVersion::V4).is_some_and(|link| link.has_vlan));
-        let loopback = Environment {
-            is_loopback: true,
-            ..fast
-        };
+        let loopback = Environment { is_loopback: true, ..fast };
         assert_eq!(Link::between(&loopback, Some(&slow), IpVersion::V4), None);
     }
 
     #[test]
     fn the_usual_head_grows_with_the_digits_of_the_length() {
-        let rows = [
-            (0, 115),
-            (9, 115),
-            (10, 116),
-            (1024, 118),
-            (10_240, 119),
-            (102_400, 120),
-        ];
+        let rows = [(0, 115), (9, 115), (10, 116), (1024, 118), (10_240, 119), (102_400, 120)];
         for (payload_bytes, header_bytes) in rows {
             assert_eq!(usual_header_bytes(payload_bytes), header_bytes);
         }

@@ -33,13 +33,7 @@ impl Phases {
     /// [`PhasesError`].
     pub fn parse(text: &str) -> Result<Self, PhasesError> {
         let wrong = || PhasesError(shown(text));
-        let phase = |word: &str| {
-            word.trim()
-                .parse::<usize>()
-                .ok()
-                .filter(|phase| *phase < 4)
-                .ok_or_else(wrong)
-        };
+        let phase = |word: &str| word.trim().parse::<usize>().ok().filter(|phase| *phase < 4).ok_or_else(wrong);
         let mut wanted = [false; 4];
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -47,11 +41,7 @@ impl Phases {
             if first > last {
                 return Err(wrong());
             }
-            wanted
-                .iter_mut()
-                .take(last + 1)
-                .skip(first)
-                .for_each(|wanted| *wanted = true);
+            wanted.iter_mut().take(last + 1).skip(first).for_each(|wanted| *wanted = true);
         }
         Ok(Self { wanted })
     }
@@ -98,10 +88,7 @@ pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
     let directions = plan.tcp.directions.iter();
     directions
         .flat_map(|direction| {
-            plan.tcp.streams.iter().map(|streams| PlannedTest {
-                direction: *direction,
-                streams: *streams,
-            })
+            plan.tcp.streams.iter().map(|streams| PlannedTest { direction: *direction, streams: *streams })
         })
         .collect()
 }
@@ -112,11 +99,7 @@ pub fn runs(plan: &Plan, phases: Phases) -> Vec<PlannedRun> {
     let mut rng = Rng::with_seed(plan.seed);
     let mut runs = interleaved(&payload_keys(plan, phases), plan.defaults.repeats, &mut rng);
     runs.extend(interleaved(&matrix_keys(plan, phases), plan.defaults.repeats, &mut rng));
-    runs.extend(
-        c10k_keys(plan, phases)
-            .into_iter()
-            .map(|key| PlannedRun { key, repeat: 1 }),
-    );
+    runs.extend(c10k_keys(plan, phases).into_iter().map(|key| PlannedRun { key, repeat: 1 }));
     runs
 }
 
@@ -157,13 +140,8 @@ pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<Cel
 #[must_use]
 pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
     match (key.phase, key.rate_per_s) {
-        (Phase::Idle, _) => Mode::Idle {
-            heartbeat_ns: plan.c10k.idle.heartbeat.map(nanoseconds),
-        },
-        (_, Some(rate)) => Mode::Open {
-            rate_per_s: f64::from(rate),
-            arrivals: plan.c10k.low_rate.arrivals,
-        },
+        (Phase::Idle, _) => Mode::Idle { heartbeat_ns: plan.c10k.idle.heartbeat.map(nanoseconds) },
+        (_, Some(rate)) => Mode::Open { rate_per_s: f64::from(rate), arrivals: plan.c10k.low_rate.arrivals },
         _ => Mode::Closed {
             // A stream is a place for one request.
             pipeline: plan.protocol.streams,
@@ -201,11 +179,7 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     if plan.c10k.low_rate.connections > 0 {
         keys.push(CellKey {
             rate_per_s: Some(plan.c10k.low_rate.rate_per_s),
-            ..closed(
-                Phase::LowRate,
-                plan.c10k.low_rate.payload_bytes,
-                plan.c10k.low_rate.connections,
-            )
+            ..closed(Phase::LowRate, plan.c10k.low_rate.payload_bytes, plan.c10k.low_rate.connections)
         });
     }
     if plan.c10k.active.connections > 0 {
@@ -216,12 +190,7 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
 }
 
 fn closed(phase: Phase, payload_bytes: u64, connections: u32) -> CellKey {
-    CellKey {
-        phase,
-        payload_bytes,
-        connections,
-        rate_per_s: None,
-    }
+    CellKey { phase, payload_bytes, connections, rate_per_s: None }
 }
 
 fn interleaved(keys: &[CellKey], repeats: u32, rng: &mut Rng) -> Vec<PlannedRun> {
@@ -251,10 +220,7 @@ mod tests {
     fn phases_are_numbers_and_ranges() {
         assert_eq!(phases("0-3"), Phases::ALL);
         let some = phases("0,2");
-        assert_eq!(
-            [0, 1, 2, 3, 4].map(|phase| some.has(phase)),
-            [true, false, true, false, false]
-        );
+        assert_eq!([0, 1, 2, 3, 4].map(|phase| some.has(phase)), [true, false, true, false, false]);
         for wrong in ["", "4", "3-1", "0-", "-1", "a", "0,,1"] {
             assert!(Phases::parse(wrong).is_err(), "{wrong}");
         }
@@ -264,10 +230,8 @@ mod tests {
     fn every_round_of_phase_2_holds_every_cell_once_and_the_orders_differ() {
         let runs = runs(&Plan::default(), phases("2"));
         assert_eq!(runs.len(), 54);
-        let rounds: Vec<Vec<CellKey>> = runs
-            .chunks(18)
-            .map(|round| round.iter().map(|run| run.key).collect())
-            .collect();
+        let rounds: Vec<Vec<CellKey>> =
+            runs.chunks(18).map(|round| round.iter().map(|run| run.key).collect()).collect();
         for (index, round) in rounds.iter().enumerate() {
             let repeats = runs[index * 18..][..18].iter().map(|run| run.repeat as usize);
             assert!(repeats.eq([index + 1; 18]));
@@ -302,17 +266,9 @@ mod tests {
     #[test]
     fn phase_3_comes_last_and_from_few_connections_to_many() {
         let plan = plan("[phase3.idle]\nsteps = [5000, 1000]");
-        let names: Vec<String> = runs(&plan, Phases::ALL)
-            .iter()
-            .skip(54)
-            .map(PlannedRun::file_name)
-            .collect();
-        let expected = [
-            "idle-0-c1000-r1.json",
-            "idle-0-c5000-r1.json",
-            "low_rate-1k-c10000-r1.json",
-            "active-1k-c10000-r1.json",
-        ];
+        let names: Vec<String> = runs(&plan, Phases::ALL).iter().skip(54).map(PlannedRun::file_name).collect();
+        let expected =
+            ["idle-0-c1000-r1.json", "idle-0-c5000-r1.json", "low_rate-1k-c10000-r1.json", "active-1k-c10000-r1.json"];
         assert_eq!(names, expected);
     }
 
@@ -322,11 +278,7 @@ mod tests {
             "[phase0]\ndirections = []\n[phase2]\npayloads = []\n[phase3.idle]\nsteps = []\n[phase3.lowrate]\nconnections = 0\n[phase3.active]\npayloads = []",
         );
         assert!(tests(&plan, Phases::ALL).is_empty());
-        assert!(
-            keys(&runs(&plan, Phases::ALL))
-                .iter()
-                .all(|key| key.phase == Phase::Payload)
-        );
+        assert!(keys(&runs(&plan, Phases::ALL)).iter().all(|key| key.phase == Phase::Payload));
         assert_eq!(tests(&Plan::default(), Phases::ALL).len(), 4);
         assert!(tests(&Plan::default(), phases("1")).is_empty());
     }
@@ -356,10 +308,7 @@ mod tests {
     #[test]
     fn requests_are_sent_as_the_part_demands() {
         let plan = plan("[phase3.idle]\nheartbeat = \"10s\"");
-        let modes: Vec<Mode> = c10k_keys(&plan, Phases::ALL)
-            .iter()
-            .map(|key| mode(&plan, key))
-            .collect();
+        let modes: Vec<Mode> = c10k_keys(&plan, Phases::ALL).iter().map(|key| mode(&plan, key)).collect();
         let heartbeat_ns = Some(10_000_000_000);
         assert_eq!(modes[0], Mode::Idle { heartbeat_ns });
         assert!(matches!(modes[4], Mode::Open { rate_per_s, arrivals: Arrivals::Poisson } if rate_per_s == 1000.0));

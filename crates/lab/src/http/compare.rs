@@ -70,9 +70,7 @@ fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
     let spreads = one.and_then(p99_spread).zip(two.and_then(p99_spread));
     let p99_tolerance = spreads.map(|(one, two)| one.max(two).max(tolerance));
     let differs = |ratio: Option<f64>, tolerance: Option<f64>| {
-        ratio
-            .zip(tolerance)
-            .is_some_and(|(ratio, tolerance)| (ratio - 1.0).abs() > tolerance)
+        ratio.zip(tolerance).is_some_and(|(ratio, tolerance)| (ratio - 1.0).abs() > tolerance)
     };
     ComparedCell {
         key,

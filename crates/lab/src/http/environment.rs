@@ -72,12 +72,8 @@ mod tests {
             ..Environment::default()
         };
         assert!(changes(&before, &before).is_empty());
-        let after = Environment {
-            kernel: Some("6.12".to_owned()),
-            link_bps: None,
-            mtu_bytes: Some(9000),
-            ..before.clone()
-        };
+        let after =
+            Environment { kernel: Some("6.12".to_owned()), link_bps: None, mtu_bytes: Some(9000), ..before.clone() };
         assert_eq!(changes(&before, &after), ["kernel: 6.1, now 6.12"]);
     }
 }

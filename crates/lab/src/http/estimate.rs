@@ -50,14 +50,8 @@ pub struct Estimate {
 /// Estimates a plan on a link; without one, bytes of closed loops are unknown.
 #[must_use]
 pub fn estimate(plan: &Plan, phases: Phases, link: Option<&Link>) -> Estimate {
-    let nothing = Cost {
-        bytes: Some(0),
-        ..Cost::default()
-    };
-    let tcp = cells::tests(plan, phases)
-        .iter()
-        .map(|_| test_cost(plan, link))
-        .fold(nothing, Cost::plus);
+    let nothing = Cost { bytes: Some(0), ..Cost::default() };
+    let tcp = cells::tests(plan, phases).iter().map(|_| test_cost(plan, link)).fold(nothing, Cost::plus);
     let mut runs = cells::runs(plan, phases);
     runs.sort_unstable();
     let cells: Vec<(CellKey, Cost)> = runs
@@ -65,12 +59,7 @@ pub fn estimate(plan: &Plan, phases: Phases, link: Option<&Link>) -> Estimate {
         .filter_map(|runs| Some((runs.first()?.key, cost_of(plan, runs, link))))
         .collect();
     let total = cells.iter().map(|(_, cost)| *cost).fold(tcp, Cost::plus);
-    Estimate {
-        tcp,
-        refinement: refinement(plan, phases, link).into_iter().fold(nothing, Cost::plus),
-        cells,
-        total,
-    }
+    Estimate { tcp, refinement: refinement(plan, phases, link).into_iter().fold(nothing, Cost::plus), cells, total }
 }
 
 fn cost_of(plan: &Plan, runs: &[PlannedRun], link: Option<&Link>) -> Cost {
@@ -100,11 +89,7 @@ fn refinement(plan: &Plan, phases: Phases, link: Option<&Link>) -> Vec<Cost> {
 }
 
 fn test_cost(plan: &Plan, link: Option<&Link>) -> Cost {
-    Cost {
-        runs: 1,
-        time: plan.tcp.duration,
-        bytes: link.map(|link| carried_bytes(link, plan.tcp.duration)),
-    }
+    Cost { runs: 1, time: plan.tcp.duration, bytes: link.map(|link| carried_bytes(link, plan.tcp.duration)) }
 }
 
 fn run_cost(plan: &Plan, key: &CellKey, link: Option<&Link>) -> Cost {
@@ -147,11 +132,7 @@ fn bytes(plan: &Plan, key: &CellKey, loaded: Duration, link: Option<&Link>) -> O
     let response_bytes = key.payload_bytes + usual_header_bytes(key.payload_bytes);
     match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => {
-            let beats = plan
-                .c10k
-                .idle
-                .heartbeat
-                .map_or(0.0, |pause| loaded.as_secs_f64() / pause.as_secs_f64());
+            let beats = plan.c10k.idle.heartbeat.map_or(0.0, |pause| loaded.as_secs_f64() / pause.as_secs_f64());
             let requests = f64::from(key.connections) * (beats + f64::from(u8::from(plan.c10k.idle.touch)));
             Some((requests * response_bytes as f64) as u64)
         }
@@ -208,9 +189,6 @@ mod tests {
         let phases = Phases::parse("0").expect("phases");
         let plan = Plan::parse("[phase0]\nstreams = []").expect("plan");
         let estimate = estimate(&plan, phases, None);
-        assert_eq!(
-            (estimate.total.runs, estimate.total.time, estimate.total.bytes),
-            (0, Duration::ZERO, Some(0))
-        );
+        assert_eq!((estimate.total.runs, estimate.total.time, estimate.total.bytes), (0, Duration::ZERO, Some(0)));
     }
 }

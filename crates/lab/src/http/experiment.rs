@@ -103,13 +103,7 @@ pub fn run<R: CellRunner>(
     kept: Kept,
     runner: &mut R,
 ) -> Result<Study, Failure<R::Error>> {
-    let mut experiment = Experiment {
-        setup,
-        is_forced,
-        kept,
-        runner,
-        is_first_run: true,
-    };
+    let mut experiment = Experiment { setup, is_forced, kept, runner, is_first_run: true };
     experiment.baseline()?;
     let planned = cells::runs(&setup.plan, setup.phases);
     let (isolated, later): (Vec<_>, Vec<_>) = planned.into_iter().partition(|run| is_isolated(run.key.phase));
@@ -182,11 +176,7 @@ impl<R: CellRunner> Experiment<'_, R> {
             }
             let run = if blocked.contains(&planned.key) && !self.is_forced {
                 let started_unix_ms = self.setup.started_unix_ms + millis(self.runner.elapsed());
-                skipped(
-                    &planned,
-                    started_unix_ms,
-                    "a check before the experiment failed; see the checks",
-                )
+                skipped(&planned, started_unix_ms, "a check before the experiment failed; see the checks")
             } else {
                 self.run_one(&planned)?
             };
@@ -206,18 +196,13 @@ impl<R: CellRunner> Experiment<'_, R> {
         if run.state == RunState::Done && run.flags.iter().any(is_disturbed) {
             run = self.runner.run(planned)?;
         }
-        run.flags
-            .extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
+        run.flags.extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
         Ok(run)
     }
 
     fn finished(&self) -> BTreeSet<PlannedRun> {
         let runs = self.kept.runs.iter();
-        runs.map(|run| PlannedRun {
-            key: run.key,
-            repeat: run.repeat,
-        })
-        .collect()
+        runs.map(|run| PlannedRun { key: run.key, repeat: run.repeat }).collect()
     }
 
     fn input(&self, is_complete: bool) -> StudyInput<'_> {
@@ -377,11 +362,7 @@ mod tests {
         assert!(!partial.is_complete);
         assert_eq!(first.kept, 3);
         let runs = partial.cells.iter().flat_map(|cell| cell.runs.clone()).collect();
-        let kept = Kept {
-            baseline: partial.baseline,
-            runs,
-            notes: Vec::new(),
-        };
+        let kept = Kept { baseline: partial.baseline, runs, notes: Vec::new() };
         let mut second = hosts();
         let whole = run(&setup, false, kept, &mut second).expect("the last run");
         assert!(whole.is_complete && whole.cells.len() == 2);
@@ -417,11 +398,7 @@ mod tests {
         assert!(matches!(refused, Err(Failure::PathNotClean(defects)) if !defects.is_empty()));
         assert!(slow.ran.is_empty());
         let study = run(&setup, true, Kept::default(), &mut slow).expect("forced");
-        assert!(
-            study.notes.iter().any(|note| note.contains("of what the link carries")),
-            "{:?}",
-            study.notes
-        );
+        assert!(study.notes.iter().any(|note| note.contains("of what the link carries")), "{:?}", study.notes);
     }
 
     #[test]

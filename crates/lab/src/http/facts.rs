@@ -114,10 +114,7 @@ mod tests {
                 run.client.busiest_cpu = Some(repeat);
                 run.client.busiest_cpu_busy = Some(busy);
                 run.client.counters.listen_drops = (repeat != 1).then_some(2);
-                run.client.fds = Some(Peak {
-                    peak: u64::from(repeat),
-                    limit: Some(10),
-                });
+                run.client.fds = Some(Peak { peak: u64::from(repeat), limit: Some(10) });
                 run.flags.extend((repeat == 2).then_some(Flag::Unsteady));
                 let load = run.load.as_mut().expect("done");
                 load.connections.opened = 60 + u64::from(repeat);
@@ -127,17 +124,11 @@ mod tests {
             .into();
         let facts = cell_facts(runs[0].key, &runs, &medians(&runs, None, None), Network::Unknown, 80);
         let client = &facts.client;
-        assert_eq!(
-            (client.cpu_busy, client.core, client.listen_drops),
-            (Some(0.3), Some(2), Some(4))
-        );
+        assert_eq!((client.cpu_busy, client.core, client.listen_drops), (Some(0.3), Some(2), Some(4)));
         assert_eq!(client.fds.map(|fds| fds.peak), Some(3));
         assert_eq!(facts.open_share, Some(61.0 / 64.0));
         assert_eq!((facts.errors.count(ErrorClass::Eof), facts.ended), (3, 30_003));
-        assert_eq!(
-            (facts.flagged(Flag::Unsteady), facts.is_mostly(Flag::Unsteady)),
-            (1, false)
-        );
+        assert_eq!((facts.flagged(Flag::Unsteady), facts.is_mostly(Flag::Unsteady)), (1, false));
         assert!(facts.server.is_some());
     }
 }

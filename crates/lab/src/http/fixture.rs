@@ -12,12 +12,7 @@ const CONNECTIONS: u32 = 64;
 
 /// A distribution with this median; the mean is the same, the 99th percentile twice as much.
 pub(crate) fn latency(p50_ns: u64) -> Latency {
-    let quantile = |ns| {
-        Some(Quantile {
-            ns,
-            is_lower_bound: false,
-        })
-    };
+    let quantile = |ns| Some(Quantile { ns, is_lower_bound: false });
     Latency {
         n: 100_000,
         p50: quantile(p50_ns),
@@ -40,10 +35,7 @@ pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> Lo
     let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
     LoadResult {
         protocol: Some(linerate_model::http::NegotiatedProtocol::default()),
-        mode: Mode::Closed {
-            pipeline: 1,
-            think_ns: 0,
-        },
+        mode: Mode::Closed { pipeline: 1, think_ns: 0 },
         connections: Connections {
             wanted: u64::from(connections),
             opened: u64::from(connections),
@@ -72,12 +64,7 @@ pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> Lo
 /// A finished run of this load, of which nothing is known at either end.
 pub(crate) fn run(load: LoadResult) -> CellRun {
     CellRun {
-        key: CellKey {
-            phase: Phase::Matrix,
-            payload_bytes: 1024,
-            connections: CONNECTIONS,
-            rate_per_s: None,
-        },
+        key: CellKey { phase: Phase::Matrix, payload_bytes: 1024, connections: CONNECTIONS, rate_per_s: None },
         repeat: 1,
         state: RunState::Done,
         reason: None,
@@ -91,10 +78,7 @@ pub(crate) fn run(load: LoadResult) -> CellRun {
 
 /// The finished run with this number.
 pub(crate) fn done(repeat: u32, ok_per_s: f64) -> CellRun {
-    CellRun {
-        repeat,
-        ..run(load(ok_per_s))
-    }
+    CellRun { repeat, ..run(load(ok_per_s)) }
 }
 
 /// An end of which everything is known and that has room everywhere: a tenth of each of its four CPUs.
@@ -115,10 +99,7 @@ pub(crate) fn resting() -> EndpointStats {
         rss_bytes: Some(10 << 20),
         socket_memory_bytes: Some(1 << 20),
         slab_unreclaimable_bytes: Some(50 << 20),
-        fds: Some(Peak {
-            peak: 100,
-            limit: Some(200_000),
-        }),
+        fds: Some(Peak { peak: 100, limit: Some(200_000) }),
         throttled: Some(0.0),
         nic: Some(idle_nic()),
         counters: Counters {
@@ -135,11 +116,7 @@ pub(crate) fn resting() -> EndpointStats {
 
 /// The same run with both ends at rest.
 pub(crate) fn observed(run: CellRun) -> CellRun {
-    CellRun {
-        client: resting(),
-        server: Some(resting()),
-        ..run
-    }
+    CellRun { client: resting(), server: Some(resting()), ..run }
 }
 
 /// A gigabit NIC whose counters stayed 0.

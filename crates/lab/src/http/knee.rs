@@ -107,14 +107,9 @@ impl Shape {
             cells.map(|cell| cell.ok_per_s).reduce(f64::max)
         };
         let knee = knee(&valid, self.row.tolerance).map(|(_, knee)| knee);
-        let itself = point.ok_per_s.map(|ok_per_s| ValidPoint {
-            point: *point,
-            ok_per_s,
-        });
+        let itself = point.ok_per_s.map(|ok_per_s| ValidPoint { point: *point, ok_per_s });
         Position {
-            is_queueing: itself
-                .zip(knee)
-                .is_some_and(|(cell, knee)| is_queueing(&cell, &knee, self.row.tolerance)),
+            is_queueing: itself.zip(knee).is_some_and(|(cell, knee)| is_queueing(&cell, &knee, self.row.tolerance)),
             best_larger_per_s: best(&|connections| connections > point.connections),
             best_smaller_per_s: best(&|connections| connections < point.connections),
             predicted_connections: self.row.predicted_connections,
@@ -127,9 +122,7 @@ impl Shape {
     #[must_use]
     pub fn refinement(&self) -> Option<u32> {
         let valid = valid(&self.points);
-        let knee_at = valid
-            .iter()
-            .position(|cell| Some(cell.point.connections) == self.row.knee_connections)?;
+        let knee_at = valid.iter().position(|cell| Some(cell.point.connections) == self.row.knee_connections)?;
         let knee = valid.get(knee_at)?.point.connections;
         let (below, wanted) = match knee_at.checked_sub(1).and_then(|before| valid.get(before)) {
             None => (0, self.row.predicted_connections?),
@@ -148,14 +141,7 @@ impl Shape {
 
 fn valid(points: &[Point]) -> Vec<ValidPoint> {
     let valid = points.iter().filter(|point| point.is_valid);
-    valid
-        .filter_map(|point| {
-            Some(ValidPoint {
-                point: *point,
-                ok_per_s: point.ok_per_s?,
-            })
-        })
-        .collect()
+    valid.filter_map(|point| Some(ValidPoint { point: *point, ok_per_s: point.ok_per_s? })).collect()
 }
 
 /// What counts as equal: 3 %, or half as much again as the runs of a cell usually differ.
@@ -166,14 +152,8 @@ fn tolerance(points: &[Point]) -> f64 {
 
 /// The best throughput, and the first cell that reaches it within the tolerance.
 fn knee(valid: &[ValidPoint], tolerance: f64) -> Option<(f64, ValidPoint)> {
-    let best_per_s = valid
-        .iter()
-        .map(|cell| cell.ok_per_s)
-        .reduce(f64::max)
-        .filter(|best| *best > 0.0)?;
-    let knee = valid
-        .iter()
-        .find(|cell| cell.ok_per_s >= (1.0 - tolerance) * best_per_s)?;
+    let best_per_s = valid.iter().map(|cell| cell.ok_per_s).reduce(f64::max).filter(|best| *best > 0.0)?;
+    let knee = valid.iter().find(|cell| cell.ok_per_s >= (1.0 - tolerance) * best_per_s)?;
     Some((best_per_s, *knee))
 }
 
@@ -211,12 +191,8 @@ fn p99_ratio(cell: &ValidPoint, knee: &ValidPoint) -> Option<f64> {
 fn cliff(knee: &ValidPoint, cell: &ValidPoint) -> String {
     let gain = cell.ok_per_s / knee.ok_per_s - 1.0;
     let sign = if gain >= 0.0 { "+" } else { "−" };
-    let mut text = format!(
-        "c{} → c{}: {sign}{} throughput",
-        knee.point.connections,
-        cell.point.connections,
-        percent(gain.abs())
-    );
+    let mut text =
+        format!("c{} → c{}: {sign}{} throughput", knee.point.connections, cell.point.connections, percent(gain.abs()));
     if let Some(ratio) = p99_ratio(cell, knee) {
         text += &format!(", {} × p99", rounded(ratio));
     }
@@ -231,31 +207,20 @@ fn cliff(knee: &ValidPoint, cell: &ValidPoint) -> String {
 fn best_stable(valid: &[ValidPoint], best_per_s: f64, tolerance: f64, objective: &Objective) -> Option<(u32, bool)> {
     let is_stable = |cell: &&ValidPoint| {
         !cell.point.is_limited
-            && cell
-                .point
-                .error_share
-                .is_some_and(|share| share <= objective.error_share)
+            && cell.point.error_share.is_some_and(|share| share <= objective.error_share)
             && cell.point.spread.is_none_or(|spread| spread <= STABLE_SPREAD)
     };
     let is_fast = |cell: &&ValidPoint| cell.ok_per_s >= (1.0 - tolerance) * best_per_s;
     let is_within = |cell: &&ValidPoint| {
-        objective.p99.is_none_or(|most| {
-            cell.point
-                .p99_ns
-                .is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos())
-        })
+        objective.p99.is_none_or(|most| cell.point.p99_ns.is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos()))
     };
     let stable = || valid.iter().filter(is_stable);
     if let Some(cell) = stable().filter(is_fast).find(is_within) {
         return Some((cell.point.connections, false));
     }
     let excluded_by_objective = stable().any(|cell| is_fast(&cell));
-    let fastest = stable()
-        .filter(is_within)
-        .max_by(|a, b| a.ok_per_s.total_cmp(&b.ok_per_s));
-    fastest
-        .filter(|_| excluded_by_objective)
-        .map(|cell| (cell.point.connections, true))
+    let fastest = stable().filter(is_within).max_by(|a, b| a.ok_per_s.total_cmp(&b.ok_per_s));
+    fastest.filter(|_| excluded_by_objective).map(|cell| (cell.point.connections, true))
 }
 
 #[cfg(test)]
@@ -263,10 +228,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const ANY: Objective = Objective {
-        p99: None,
-        error_share: 1e-4,
-    };
+    const ANY: Objective = Objective { p99: None, error_share: 1e-4 };
 
     /// A saturated server behind a fixed latency: throughput grows to `best_per_s` and then stays, latency follows
     /// Little's law.
@@ -369,30 +331,16 @@ mod tests {
             assert_eq!(row.best_stable_connections, Some(128));
         }
         let none = row(Vec::new());
-        assert_eq!(
-            (none.best_per_s, none.knee_connections, none.best_stable_connections),
-            (None, None, None)
-        );
+        assert_eq!((none.best_per_s, none.knee_connections, none.best_stable_connections), (None, None, None));
     }
 
     #[test]
     fn objective_that_excludes_all_fast_cells_leaves_the_fastest_within_it() {
         let points = saturating(100_000.0, 400_000.0, &[8, 16, 64, 128]);
-        let within = |p99_us: u64| Objective {
-            p99: Some(Duration::from_micros(p99_us)),
-            ..ANY
-        };
-        for (p99_us, expected) in [
-            (1300, (Some(64), false)),
-            (1000, (Some(16), true)),
-            (100, (None, false)),
-        ] {
+        let within = |p99_us: u64| Objective { p99: Some(Duration::from_micros(p99_us)), ..ANY };
+        for (p99_us, expected) in [(1300, (Some(64), false)), (1000, (Some(16), true)), (100, (None, false))] {
             let row = Shape::of(1024, points.clone(), &within(p99_us)).row;
-            assert_eq!(
-                (row.best_stable_connections, row.is_limited_by_objective),
-                expected,
-                "{p99_us} us"
-            );
+            assert_eq!((row.best_stable_connections, row.is_limited_by_objective), expected, "{p99_us} us");
         }
     }
 
@@ -414,10 +362,7 @@ mod tests {
         let points = saturating(100_000.0, 400_000.0, &[16, 64, 256]);
         let shape = Shape::of(1024, points.clone(), &ANY);
         let first = shape.position(&points[0]);
-        assert_eq!(
-            (first.best_larger_per_s, first.best_smaller_per_s),
-            (Some(100_000.0), None)
-        );
+        assert_eq!((first.best_larger_per_s, first.best_smaller_per_s), (Some(100_000.0), None));
         let beyond = shape.position(&Point {
             connections: 10_000,
             ok_per_s: Some(80_000.0),
@@ -426,9 +371,6 @@ mod tests {
             ..points[2]
         });
         assert!(beyond.is_queueing);
-        assert_eq!(
-            (beyond.best_larger_per_s, beyond.best_stable_connections),
-            (None, Some(64))
-        );
+        assert_eq!((beyond.best_larger_per_s, beyond.best_stable_connections), (None, Some(64)));
     }
 }

@@ -31,10 +31,7 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
     let runs = counted(runs);
     let of_load = |figure: fn(&LoadResult) -> Option<f64>| median_of(&runs, |run| figure(run.load.as_ref()?));
     let quantile = |figure: fn(&LoadResult) -> Option<Quantile>| {
-        median_of(&runs, |run| {
-            figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)
-        })
-        .map(|ns| ns as u64)
+        median_of(&runs, |run| figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)).map(|ns| ns as u64)
     };
     let ok_per_s = of_load(LoadResult::ok_per_s);
     let wire_bps = median_of(&runs, |run| wire_bps(run, link));
@@ -46,10 +43,7 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
         http_bytes_per_s: of_load(LoadResult::http_bytes_per_s),
         wire_bps,
         nic_util: median_of(&runs, |run| nic_util(run, link)),
-        of_ceiling: ok_per_s
-            .zip(ceiling_per_s)
-            .filter(|(_, ceiling)| *ceiling > 0.0)
-            .map(|(ok, ceiling)| ok / ceiling),
+        of_ceiling: ok_per_s.zip(ceiling_per_s).filter(|(_, ceiling)| *ceiling > 0.0).map(|(ok, ceiling)| ok / ceiling),
         p50_ns: quantile(|load| load.latency.p50),
         p99_ns: quantile(|load| load.latency.p99),
         p999_ns: quantile(|load| load.latency.p999),
@@ -100,10 +94,7 @@ fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
 
 fn nic_util(run: &CellRun, link: Option<&Link>) -> Option<f64> {
     let (nic, _) = nic_stats(run)?;
-    let bps = link
-        .map(|link| link.bps)
-        .or(nic.link_bps.map(|bps| bps as f64))
-        .filter(|bps| *bps > 0.0)?;
+    let bps = link.map(|link| link.bps).or(nic.link_bps.map(|bps| bps as f64)).filter(|bps| *bps > 0.0)?;
     Some(wire_bps(run, link)? / bps)
 }
 
@@ -117,12 +108,7 @@ fn nic_stats(run: &CellRun) -> Option<(&NicStats, u64)> {
 
 /// The link, or one of unknown speed with the NIC's packet size: the speed plays no part in bytes on the wire.
 fn mtu_link(nic: &NicStats, link: Option<&Link>) -> Option<Link> {
-    let of_nic = || {
-        Some(Link {
-            mtu_bytes: nic.mtu_bytes?,
-            ..Link::of_speed(0.0)
-        })
-    };
+    let of_nic = || Some(Link { mtu_bytes: nic.mtu_bytes?, ..Link::of_speed(0.0) });
     link.copied().or_else(of_nic)
 }
 
@@ -157,10 +143,7 @@ mod tests {
     fn what_was_not_measured_is_absent_and_not_zero() {
         let medians = medians(&[done(1, 100.0)], None, None);
         assert_eq!((medians.server_cpus, medians.client_cpus), (None, None));
-        assert_eq!(
-            (medians.wire_bps, medians.nic_util, medians.of_ceiling),
-            (None, None, None)
-        );
+        assert_eq!((medians.wire_bps, medians.nic_util, medians.of_ceiling), (None, None, None));
     }
 
     fn with_nic(nic: NicStats) -> CellRun {
@@ -172,12 +155,7 @@ mod tests {
 
     #[test]
     fn the_wire_carries_what_the_nic_counts_and_what_surrounds_each_frame() {
-        let run = with_nic(NicStats {
-            rx_bytes: 50_000_000,
-            rx_packets: 100_000,
-            tx_bytes: 10,
-            ..idle_nic()
-        });
+        let run = with_nic(NicStats { rx_bytes: 50_000_000, rx_packets: 100_000, tx_bytes: 10, ..idle_nic() });
         let medians = medians(&[run], None, None);
         let expected = 8.0 * (50_000_000.0 + 2_400_000.0);
         assert_eq!(medians.wire_bps, Some(expected));
@@ -186,11 +164,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_counts_super_packets_does_not_hide_frames() {
-        let mut run = with_nic(NicStats {
-            rx_bytes: 90_000_000,
-            rx_packets: 1500,
-            ..idle_nic()
-        });
+        let mut run = with_nic(NicStats { rx_bytes: 90_000_000, rx_packets: 1500, ..idle_nic() });
         run.load.as_mut().expect("done").http_bytes = Some(10 * 100_000_000);
         let medians = medians(&[run], Some(&Link::of_speed(1e9)), None);
         let wire_bps = medians.wire_bps.expect("known");
@@ -199,11 +173,7 @@ mod tests {
 
     #[test]
     fn loopback_has_no_wire() {
-        let run = with_nic(NicStats {
-            is_loopback: true,
-            rx_bytes: 1000,
-            ..idle_nic()
-        });
+        let run = with_nic(NicStats { is_loopback: true, rx_bytes: 1000, ..idle_nic() });
         assert_eq!(medians(&[run], None, None).wire_bps, None);
     }
 

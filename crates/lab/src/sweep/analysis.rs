@@ -40,28 +40,15 @@ pub fn sweep(
     log: &RunLog,
     rules: ReasonRules,
 ) -> Sweep {
-    let view = View {
-        spec,
-        space,
-        plan,
-        outcome,
-        hosts: log.hosts,
-        rules,
-    };
+    let view = View { spec, space, plan, outcome, hosts: log.hosts, rules };
     Sweep {
         spec: spec.clone(),
         is_client_cpu_only: log.is_client_cpu_only,
         planned: space.planned(),
         confidence: plan.confidence,
         tolerance: plan.tolerance,
-        estimate: Cost {
-            runs: estimate.runs,
-            seconds: estimate.time.as_secs_f64(),
-        },
-        cost: Cost {
-            runs: outcome.runs,
-            seconds: log.elapsed.as_secs_f64(),
-        },
+        estimate: Cost { runs: estimate.runs, seconds: estimate.time.as_secs_f64() },
+        cost: Cost { runs: outcome.runs, seconds: log.elapsed.as_secs_f64() },
         client_cores: log.hosts.client_cores,
         server_cores: log.hosts.server_cores,
         answer: view.answer(),
@@ -146,19 +133,12 @@ impl View<'_> {
 
     /// The worst level on each side of the plateau, where it is clearly worse.
     fn degradations(&self, stage: &Stage, factor: &FactorResult) -> Vec<Degradation> {
-        let ladder = factor
-            .levels
-            .iter()
-            .take_while(|level| level.level == SYSTEM_CHOICE)
-            .count();
+        let ladder = factor.levels.iter().take_while(|level| level.level == SYSTEM_CHOICE).count();
         let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
         let sides = if first < ladder {
             vec![(PlateauSide::Elsewhere, factor.best, ladder..factor.levels.len())]
         } else {
-            vec![
-                (PlateauSide::Below, first, ladder..first),
-                (PlateauSide::Above, last, last + 1..factor.levels.len()),
-            ]
+            vec![(PlateauSide::Below, first, ladder..first), (PlateauSide::Above, last, last + 1..factor.levels.len())]
         };
         let best = factor.levels[factor.best].median;
         if factor.levels[factor.best].runs < RUNS_MIN {
@@ -277,33 +257,16 @@ mod tests {
             ..example(vec![SweptFactor { name, levels }])
         };
         let space = SettingSpace::new(&spec, &HostChoices::default()).expect("a range");
-        let plan = Plan {
-            run_time: Duration::from_secs(1),
-            ..spec.plan(&space)
-        };
+        let plan = Plan { run_time: Duration::from_secs(1), ..spec.plan(&space) };
         let mut runner = Surface { rate_bps, runs: 0 };
         let outcome = explore(&plan, &mut runner);
-        sweep(
-            &spec,
-            &space,
-            &plan,
-            plan.estimate(),
-            &outcome,
-            &RunLog::default(),
-            linerate_doctor::sweep_reasons,
-        )
+        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &RunLog::default(), linerate_doctor::sweep_reasons)
     }
 
     #[test]
     fn a_peak_falls_on_both_sides_of_its_plateau() {
         // Rises to 10 and falls by a fiftieth of that with every further stream.
-        let peak = |n: u64| {
-            1e9 * if n <= 10 {
-                n as f64
-            } else {
-                (12.0 - 0.2 * n as f64).max(1.6)
-            }
-        };
+        let peak = |n: u64| 1e9 * if n <= 10 { n as f64 } else { (12.0 - 0.2 * n as f64).max(1.6) };
         let sweep = swept("streams", 1, 64, peak, 3600);
         let Recommendation::Use { levels, command, .. } = &sweep.answer else {
             panic!("{:?}", sweep.answer);
@@ -312,19 +275,9 @@ mod tests {
         assert_eq!(command, "iperf3 -c h -t 1 -P 10");
         let factor = &sweep.factors[0];
         let label = |place: usize| factor.levels[place].label.as_str();
-        let fall = |fall: &Degradation| {
-            (
-                fall.side,
-                label(fall.edge),
-                label(fall.worst),
-                fall.change_percent.round(),
-            )
-        };
+        let fall = |fall: &Degradation| (fall.side, label(fall.edge), label(fall.worst), fall.change_percent.round());
         let falls: Vec<_> = factor.degradations.iter().map(fall).collect();
-        let expected = [
-            (PlateauSide::Below, "10", "1", -90.0),
-            (PlateauSide::Above, "11", "64", -84.0),
-        ];
+        let expected = [(PlateauSide::Below, "10", "1", -90.0), (PlateauSide::Above, "11", "64", -84.0)];
         assert_eq!(falls, expected);
     }
 
@@ -339,18 +292,11 @@ mod tests {
     fn windows_below_the_product_are_named_whether_or_not_others_are_as_good_as_the_systems() {
         // 1 Gbit/s at 1 ms: 125,000 bytes.
         let carried = |window: u64| {
-            if window == 0 {
-                1e9
-            } else {
-                (window as f64 * 8000.0).min(1e9)
-            }
+            if window == 0 { 1e9 } else { (window as f64 * 8000.0).min(1e9) }
         };
         for (high, side) in [(1 << 20, PlateauSide::Below), (65_536, PlateauSide::Elsewhere)] {
             let sweep = swept("window", 16_384, high, carried, 3600);
-            assert!(
-                matches!(&sweep.answer, Recommendation::Use { levels, .. } if levels == &["auto"]),
-                "{high}"
-            );
+            assert!(matches!(&sweep.answer, Recommendation::Use { levels, .. } if levels == &["auto"]), "{high}");
             let fall = &sweep.factors[0].degradations[0];
             assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
             assert_eq!(fall.reasons[0].window.map(|window| window.window_bytes), Some(16_384));

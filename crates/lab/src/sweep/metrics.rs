@@ -69,28 +69,16 @@ mod tests {
     }
 
     fn second(bytes: u64) -> Option<EndpointTotals> {
-        Some(EndpointTotals {
-            bytes,
-            duration_ns: 1_000_000_000,
-            udp: None,
-        })
+        Some(EndpointTotals { bytes, duration_ns: 1_000_000_000, udp: None })
     }
 
     #[test]
     fn metrics_count_received_bytes_and_missing_ones_stay_missing() {
-        let tcp = |rtt_us| {
-            Some(TcpSummary {
-                retransmits: Some(3),
-                mean_rtt_us: Some(rtt_us),
-                ..TcpSummary::default()
-            })
-        };
+        let tcp =
+            |rtt_us| Some(TcpSummary { retransmits: Some(3), mean_rtt_us: Some(rtt_us), ..TcpSummary::default() });
         let mut summary = Summary {
             streams: vec![stream(second(1000), tcp(100)), stream(second(500), tcp(300))],
-            cpu_local: Some(CpuUsage {
-                total_percent: 50.0,
-                ..CpuUsage::default()
-            }),
+            cpu_local: Some(CpuUsage { total_percent: 50.0, ..CpuUsage::default() }),
             ..Summary::default()
         };
         let seen = run_metrics(&summary).expect("both arrived");

@@ -82,21 +82,14 @@ impl<'a> SettingSpace<'a> {
     /// The factors of the experiment.
     #[must_use]
     pub fn factors(&self) -> Vec<Factor> {
-        let factor = |axis: &Axis| Factor {
-            name: axis.swept.name.to_owned(),
-            scale: axis.scale(),
-            start: axis.start,
-        };
+        let factor = |axis: &Axis| Factor { name: axis.swept.name.to_owned(), scale: axis.scale(), start: axis.start };
         self.axes.iter().map(factor).collect()
     }
 
     /// The factors as the command line names them.
     #[must_use]
     pub fn planned(&self) -> Vec<Planned> {
-        let planned = |axis: &Axis| Planned {
-            name: axis.swept.name,
-            levels: axis.swept.levels_text(),
-        };
+        let planned = |axis: &Axis| Planned { name: axis.swept.name, levels: axis.swept.levels_text() };
         self.axes.iter().map(planned).collect()
     }
 
@@ -109,10 +102,7 @@ impl<'a> SettingSpace<'a> {
     /// Whether the levels of a factor have an order.
     #[must_use]
     pub fn is_amount(&self, factor: usize) -> bool {
-        matches!(
-            self.axes.get(factor).map(|axis| &axis.swept.levels),
-            Some(Levels::Range(..))
-        )
+        matches!(self.axes.get(factor).map(|axis| &axis.swept.levels), Some(Levels::Range(..)))
     }
 
     /// A level as the command line takes it; `auto` for the system's default.
@@ -124,9 +114,7 @@ impl<'a> SettingSpace<'a> {
     /// The levels of all factors.
     #[must_use]
     pub fn labels(&self, setting: &Setting) -> Vec<String> {
-        (0..self.axes.len())
-            .map(|factor| self.label(factor, setting.level(factor)))
-            .collect()
+        (0..self.axes.len()).map(|factor| self.label(factor, setting.level(factor))).collect()
     }
 
     /// `streams 8, window auto`
@@ -176,13 +164,7 @@ fn axis(swept: &SweptFactor, host: &HostChoices) -> Result<Axis, TooFewCongestio
         Levels::Congestion(named) => congestion(named, host)?,
         Levels::Affinity(named) => affinity(named, host),
     };
-    Ok(Axis {
-        swept: SweptFactor {
-            name: swept.name,
-            levels,
-        },
-        start,
-    })
+    Ok(Axis { swept: SweptFactor { name: swept.name, levels }, start })
 }
 
 /// The algorithms, and the place of the one in use.
@@ -199,10 +181,7 @@ fn congestion(named: &[String], host: &HostChoices) -> Result<(Levels, u64), Too
 fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
     let mut places = named.to_vec();
     if places.is_empty() {
-        let pinned = host.cpus.iter().take(CPUS_TRIED).map(|cpu| CpuPinning {
-            client: Some(*cpu),
-            server: None,
-        });
+        let pinned = host.cpus.iter().take(CPUS_TRIED).map(|cpu| CpuPinning { client: Some(*cpu), server: None });
         places = std::iter::once(CpuPinning::default()).chain(pinned).collect();
     }
     let start = places.iter().position(|place| *place == CpuPinning::default());
@@ -212,11 +191,7 @@ fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
 impl Axis {
     fn scale(&self) -> Scale {
         match &self.swept.levels {
-            Levels::Range(min, max) => Scale::Amount {
-                min: *min,
-                max: *max,
-                step: step(self.swept.name, *min),
-            },
+            Levels::Range(min, max) => Scale::Amount { min: *min, max: *max, step: step(self.swept.name, *min) },
             Levels::Congestion(names) => Scale::Choices(names.len() as u64),
             Levels::Affinity(places) => Scale::Choices(places.len() as u64),
         }
@@ -251,11 +226,7 @@ impl TestSettings {
         let default_block_len_bytes = if spec.is_udp { 0 } else { TCP_BLOCK_LEN_BYTES };
         let mut test = TestSpec {
             transport: if spec.is_udp { Transport::Udp } else { Transport::Tcp },
-            direction: if spec.is_reverse {
-                Direction::Reverse
-            } else {
-                Direction::Forward
-            },
+            direction: if spec.is_reverse { Direction::Reverse } else { Direction::Forward },
             streams: self.streams,
             end: EndCondition::Duration(Duration::from_secs(spec.time_s.into())),
             omit: Duration::from_secs(spec.omit_s.into()),
@@ -332,27 +303,15 @@ impl TestSettings {
             (spec.family == Some(4), "-4"),
             (spec.family == Some(6), "-6"),
         ];
-        words.extend(
-            flags
-                .iter()
-                .filter(|(is_set, _)| *is_set)
-                .map(|(_, flag)| (*flag).to_owned()),
-        );
+        words.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
         words.join(" ")
     }
 }
 
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
-    let is_plain = !word.is_empty()
-        && word
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"-_.:%/@".contains(&b));
-    if is_plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    let is_plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:%/@".contains(&b));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]
@@ -366,17 +325,11 @@ mod tests {
 
     #[test]
     fn settings_become_tests_and_commands() {
-        let pinning = CpuPinning {
-            client: Some(0),
-            server: Some(1),
-        };
+        let pinning = CpuPinning { client: Some(0), server: Some(1) };
         let mut spec = example(vec![
             swept("streams", Levels::Range(1, 64)),
             swept("window", Levels::Range(4096, 1 << 20)),
-            swept(
-                "congestion",
-                Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()]),
-            ),
+            swept("congestion", Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()])),
             swept("affinity", Levels::Affinity(vec![CpuPinning::default(), pinning])),
         ]);
         spec.port = 5202;
@@ -386,10 +339,7 @@ mod tests {
         let command = "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R";
         assert_eq!(choice.command(&spec), command);
         let client = choice.client_spec(&spec);
-        assert_eq!(
-            (client.test.streams, client.test.socket.window_bytes),
-            (10, Some(262_144))
-        );
+        assert_eq!((client.test.streams, client.test.socket.window_bytes), (10, Some(262_144)));
         assert_eq!((client.local.cpu, client.server_cpu), (Some(0), Some(1)));
         assert_eq!(client.test.direction, Direction::Reverse);
         assert!(!client.test.block_len_explicit);

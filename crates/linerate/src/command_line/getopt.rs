@@ -70,12 +70,7 @@ pub(crate) struct Getopt<'a, Id> {
 impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
     /// Starts at the first of `words`, which exclude the program name.
     pub(crate) fn new(grammar: &'a Grammar<Id>, words: &'a [OsString]) -> Self {
-        Self {
-            grammar,
-            words: words.iter(),
-            cluster: &[],
-            operands: Vec::new(),
-        }
+        Self { grammar, words: words.iter(), cluster: &[], operands: Vec::new() }
     }
 
     /// The words met so far that are no options, for programs that do not ignore them.
@@ -140,10 +135,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
             return Ok(*first);
         }
         candidates.insert(0, first.name);
-        Err(GetoptError::Ambiguous {
-            typed: typed.to_vec(),
-            candidates,
-        })
+        Err(GetoptError::Ambiguous { typed: typed.to_vec(), candidates })
     }
 }
 
@@ -206,27 +198,15 @@ pub(crate) struct Quoting {
 }
 
 /// The wording of glibc since 2.17.
-pub(crate) const GLIBC: Quoting = Quoting {
-    open: "'",
-    close: "'",
-    letter: "'",
-    names_candidates: true,
-};
+pub(crate) const GLIBC: Quoting = Quoting { open: "'", close: "'", letter: "'", names_candidates: true };
 
 /// The wording of older GNU programs, which some still carry with them.
-pub(crate) const OLD_GNU: Quoting = Quoting {
-    open: "`",
-    close: "'",
-    letter: "",
-    names_candidates: false,
-};
+pub(crate) const OLD_GNU: Quoting = Quoting { open: "`", close: "'", letter: "", names_candidates: false };
 
 impl GetoptError {
     /// The message of the C library without a line end, as bytes because it quotes what was typed.
     pub(crate) fn message(&self, program: &OsStr, quoting: Quoting) -> Vec<u8> {
-        let Quoting {
-            open, close, letter, ..
-        } = quoting;
+        let Quoting { open, close, letter, .. } = quoting;
         let quoted = |name: &[u8]| [open.as_bytes(), b"--", name, close.as_bytes()].concat();
         let quoted_letter = |byte: u8| [letter.as_bytes(), &[byte], letter.as_bytes()].concat();
         let text = match self {

@@ -87,18 +87,11 @@ fn digit_count(text: &[u8], base: u32) -> usize {
 
 /// `strtol`: stops at the first byte that is no digit, saturates.
 fn long(negative: bool, digits: &[u8], base: u32) -> i64 {
-    digits
-        .iter()
-        .map_while(|byte| char::from(*byte).to_digit(base))
-        .fold(0_i64, |number, digit| {
-            let digit = i64::from(digit);
-            let shifted = number.saturating_mul(i64::from(base));
-            if negative {
-                shifted.saturating_sub(digit)
-            } else {
-                shifted.saturating_add(digit)
-            }
-        })
+    digits.iter().map_while(|byte| char::from(*byte).to_digit(base)).fold(0_i64, |number, digit| {
+        let digit = i64::from(digit);
+        let shifted = number.saturating_mul(i64::from(base));
+        if negative { shifted.saturating_sub(digit) } else { shifted.saturating_add(digit) }
+    })
 }
 
 /// `strtod(3)` without hexadecimal fractions: the number and what follows it.
@@ -122,10 +115,7 @@ pub(crate) fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
 /// Length of the longest prefix that is a decimal number, an infinity or a "not a number".
 fn float_len(text: &[u8]) -> usize {
     for word in ["infinity", "inf", "nan"] {
-        if text
-            .get(..word.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-        {
+        if text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())) {
             return word.len();
         }
     }

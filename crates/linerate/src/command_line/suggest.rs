@@ -17,26 +17,14 @@ struct Dialect {
 
 /// The dialects in the order in which they are suggested.
 const DIALECTS: [Dialect; 2] = [
-    Dialect {
-        command: "iperf3",
-        name: "iperf3",
-        grammar: iperf3::grammar,
-    },
-    Dialect {
-        command: "iperf2",
-        name: "iperf 2",
-        grammar: iperf2::grammar,
-    },
+    Dialect { command: "iperf3", name: "iperf3", grammar: iperf3::grammar },
+    Dialect { command: "iperf2", name: "iperf 2", grammar: iperf2::grammar },
 ];
 
 /// The error text for a command line that begins with an option of a dialect; `None` for any other.
 pub fn misplaced_options(words: &[OsString]) -> Option<String> {
     let first = words.first().filter(|word| is_option(word))?;
-    let understands = |words: &[OsString]| {
-        DIALECTS
-            .iter()
-            .find(|dialect| is_understood(&(dialect.grammar)(), words))
-    };
+    let understands = |words: &[OsString]| DIALECTS.iter().find(|dialect| is_understood(&(dialect.grammar)(), words));
     let Dialect { command, name, .. } = understands(words).or_else(|| understands(&words[..1]))?;
     let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let first = quoted(first);
@@ -108,14 +96,7 @@ mod tests {
 
     #[test]
     fn other_command_lines_suggest_nothing() {
-        for words in [
-            &[][..],
-            &["nosuch"],
-            &["--nosuch"],
-            &["-"],
-            &["--"],
-            &["192.0.2.7", "-c"],
-        ] {
+        for words in [&[][..], &["nosuch"], &["--nosuch"], &["-"], &["--"], &["192.0.2.7", "-c"]] {
             assert_eq!(suggested(words), None, "{words:?}");
         }
     }

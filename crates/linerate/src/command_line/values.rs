@@ -18,37 +18,22 @@ pub fn size_bytes(text: &str, max: u64) -> Option<u64> {
 /// # Errors
 /// Another text.
 pub fn admission(text: &str) -> Result<Admission, Error> {
-    let wrong = || {
-        Error::usage(format!(
-            "{text:?}: expected parallel[:N], queue[:N[/SECONDS]] or exclusive"
-        ))
-    };
+    let wrong = || Error::usage(format!("{text:?}: expected parallel[:N], queue[:N[/SECONDS]] or exclusive"));
     let (kind, rest) = match text.split_once(':') {
         Some((kind, rest)) => (kind, Some(rest)),
         None => (text, None),
     };
-    let count = |number: &str| {
-        number
-            .parse()
-            .ok()
-            .filter(|n| (1..=100_000).contains(n))
-            .ok_or_else(wrong)
-    };
+    let count = |number: &str| number.parse().ok().filter(|n| (1..=100_000).contains(n)).ok_or_else(wrong);
     match (kind, rest) {
         ("parallel", None) => Ok(Admission::default()),
-        ("parallel", Some(number)) => Ok(Admission::Parallel {
-            tests_max: count(number)?,
-        }),
+        ("parallel", Some(number)) => Ok(Admission::Parallel { tests_max: count(number)? }),
         ("queue", rest) => {
             let (number, wait) = match rest.map(|r| r.split_once('/').map_or((r, None), |(n, s)| (n, Some(s)))) {
                 Some((number, wait)) => (number, wait),
                 None => ("1", None),
             };
             let wait_max = wait.map(seconds).transpose()?.unwrap_or(Admission::WAIT_MAX);
-            Ok(Admission::Queue {
-                tests_max: count(number)?,
-                wait_max,
-            })
+            Ok(Admission::Queue { tests_max: count(number)?, wait_max })
         }
         ("exclusive", None) => Ok(Admission::Exclusive),
         _ => Err(wrong()),
@@ -109,9 +94,7 @@ enum Scope {
 /// An unknown scope or key, or a number out of range.
 pub fn limit(text: &str) -> Result<LimitArg, Error> {
     let wrong = |what: &str| Error::usage(format!("{text:?}: {what}"));
-    let (scope, settings) = text
-        .split_once(':')
-        .ok_or_else(|| wrong("expected SCOPE:KEY=N[,KEY=N...]"))?;
+    let (scope, settings) = text.split_once(':').ok_or_else(|| wrong("expected SCOPE:KEY=N[,KEY=N...]"))?;
     let scope = match scope {
         "server" => Scope::Server,
         "address" => Scope::Address,
@@ -122,9 +105,7 @@ pub fn limit(text: &str) -> Result<LimitArg, Error> {
     for setting in settings.split(',') {
         let (key, value) = setting.split_once('=').ok_or_else(|| wrong("expected KEY=N"))?;
         let number = |base| {
-            let number = whole_with_unit(value.as_bytes(), base, i64::MAX as u64)
-                .ok()
-                .filter(|n| *n > 0);
+            let number = whole_with_unit(value.as_bytes(), base, i64::MAX as u64).ok().filter(|n| *n > 0);
             number.ok_or_else(|| wrong("expected a positive number"))
         };
         let small = || u32::try_from(number(Base::Decimal)?).map_err(|_| wrong("the number is too large"));
@@ -148,13 +129,7 @@ impl LimitArg {
             Scope::Address => &mut all.address,
             Scope::User => &mut all.user,
         };
-        let Limits {
-            tests,
-            streams,
-            duration,
-            bytes,
-            rate_bps,
-        } = self.limits;
+        let Limits { tests, streams, duration, bytes, rate_bps } = self.limits;
         *into = Limits {
             tests: tests.or(into.tests),
             streams: streams.or(into.streams),
@@ -171,10 +146,7 @@ mod tests {
 
     #[test]
     fn admissions_are_read_with_their_numbers() {
-        let queue = |tests_max, s| Admission::Queue {
-            tests_max,
-            wait_max: Duration::from_secs(s),
-        };
+        let queue = |tests_max, s| Admission::Queue { tests_max, wait_max: Duration::from_secs(s) };
         let rows = [
             ("parallel", Admission::Parallel { tests_max: 1000 }),
             ("parallel:4", Admission::Parallel { tests_max: 4 }),
@@ -186,16 +158,7 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(admission(text), Ok(expected), "{text}");
         }
-        for text in [
-            "",
-            "parallel:0",
-            "parallel:x",
-            "queue:1/0",
-            "queue:/5",
-            "exclusive:1",
-            "Parallel",
-            "parallel:",
-        ] {
+        for text in ["", "parallel:0", "parallel:x", "queue:1/0", "queue:/5", "exclusive:1", "Parallel", "parallel:"] {
             assert!(admission(text).is_err(), "{text}");
         }
     }
@@ -203,30 +166,16 @@ mod tests {
     #[test]
     fn limits_add_up_and_near_misses_are_refused() {
         let mut all = ServerLimits::default();
-        for text in [
-            "address:streams=8,rate=1G",
-            "address:bytes=2K",
-            "user:duration=60,tests=2",
-        ] {
+        for text in ["address:streams=8,rate=1G", "address:bytes=2K", "user:duration=60,tests=2"] {
             limit(text).expect(text).apply(&mut all);
         }
         assert_eq!(all.address.tests, None, "what was not named stays");
         assert_eq!((all.address.streams, all.address.bytes), (Some(8), Some(2048)));
         assert_eq!((all.address.rate_bps, all.user.tests), (Some(1_000_000_000), Some(2)));
-        assert_eq!(
-            (all.user.duration, all.server),
-            (Some(Duration::from_secs(60)), Limits::default())
-        );
-        for text in [
-            "",
-            "address",
-            "address:",
-            "host:tests=1",
-            "user:tests=0",
-            "user:tests",
-            "user:speed=1",
-            "user:tests=-1",
-        ] {
+        assert_eq!((all.user.duration, all.server), (Some(Duration::from_secs(60)), Limits::default()));
+        for text in
+            ["", "address", "address:", "host:tests=1", "user:tests=0", "user:tests", "user:speed=1", "user:tests=-1"]
+        {
             assert!(limit(text).is_err(), "{text}");
         }
     }

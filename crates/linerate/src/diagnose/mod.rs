@@ -95,16 +95,11 @@ fn judged(query: &Query) -> Result<Diagnosis, Error> {
             let read: Result<Vec<_>, _> = paths.iter().map(|path| snapshots(path, &mut unread)).collect();
             read?.into_iter().flatten().map(Observed::once).collect()
         }
-        Source::Host {
-            interfaces,
-            peer,
-            period,
-        } => vec![live(interfaces, peer.as_deref(), *period)?],
+        Source::Host { interfaces, peer, period } => vec![live(interfaces, peer.as_deref(), *period)?],
     };
     if let Some(rate) = query.line_rate_mbps {
         for one in &mut observed {
-            one.snapshot
-                .set_in("path.line_rate_mbps", rate, "Mbit/s", "command line");
+            one.snapshot.set_in("path.line_rate_mbps", rate, "Mbit/s", "command line");
         }
     }
     if let Some(path) = &query.save {
@@ -120,11 +115,7 @@ fn judged(query: &Query) -> Result<Diagnosis, Error> {
 
 /// Reads this host: once, or once a second over the period.
 fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> Result<Observed, Error> {
-    let request = Request {
-        interfaces: interfaces.to_vec(),
-        peer: peer.map(address).transpose()?,
-        own_threads: false,
-    };
+    let request = Request { interfaces: interfaces.to_vec(), peer: peer.map(address).transpose()?, own_threads: false };
     let first = collect(&request);
     if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
@@ -137,28 +128,20 @@ fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> 
     let watch = Watch::start(request, STEP.min(length / 2))
         .ok_or_else(|| Error::failed("the system has no thread to spare"))?;
     thread::sleep(length);
-    watch
-        .finish()
-        .ok_or_else(|| Error::failed("the counters could not be read"))
+    watch.finish().ok_or_else(|| Error::failed("the counters could not be read"))
 }
 
 /// The first address of a name.
 fn address(name: &str) -> Result<IpAddr, Error> {
-    let mut addresses = (name, 0)
-        .to_socket_addrs()
-        .map_err(|error| Error::failed(format!("{name}: {error}")))?;
-    let first = addresses
-        .next()
-        .ok_or_else(|| Error::failed(format!("{name}: no address")))?;
+    let mut addresses = (name, 0).to_socket_addrs().map_err(|error| Error::failed(format!("{name}: {error}")))?;
+    let first = addresses.next().ok_or_else(|| Error::failed(format!("{name}: no address")))?;
     Ok(first.ip())
 }
 
 /// One side of a comparison: the first host a file speaks of.
 fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Error> {
     let first = snapshots(path, unread)?.into_iter().next();
-    first
-        .map(Observed::once)
-        .ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
+    first.map(Observed::once).ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
 }
 
 /// Snapshots of a file, of all files of a directory, or of the standard input.
@@ -166,9 +149,7 @@ fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Err
     let (mut found, mut understood) = (Vec::new(), 0);
     for file in files(path)? {
         let text = read(&file).map_err(|error| Error::failed(format!("{}: {}", file.display(), io_text(&error))))?;
-        let name = file
-            .file_stem()
-            .map_or_else(|| "input".into(), |name| name.to_string_lossy());
+        let name = file.file_stem().map_or_else(|| "input".into(), |name| name.to_string_lossy());
         let imported = import(&name, &text);
         understood += imported.understood;
         unread.extend(imported.unread);
@@ -192,12 +173,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     let entries =
         fs::read_dir(path).map_err(|error| Error::failed(format!("{}: {}", path.display(), io_text(&error))))?;
-    let mut files: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.is_file())
-        .take(FILES_MAX)
-        .collect();
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).take(FILES_MAX).collect();
     files.sort();
     Ok(files)
 }

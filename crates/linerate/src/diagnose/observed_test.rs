@@ -96,11 +96,7 @@ impl Collector<String> for Observer {
 
 impl Observer {
     fn request(&self) -> Request {
-        Request {
-            interfaces: Vec::new(),
-            peer: self.peer,
-            own_threads: true,
-        }
+        Request { interfaces: Vec::new(), peer: self.peer, own_threads: true }
     }
 
     /// What this end knows; ends the watch.

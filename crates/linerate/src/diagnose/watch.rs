@@ -69,11 +69,7 @@ impl Watch {
             }
         };
         let thread = thread::Builder::new().name("linerate-watch".into()).spawn(body).ok()?;
-        Some(Self {
-            end,
-            thread,
-            _place: place,
-        })
+        Some(Self { end, thread, _place: place })
     }
 
     /// Takes the last reading.

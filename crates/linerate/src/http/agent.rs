@@ -41,10 +41,7 @@ impl AgentSpec {
             (None, None) => vec![std::process::id()],
         };
         let tested = listen_port.map_or(Tested::Nothing, |port| Tested::Server { port });
-        Ok(Self {
-            watched: Watched { pids, tested },
-            control,
-        })
+        Ok(Self { watched: Watched { pids, tested }, control })
     }
 }
 
@@ -79,10 +76,7 @@ impl RunningAgent {
     /// An address in use, or a host that cannot be observed.
     pub fn start(spec: &AgentSpec) -> Result<Self, Error> {
         let control = open(&spec.watched, None, &spec.control)?;
-        Ok(Self {
-            introduction: announcement(&spec.watched, control.address(), &spec.control),
-            _control: control,
-        })
+        Ok(Self { introduction: announcement(&spec.watched, control.address(), &spec.control), _control: control })
     }
 
     /// What is observed, address and generated token, one line each.
@@ -108,11 +102,7 @@ pub(super) fn open(
     channel: &ControlChannel,
 ) -> Result<Control, Error> {
     let watch = Watch::start(watched.clone()).map_err(cannot_watch)?;
-    let agent = HostAgent {
-        watch,
-        server,
-        cells: Mutex::default(),
-    };
+    let agent = HostAgent { watch, server, cells: Mutex::default() };
     Control::open(channel.spec.clone(), Arc::new(agent))
         .map_err(|error| Error::failed(in_use::explained_os(&error, "choose another one with --control")))
 }
@@ -193,9 +183,7 @@ impl Agent for HostAgent {
         };
         let tcp_port = self.server.as_ref().and_then(|server| server.tcp_port());
         let restart = self.server.iter().map(|_| "restart-workers".to_owned());
-        let capabilities = restart
-            .chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}")))
-            .collect();
+        let capabilities = restart.chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}"))).collect();
         Info {
             program: PROGRAM.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -218,27 +206,17 @@ impl Agent for HostAgent {
             if cells.warming.take().as_ref() != Some(&mark.id) {
                 self.watch.forget_seconds();
             }
-            let server = self
-                .server
-                .as_ref()
-                .map_or_else(Vec::new, |server| server.connections());
+            let server = self.server.as_ref().map_or_else(Vec::new, |server| server.connections());
             cells.running = Some((mark.id.clone(), server));
             self.watch.begin(Some(peer), step)
         };
-        Ok(CellBegun {
-            id: mark.id.clone(),
-            at_ns,
-            baseline,
-        })
+        Ok(CellBegun { id: mark.id.clone(), at_ns, baseline })
     }
 
     fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
-            let mut stats = self
-                .watch
-                .end()
-                .ok_or_else(|| Refusal::Failed("no window was begun".to_owned()))?;
+            let mut stats = self.watch.end().ok_or_else(|| Refusal::Failed("no window was begun".to_owned()))?;
             if let Some(server) = &self.server {
                 let now = server.connections();
                 stats.threads = u32::try_from(now.len()).ok();
@@ -259,9 +237,7 @@ impl Agent for HostAgent {
     fn restart_workers(&self) -> Result<(), Refusal> {
         match &self.server {
             Some(server) => server.restart(),
-            None => Err(Refusal::Unsupported(
-                "only a server of linerate has threads that can be restarted".to_owned(),
-            )),
+            None => Err(Refusal::Unsupported("only a server of linerate has threads that can be restarted".to_owned())),
         }
     }
 }

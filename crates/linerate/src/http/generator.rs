@@ -81,11 +81,7 @@ pub(super) fn addresses(
                 .ok_or_else(|| Error::usage(format!("{} has no address", target.host)))?
         }
     };
-    Ok(target
-        .ports
-        .clone()
-        .map(|port| SocketAddr::new(address, port))
-        .collect())
+    Ok(target.ports.clone().map(|port| SocketAddr::new(address, port)).collect())
 }
 
 /// The local addresses that were asked for; empty for the kernel's choice.
@@ -96,13 +92,10 @@ pub(super) fn sources(opening: &Opening) -> Result<Vec<IpAddr>, Error> {
     let mut sources = opening.sources.clone();
     if let Some(device) = &opening.source_device {
         let known = interfaces::addresses().into_iter().map(|(address, _)| address);
-        let of_device: Vec<IpAddr> = known
-            .filter(|address| interfaces::device_of(*address).as_deref() == Some(device))
-            .collect();
+        let of_device: Vec<IpAddr> =
+            known.filter(|address| interfaces::device_of(*address).as_deref() == Some(device)).collect();
         if of_device.is_empty() {
-            return Err(Error::usage(format!(
-                "--src-dev {device}: there is no such device, or it has no address"
-            )));
+            return Err(Error::usage(format!("--src-dev {device}: there is no such device, or it has no address")));
         }
         sources.extend(of_device);
     }
@@ -144,20 +137,13 @@ pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>
         ))
     })?;
     if count <= 1 {
-        return Ok(WorkerPool {
-            workers,
-            processes: None,
-        });
+        return Ok(WorkerPool { workers, processes: None });
     }
     let program =
         std::env::current_exe().map_err(|error| Error::failed(format!("cannot find this program's file: {error}")))?;
     Ok(WorkerPool {
         // As many in each, so that none has more connections than its descriptors are for.
         workers: workers.div_ceil(count).saturating_mul(count),
-        processes: Some(Processes {
-            program,
-            arguments: vec!["http".to_owned(), "worker".to_owned()],
-            count,
-        }),
+        processes: Some(Processes { program, arguments: vec!["http".to_owned(), "worker".to_owned()], count }),
     })
 }

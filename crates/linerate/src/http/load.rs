@@ -91,9 +91,7 @@ pub struct PaceDetails {
 pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     let opening = &plan.opening;
     let destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6)?;
-    let first = *destinations
-        .first()
-        .ok_or_else(|| Error::usage("the URL names no port"))?;
+    let first = *destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
     let mut side = ServerSide::contact(first, &plan.control)?;
     let claims = TargetOwnership {
         is_ours: side.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
@@ -140,10 +138,7 @@ fn watched(
     let own = host::Watched {
         pids: vec![std::process::id()],
         tested: match spec.destinations.first() {
-            Some(server) => host::Tested::Client {
-                server: *server,
-                ports: None,
-            },
+            Some(server) => host::Tested::Client { server: *server, ports: None },
             None => host::Tested::Nothing,
         },
     };
@@ -198,11 +193,9 @@ fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Erro
         resets_at_end: opening.resets_at_end.unwrap_or(are_local),
         verifies: plan.verifies,
         spins: plan.pace.spins,
-        tcp_keepalive_s: opening.tcp_keepalive.map(|pause| {
-            u32::try_from(pause.as_secs())
-                .unwrap_or(u32::MAX)
-                .clamp(1, KEEPALIVE_MAX_S)
-        }),
+        tcp_keepalive_s: opening
+            .tcp_keepalive
+            .map(|pause| u32::try_from(pause.as_secs()).unwrap_or(u32::MAX).clamp(1, KEEPALIVE_MAX_S)),
         seed: plan.pace.seed,
         port_range: generator::port_range(),
         ports_skipped: generator::reserved_ports(),
@@ -231,9 +224,7 @@ fn probe_server(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Err
 
 fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
     let server = answer.server.as_deref().map(printable);
-    let head = answer
-        .head_bytes
-        .map_or_else(String::new, |bytes| format!(", {bytes} of header"));
+    let head = answer.head_bytes.map_or_else(String::new, |bytes| format!(", {bytes} of header"));
     let protocol = match &answer.protocol {
         protocol if protocol.is_plain_http1() => String::new(),
         protocol => format!("{protocol}, "),
@@ -253,10 +244,7 @@ fn printable(text: &str) -> String {
 
 /// Whether the server redirects to another host.
 fn redirects_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
-    let to = answer
-        .location
-        .as_deref()
-        .filter(|_| (300..400).contains(&answer.status));
+    let to = answer.location.as_deref().filter(|_| (300..400).contains(&answer.status));
     let there = to.and_then(|to| to.parse::<linerate_http::target::Target>().ok());
     there.is_some_and(|there| !there.host.eq_ignore_ascii_case(&plan.target.host))
 }
@@ -375,9 +363,7 @@ impl LoadProgress for SecondsPrinter {
             // A closed standard output is noticed when the report is written.
             let _ = outputs::print(&load_event(second));
         }
-        let p99 = second
-            .quantile_ns(0.99)
-            .map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));
+        let p99 = second.quantile_ns(0.99).map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));
         self.progress.update(&format!(
             "{} of {} s: {} answers/s, {:.1} MB/s of payload{p99}, {} errors",
             second.index + 1,

@@ -29,15 +29,8 @@ impl RestartableServer {
     pub(super) fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
         let mut spec = spec.clone();
         spec.listen = Listen::At(server.addresses().to_vec());
-        let state = State {
-            server: Some(server),
-            past: ServerStats::default(),
-        };
-        Self {
-            spec,
-            tcp_port,
-            state: Mutex::new(state),
-        }
+        let state = State { server: Some(server), past: ServerStats::default() };
+        Self { spec, tcp_port, state: Mutex::new(state) }
     }
 
     /// The first port it listens on.
@@ -72,12 +65,7 @@ impl TestedServer for RestartableServer {
     fn connections(&self) -> Vec<ThreadConnections> {
         let stats = self.lock().server.as_ref().map(Server::stats).unwrap_or_default();
         let threads = stats.threads.iter();
-        threads
-            .map(|thread| ThreadConnections {
-                accepted: thread.accepted,
-                open: thread.open(),
-            })
-            .collect()
+        threads.map(|thread| ThreadConnections { accepted: thread.accepted, open: thread.open() }).collect()
     }
 
     fn tcp_port(&self) -> Option<u16> {
@@ -116,16 +104,9 @@ mod tests {
         let server = RestartableServer::new(&spec, server, None);
         assert_eq!(server.port(), Some(address.port()));
         ask(address);
-        assert_eq!(
-            server.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
-            1
-        );
+        assert_eq!(server.connections().iter().map(|thread| thread.accepted).sum::<u64>(), 1);
         restart(&server);
-        assert_eq!(
-            server.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
-            0,
-            "as if new"
-        );
+        assert_eq!(server.connections().iter().map(|thread| thread.accepted).sum::<u64>(), 0, "as if new");
         ask(address);
         assert_eq!(server.stop().total().requests, 2);
         assert!(server.connections().is_empty());
@@ -142,12 +123,8 @@ mod tests {
 
     fn ask(address: SocketAddr) {
         let mut stream = TcpStream::connect(address).expect("connect");
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .expect("a timeout");
-        stream
-            .write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-            .expect("send");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream.write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("send");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

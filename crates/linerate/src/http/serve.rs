@@ -103,8 +103,7 @@ impl HttpServer {
         let server = Arc::clone(&self.server) as Arc<dyn TestedServer>;
         match agent::open(&watched, Some(server), channel) {
             Ok(control) => {
-                self.introduction
-                    .push_str(&agent::introduction(control.address(), channel));
+                self.introduction.push_str(&agent::introduction(control.address(), channel));
                 self.control = Some(control);
             }
             Err(why) if channel.is_address_chosen => return Err(why),

@@ -50,26 +50,14 @@ impl ServerSide {
     }
 
     fn ask(mut client: ControlClient, is_wanted: bool) -> Result<Self, ControlError> {
-        let info = if is_wanted {
-            client.info(None)?
-        } else {
-            client.info_if_there()?
-        };
+        let info = if is_wanted { client.info(None)? } else { client.info_if_there()? };
         let clock = client.clock_offset().ok();
-        Ok(Self {
-            client,
-            info,
-            clock_error_ns: clock.map(|clock| clock.rtt_ns / 2),
-            is_lost: false,
-        })
+        Ok(Self { client, info, clock_error_ns: clock.map(|clock| clock.rtt_ns / 2), is_lost: false })
     }
 
     /// A load begins; what it costs does not count yet.
     pub(super) fn prepare(&mut self, mark: &CellMark) {
-        let mark = CellMark {
-            is_warm_up: true,
-            ..mark.clone()
-        };
+        let mark = CellMark { is_warm_up: true, ..mark.clone() };
         self.is_lost |= self.client.begin_cell(&mark).is_err();
     }
 

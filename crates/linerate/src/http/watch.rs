@@ -71,13 +71,8 @@ impl Watch {
             changed: Condvar::new(),
         });
         let seen = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name("lr-sampler".into())
-            .spawn(move || seen.run())?;
-        Ok(Self {
-            shared,
-            thread: Some(thread),
-        })
+        let thread = thread::Builder::new().name("lr-sampler".into()).spawn(move || seen.run())?;
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// From now on, this process and these count as one.
@@ -126,10 +121,7 @@ impl Watch {
         }
         window.add(sample);
         state.step = STEP_LONG;
-        Some(EndpointStats {
-            seconds: seconds.map(Seconds::into_inner).unwrap_or_default(),
-            ..window.stats()
-        })
+        Some(EndpointStats { seconds: seconds.map(Seconds::into_inner).unwrap_or_default(), ..window.stats() })
     }
 
     /// Readings from this number on, as far as they are kept. Waits up to `timeout` for the first.
@@ -141,12 +133,7 @@ impl Watch {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if state.sequence >= from || left.is_zero() {
-                return state
-                    .readings
-                    .iter()
-                    .filter(|reading| reading.sequence >= from)
-                    .cloned()
-                    .collect();
+                return state.readings.iter().filter(|reading| reading.sequence >= from).cloned().collect();
             }
             state = self.shared.wait(state, left);
         }
@@ -179,10 +166,7 @@ impl Shared {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, longest: Duration) -> MutexGuard<'a, State> {
-        self.changed
-            .wait_timeout(state, longest)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
+        self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn run(&self) {
@@ -252,10 +236,7 @@ mod tests {
 
     #[test]
     fn a_window_knows_what_this_process_did() {
-        let own = Watched {
-            pids: vec![std::process::id()],
-            tested: Tested::Nothing,
-        };
+        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
         let watch = Watch::start(own).expect("a thread");
         assert_eq!(watch.end(), None, "nothing was begun");
         let (_, baseline) = watch.begin(Some([127, 0, 0, 1].into()), STEP);
@@ -277,10 +258,7 @@ mod tests {
 
     #[test]
     fn seconds_are_kept_from_before_the_window() {
-        let own = Watched {
-            pids: vec![std::process::id()],
-            tested: Tested::Nothing,
-        };
+        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
         let watch = Watch::start(own).expect("a thread");
         let begun = Instant::now();
         watch.prepare(None, STEP);
@@ -293,26 +271,17 @@ mod tests {
         let busiest = stats.seconds.first().and_then(|second| second.busiest_cpu_busy);
         assert!(busiest > Some(0.0), "{stats:?}");
         watch.begin(None, STEP);
-        assert!(
-            watch.end().is_some_and(|stats| stats.seconds.is_empty()),
-            "of one load alone"
-        );
+        assert!(watch.end().is_some_and(|stats| stats.seconds.is_empty()), "of one load alone");
     }
 
     #[test]
     fn readings_arrive_while_they_are_requested() {
-        let own = Watched {
-            pids: vec![std::process::id()],
-            tested: Tested::Nothing,
-        };
+        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
         let watch = Watch::start(own).expect("a thread");
         let first = watch.readings(1, TIMEOUT);
         assert_eq!(first.first().map(|reading| reading.sequence), Some(1));
         let next = first.last().map_or(1, |reading| reading.sequence + 1);
-        assert_eq!(
-            watch.readings(next, TIMEOUT).first().map(|reading| reading.sequence),
-            Some(next)
-        );
+        assert_eq!(watch.readings(next, TIMEOUT).first().map(|reading| reading.sequence), Some(next));
         assert!(watch.readings(u64::MAX, Duration::ZERO).is_empty());
     }
 }

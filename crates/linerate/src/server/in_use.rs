@@ -37,9 +37,6 @@ mod tests {
              hint: another program uses port 5201 (`ss -tulnp 'sport = :5201'` shows which one); \
              choose another with --port"
         );
-        assert_eq!(
-            explained("Permission denied", 80, "choose another"),
-            "Permission denied"
-        );
+        assert_eq!(explained("Permission denied", 80, "choose another"), "Permission denied");
     }
 }

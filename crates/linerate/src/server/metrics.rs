@@ -150,9 +150,7 @@ fn field(status: &str, key: &str) -> Option<u64> {
 }
 
 fn seconds_since_1970() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |d| d.as_secs_f64())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -179,10 +177,7 @@ mod tests {
     #[test]
     fn metrics_of_the_process_are_found() {
         let status = "Name:\tlinerate\nVmRSS:\t    5120 kB\nThreads:\t3\n";
-        assert_eq!(
-            (field(status, "VmRSS:"), field(status, "Threads:")),
-            (Some(5120), Some(3))
-        );
+        assert_eq!((field(status, "VmRSS:"), field(status, "Threads:")), (Some(5120), Some(3)));
         assert_eq!(field(status, "VmSwap:"), None);
         let metrics = process_metrics(1.0);
         assert!(metrics.resident_memory_bytes.is_some_and(|bytes| bytes > 0) && metrics.threads >= Some(1));

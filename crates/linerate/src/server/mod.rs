@@ -62,11 +62,7 @@ pub fn run_iperf2(
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
 pub fn flush(output: &Output, outcome: &Result<(), Failure>) {
     let is_interrupted = outcome.as_ref().is_err_and(|f| f.kind == FailureKind::Interrupted);
-    output.flush(if is_interrupted {
-        Duration::from_millis(500)
-    } else {
-        Duration::from_secs(10)
-    });
+    output.flush(if is_interrupted { Duration::from_millis(500) } else { Duration::from_secs(10) });
 }
 
 /// A server that runs until it is dropped.
@@ -99,11 +95,7 @@ impl Server {
             .spawn(move || server::run(&spec, PeerRequests::default(), &mut Quiet { ready }, &*theirs))
             .map_err(|error| failure(&error))?;
         match listening.recv() {
-            Ok(port) => Ok(Self {
-                port,
-                stop,
-                thread: Some(thread),
-            }),
+            Ok(port) => Ok(Self { port, stop, thread: Some(thread) }),
             // It ended before it listened, and says why.
             Err(mpsc::RecvError) => match thread.join() {
                 Ok(Err(failure)) => Err(failure),
@@ -143,24 +135,14 @@ impl Drop for Server {
 
 fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
     ServerSpec {
-        local: LocalOptions {
-            port,
-            bind: BindSpec {
-                host,
-                ..BindSpec::default()
-            },
-            ..LocalOptions::default()
-        },
+        local: LocalOptions { port, bind: BindSpec { host, ..BindSpec::default() }, ..LocalOptions::default() },
         one_off: false,
         idle_timeout: None,
         bitrate_limit: None,
         max_duration: None,
         auth: None,
         mptcp: false,
-        policy: ServerPolicy {
-            access,
-            ..ServerPolicy::default()
-        },
+        policy: ServerPolicy { access, ..ServerPolicy::default() },
     }
 }
 

@@ -86,10 +86,8 @@ fn run(what: &Service) -> Result<(), Failure> {
     let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
     let report = iperf3::Options::new(Endpoint::Server, program_version(), system_line());
-    let requests = PeerRequests {
-        report: Some(iperf3::peer_report(report)),
-        facts: Some(observed_test::facts_for_clients()),
-    };
+    let requests =
+        PeerRequests { report: Some(iperf3::peer_report(report)), facts: Some(observed_test::facts_for_clients()) };
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| failure(&e))?;
     }
@@ -106,8 +104,7 @@ fn run(what: &Service) -> Result<(), Failure> {
 /// Gives up the privileges, and finds out before the first client what the user cannot read.
 fn assume_user(what: &Service) -> Result<(), Failure> {
     let Some(user) = &what.user else { return Ok(()) };
-    user.assume()
-        .map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
+    user.assume().map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
     for path in files_read_later(&what.spec) {
         File::open(path).map_err(|e| {
             let reason = format!("--user {} cannot read {}: {}", user.name, path.display(), io_text(&e));

@@ -50,9 +50,7 @@ impl<'a> Network<'a> {
         progress: crate::Progress,
     ) -> Self {
         let affinity = cpu::affinity().ok();
-        let cores = affinity
-            .as_ref()
-            .and_then(|affinity| u32::try_from(affinity.count()).ok());
+        let cores = affinity.as_ref().and_then(|affinity| u32::try_from(affinity.count()).ok());
         Self {
             spec,
             space,
@@ -60,13 +58,7 @@ impl<'a> Network<'a> {
             progress,
             started: Instant::now(),
             affinity,
-            log: RunLog {
-                hosts: Hosts {
-                    client_cores: cores,
-                    ..Hosts::default()
-                },
-                ..RunLog::default()
-            },
+            log: RunLog { hosts: Hosts { client_cores: cores, ..Hosts::default() }, ..RunLog::default() },
             has_result: false,
             is_interrupted: false,
         }
@@ -75,10 +67,7 @@ impl<'a> Network<'a> {
     pub(super) fn finish(mut self) -> (RunLog, Ending) {
         self.progress.clear();
         self.log.elapsed = self.started.elapsed();
-        let ending = Ending {
-            has_result: self.has_result,
-            is_interrupted: self.is_interrupted,
-        };
+        let ending = Ending { has_result: self.has_result, is_interrupted: self.is_interrupted };
         (self.log, ending)
     }
 
@@ -170,12 +159,7 @@ impl Runner for Network<'_> {
         let started_s = self.started.elapsed().as_secs_f64();
         let outcome = self.test(setting);
         let is_warm_up = self.log.runs.is_empty();
-        self.log.runs.push(Run {
-            levels: self.space.labels(setting),
-            started_s,
-            is_warm_up,
-            outcome: outcome.clone(),
-        });
+        self.log.runs.push(Run { levels: self.space.labels(setting), started_s, is_warm_up, outcome: outcome.clone() });
         outcome.map(|(value, metrics)| Observation { value, metrics })
     }
 

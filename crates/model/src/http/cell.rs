@@ -55,12 +55,7 @@ impl CellKey {
     /// Its name in messages and file names: `matrix-10k-c64`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!(
-            "{}-{}-c{}",
-            self.phase.name(),
-            payload_name(self.payload_bytes),
-            self.connections
-        )
+        format!("{}-{}-c{}", self.phase.name(), payload_name(self.payload_bytes), self.connections)
     }
 }
 

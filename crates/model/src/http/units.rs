@@ -177,30 +177,12 @@ mod tests {
 
     #[test]
     fn payloads_have_binary_units_and_their_names_are_read_back() {
-        for (name, bytes) in [
-            ("0", 0),
-            ("1k", 1024),
-            ("10k", 10_240),
-            ("100k", 102_400),
-            ("1m", MIB),
-            ("1000", 1000),
-        ] {
+        for (name, bytes) in [("0", 0), ("1k", 1024), ("10k", 10_240), ("100k", 102_400), ("1m", MIB), ("1000", 1000)] {
             assert_eq!(payload_bytes(name), Ok(bytes), "{name}");
             assert_eq!(payload_name(bytes), name);
         }
         assert_eq!(payload_bytes("64m"), Ok(PAYLOAD_BYTES_MAX));
-        for wrong in [
-            "",
-            "k",
-            "65m",
-            "-1",
-            "1.5k",
-            "+1",
-            "1kb",
-            "99999999999999999999",
-            "9999999999999999m",
-            " 1",
-        ] {
+        for wrong in ["", "k", "65m", "-1", "1.5k", "+1", "1kb", "99999999999999999999", "9999999999999999m", " 1"] {
             let text = payload_bytes(wrong).expect_err(wrong).to_string();
             assert!(text.contains("64m"), "{text}");
         }
@@ -208,13 +190,7 @@ mod tests {
 
     #[test]
     fn times_have_units_and_their_names_are_read_back() {
-        for (name, ms) in [
-            ("2s", 2000),
-            ("500ms", 500),
-            ("1m", 60_000),
-            ("2h", 7_200_000),
-            ("1500ms", 1500),
-        ] {
+        for (name, ms) in [("2s", 2000), ("500ms", 500), ("1m", 60_000), ("2h", 7_200_000), ("1500ms", 1500)] {
             assert_eq!(duration(name), Ok(Duration::from_millis(ms)), "{name}");
             assert_eq!(duration_name(Duration::from_millis(ms)), name);
         }

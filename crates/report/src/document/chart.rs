@@ -86,32 +86,19 @@ pub(crate) struct Point {
 impl Point {
     /// A point without a label.
     pub(crate) fn new(x: f64, y: f64) -> Self {
-        Self {
-            x,
-            y,
-            ..Self::default()
-        }
+        Self { x, y, ..Self::default() }
     }
 }
 
 impl Axis {
     /// An axis from 0.
     pub(crate) fn linear(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
-        Self {
-            label,
-            scale: Scale::Linear,
-            text: Box::new(text),
-            ticks: Vec::new(),
-            reach: 0.0,
-        }
+        Self { label, scale: Scale::Linear, text: Box::new(text), ticks: Vec::new(), reach: 0.0 }
     }
 
     /// An axis by ratio.
     pub(crate) fn log(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
-        Self {
-            scale: Scale::Log,
-            ..Self::linear(label, text)
-        }
+        Self { scale: Scale::Log, ..Self::linear(label, text) }
     }
 
     /// The same axis, written at these values.
@@ -156,41 +143,24 @@ impl Series {
         hue: usize,
         points: impl IntoIterator<Item = Point>,
     ) -> Self {
-        Self {
-            name: name.into(),
-            line_style,
-            hue,
-            points: points.into_iter().collect(),
-        }
+        Self { name: name.into(), line_style, hue, points: points.into_iter().collect() }
     }
 }
 
 impl Chart {
     /// A chart of curves, without a name.
     pub(crate) fn new(x: Axis, y: Axis, height: f64, series: Vec<Series>) -> Self {
-        Self {
-            name: "",
-            x,
-            y,
-            series,
-            height,
-            has_bars: false,
-        }
+        Self { name: "", x, y, series, height, has_bars: false }
     }
 
     /// Leaves out what has no place on its axes; none when nothing measured is left.
     pub(crate) fn checked(mut self) -> Option<Self> {
         let (x, y) = (&self.x, &self.y);
         for series in &mut self.series {
-            series
-                .points
-                .retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
+            series.points.retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
         }
         self.series.retain(|series| !series.points.is_empty());
-        self.series
-            .iter()
-            .any(|series| series.line_style == LineStyle::Main)
-            .then_some(self)
+        self.series.iter().any(|series| series.line_style == LineStyle::Main).then_some(self)
     }
 
     /// Smallest and largest place from left to right.
@@ -208,9 +178,7 @@ impl Chart {
 
     fn range(&self, values: impl Fn(&Point) -> [f64; 2]) -> (f64, f64) {
         let values = self.series.iter().flat_map(|series| &series.points).flat_map(values);
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(value), high.max(value))
-        })
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
     }
 
     /// Bars from 0, one for each point of the first series.
@@ -243,16 +211,10 @@ impl Chart {
         };
         let curve = |series: &Series| Curve {
             name: style.line(format!("{} {}", self.name, series.name).trim_start()),
-            line: style
-                .glyphs
-                .curve(fitting(&series.points).map(|point| Some(place(point.y)))),
+            line: style.glyphs.curve(fitting(&series.points).map(|point| Some(place(point.y)))),
             ends: style.line(&self.ends(&series.points)),
         };
-        self.series
-            .iter()
-            .filter(|series| series.line_style == LineStyle::Main)
-            .map(curve)
-            .collect()
+        self.series.iter().filter(|series| series.line_style == LineStyle::Main).map(curve).collect()
     }
 
     /// `47.5 MB/s (c16) to 103.8 MB/s (c1024)`
@@ -277,17 +239,8 @@ impl Chart {
         places.sort_by(f64::total_cmp);
         places.dedup();
         let value = |series: &Series, x: f64| {
-            let found: BTreeSet<String> = series
-                .points
-                .iter()
-                .filter(|p| p.x == x)
-                .map(|p| self.value(p))
-                .collect();
-            if found.is_empty() {
-                MISSING.to_owned()
-            } else {
-                found.into_iter().collect::<Vec<_>>().join(", ")
-            }
+            let found: BTreeSet<String> = series.points.iter().filter(|p| p.x == x).map(|p| self.value(p)).collect();
+            if found.is_empty() { MISSING.to_owned() } else { found.into_iter().collect::<Vec<_>>().join(", ") }
         };
         let row = |x: f64| {
             let cells = self.series.iter().map(|series| value(series, x));
@@ -297,10 +250,7 @@ impl Chart {
     }
 
     fn value(&self, point: &Point) -> String {
-        let label = point
-            .label
-            .as_ref()
-            .map_or_else(String::new, |label| format!(" ({label})"));
+        let label = point.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
         format!("{}{label}", (self.y.text)(point.y))
     }
 }

@@ -75,10 +75,7 @@ impl Entry {
         };
         let lines = match self.is_verbatim {
             true => vec![style.characters(&self.text)],
-            false => wrapped(
-                &style.line(&self.text),
-                LINE_CHARS.saturating_sub(indent).max(ENTRY_CHARS_MIN),
-            ),
+            false => wrapped(&style.line(&self.text), LINE_CHARS.saturating_sub(indent).max(ENTRY_CHARS_MIN)),
         };
         for (number, line) in lines.iter().enumerate() {
             let _ = match number {
@@ -116,11 +113,7 @@ impl Document {
 impl Block {
     /// Text beside a label of `width` characters.
     pub(crate) fn entry(label: &str, width: usize, text: impl Into<String>) -> Self {
-        Self::Entry(Entry {
-            label: format!("{label:<width$}"),
-            text: text.into(),
-            ..Entry::default()
-        })
+        Self::Entry(Entry { label: format!("{label:<width$}"), text: text.into(), ..Entry::default() })
     }
 
     /// The same, never wrapped or shortened.
@@ -175,9 +168,7 @@ impl Block {
                 writeln!(out, "<ul>{items}</ul>")
             }
             Self::Verbatim(text) => writeln!(out, "<pre>{}</pre>", escaped(text)),
-            Self::Entry(Entry {
-                status, label, text, ..
-            }) => {
+            Self::Entry(Entry { status, label, text, .. }) => {
                 let head = [status, label].map(|part| line(part.trim()));
                 writeln!(out, "<p><strong>{}</strong> {}</p>", head.join(" "), line(text))
             }

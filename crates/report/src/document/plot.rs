@@ -25,13 +25,7 @@ pub(crate) struct Plot {
 impl Plot {
     /// A plot of one drawing; none where nothing was measured.
     pub(crate) fn of(number: usize, title: &str, key: &'static str, note: String, chart: Chart) -> Option<Self> {
-        Some(Self {
-            number: Some(number),
-            title: title.to_owned(),
-            key,
-            note,
-            charts: vec![chart.checked()?],
-        })
+        Some(Self { number: Some(number), title: title.to_owned(), key, note, charts: vec![chart.checked()?] })
     }
 
     /// As HTML with inline SVG.
@@ -59,20 +53,11 @@ impl Plot {
         for line in wrapped(&title, LINE_CHARS) {
             let _ = writeln!(out, "{line}");
         }
-        for bar in self
-            .charts
-            .iter()
-            .filter(|chart| chart.has_bars)
-            .flat_map(|chart| chart.bars(style))
-        {
+        for bar in self.charts.iter().filter(|chart| chart.has_bars).flat_map(|chart| chart.bars(style)) {
             let _ = writeln!(out, "{bar}");
         }
-        let curves: Vec<_> = self
-            .charts
-            .iter()
-            .filter(|chart| !chart.has_bars)
-            .flat_map(|chart| chart.curves(style))
-            .collect();
+        let curves: Vec<_> =
+            self.charts.iter().filter(|chart| !chart.has_bars).flat_map(|chart| chart.curves(style)).collect();
         let width = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0);
         for curve in curves {
             let line = format!("  {:<width$} {} {}", curve.name, curve.line, curve.ends);

@@ -20,13 +20,7 @@ impl Ruler {
             Scale::Linear => (0.0, 1.0),
             Scale::Log => (low / 1.15, high * 1.15),
         };
-        Self {
-            scale: axis.scale,
-            low,
-            high,
-            begin,
-            end,
-        }
+        Self { scale: axis.scale, low, high, begin, end }
     }
 
     /// Where a value lies.
@@ -64,25 +58,16 @@ impl Ruler {
     fn round_steps(&self) -> Vec<f64> {
         let rough = self.high / 5.0;
         let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .into_iter()
-            .map(|factor| factor * power)
-            .find(|step| *step >= rough)
-            .unwrap_or(rough);
+        let step =
+            [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough).unwrap_or(rough);
         (0..=8).map(|number| f64::from(number) * step).collect()
     }
 
     /// Powers of ten; between them 2 and 5 where there are few.
     fn decades(&self) -> Vec<f64> {
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
-        let factors: &[f64] = if last.saturating_sub(first) <= 3 {
-            &[1.0, 2.0, 5.0]
-        } else {
-            &[1.0]
-        };
-        (first..=last)
-            .flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power)))
-            .collect()
+        let factors: &[f64] = if last.saturating_sub(first) <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        (first..=last).flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power))).collect()
     }
 }
 

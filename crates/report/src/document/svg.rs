@@ -102,10 +102,7 @@ impl Canvas {
                 );
             }
             if point.is_marked {
-                let _ = writeln!(
-                    out,
-                    "<circle class=\"ring h{hue}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>"
-                );
+                let _ = writeln!(out, "<circle class=\"ring h{hue}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>");
             }
             if let Some(label) = &point.label {
                 let _ = writeln!(out, "{}", text(x + 7.0, y - 7.0, "start", label));

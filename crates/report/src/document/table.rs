@@ -173,11 +173,7 @@ impl Table {
             let cells = rows.iter().filter_map(|row| row.get(place));
             let widest = cells.map(|cell| chars(&cell.text)).max().unwrap_or(0);
             let width = widest.max(chars(&style.line(&column.head)));
-            width.min(if place == last {
-                LINE_CHARS - GAP
-            } else {
-                INNER_CHARS_MAX
-            })
+            width.min(if place == last { LINE_CHARS - GAP } else { INNER_CHARS_MAX })
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(|(p, c)| width(p, c)).collect();
         // Words in the last column take what is left of the line.
@@ -213,11 +209,7 @@ impl Table {
                 let padding = " ".repeat(width.saturating_sub(chars(text)));
                 let shown = if *is_marked { style.bold(text) } else { text.to_owned() };
                 let is_text = self.columns.get(*place).is_some_and(|column| !column.is_number);
-                let (before, after) = if is_text {
-                    ("", padding.as_str())
-                } else {
-                    (padding.as_str(), "")
-                };
+                let (before, after) = if is_text { ("", padding.as_str()) } else { (padding.as_str(), "") };
                 let _ = write!(line, "{}{before}{shown}{after}", " ".repeat(GAP));
             }
             let _ = writeln!(out, "{}", line.trim_end());
@@ -234,11 +226,7 @@ impl Table {
         );
         for column in &self.columns {
             let class = class(column);
-            let _ = write!(
-                out,
-                "<th scope=\"col\"{class}>{}</th>",
-                escaped(&shortened(&column.head))
-            );
+            let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escaped(&shortened(&column.head)));
         }
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {

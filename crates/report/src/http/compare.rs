@@ -34,10 +34,7 @@ fn document(before: &Study, after: &Study) -> Document {
     let title = Block::Title("Two studies side by side".to_owned());
     let lines = head(before, after).into_iter().map(Block::Remark);
     let tables = tables(before, after).into_iter().map(Block::Table);
-    Document {
-        name: "linerate http compare",
-        blocks: std::iter::once(title).chain(lines).chain(tables).collect(),
-    }
+    Document { name: "linerate http compare", blocks: std::iter::once(title).chain(lines).chain(tables).collect() }
 }
 
 /// Both studies as one JSON object.
@@ -74,10 +71,8 @@ fn head(before: &Study, after: &Study) -> Vec<String> {
 
 fn tables(before: &Study, after: &Study) -> Vec<Table> {
     let has = |study: &Study, key: CellKey| study.cells.iter().any(|cell| cell.key == key);
-    let (both, alone): (Vec<ComparedCell>, Vec<ComparedCell>) = compare(before, after)
-        .cells
-        .into_iter()
-        .partition(|cell| has(before, cell.key) && has(after, cell.key));
+    let (both, alone): (Vec<ComparedCell>, Vec<ComparedCell>) =
+        compare(before, after).cells.into_iter().partition(|cell| has(before, cell.key) && has(after, cell.key));
     let mut notes = vec!["*: differs by more than both studies' own tolerance of this payload".to_owned()];
     if !alone.is_empty() {
         notes.push(format!("{} cells are in one of the studies only", alone.len()));
@@ -154,7 +149,5 @@ fn differing(end: &str, before: Option<Numbers>, after: Option<Numbers>) -> Vec<
         }
     };
     let pairs = before.into_iter().zip(after).filter(|(before, after)| before != after);
-    pairs
-        .map(|((name, before), (_, after))| row(name, before, after))
-        .collect()
+    pairs.map(|((name, before), (_, after))| row(name, before, after)).collect()
 }

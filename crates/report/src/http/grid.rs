@@ -17,9 +17,7 @@ impl<'a> Grid<'a> {
     pub(super) fn new(study: &'a Study) -> Self {
         let matrix = study.cells.iter().filter(|cell| cell.key.phase == Phase::Matrix);
         Self {
-            cells: matrix
-                .map(|cell| ((cell.key.payload_bytes, cell.key.connections), cell))
-                .collect(),
+            cells: matrix.map(|cell| ((cell.key.payload_bytes, cell.key.connections), cell)).collect(),
             rows: study.rows.iter().map(|row| (row.payload_bytes, row)).collect(),
         }
     }
@@ -48,9 +46,7 @@ impl<'a> Grid<'a> {
 
     /// Cells of a payload, from few connections to many.
     pub(super) fn cells_of(&self, payload_bytes: u64) -> impl Iterator<Item = &'a Cell> {
-        self.cells
-            .range((payload_bytes, 0)..=(payload_bytes, u32::MAX))
-            .map(|(_, cell)| *cell)
+        self.cells.range((payload_bytes, 0)..=(payload_bytes, u32::MAX)).map(|(_, cell)| *cell)
     }
 
     /// By payload, then by connections.
@@ -65,8 +61,7 @@ impl<'a> Grid<'a> {
 
     /// Whether this is the number of connections to use with this payload.
     pub(super) fn is_best_stable(&self, cell: &Cell) -> bool {
-        self.row(cell.key.payload_bytes)
-            .is_some_and(|row| row.best_stable_connections == Some(cell.key.connections))
+        self.row(cell.key.payload_bytes).is_some_and(|row| row.best_stable_connections == Some(cell.key.connections))
     }
 
     /// The cell to use for each payload.
@@ -94,10 +89,7 @@ pub(super) fn of_phase(study: &Study, phase: Phase) -> impl Iterator<Item = &Cel
 
 /// Cells worth a look at single runs: the best stable ones and those with many connections.
 pub(super) fn notable(study: &Study) -> Vec<&Cell> {
-    let many = study
-        .cells
-        .iter()
-        .filter(|cell| matches!(cell.key.phase, Phase::LowRate | Phase::Active));
+    let many = study.cells.iter().filter(|cell| matches!(cell.key.phase, Phase::LowRate | Phase::Active));
     let mut cells = Grid::new(study).best_stable();
     if cells.is_empty() {
         cells = by_payload(study);

@@ -41,10 +41,7 @@ fn unpacked(mut bytes: &[u8]) -> Option<Histogram<u64>> {
     }
     let payload = bytes.get(HEAD_BYTES..)?.get(..usize::try_from(announced).ok()?)?;
     // The decoder negates it.
-    if payload
-        .windows(SMALLEST_NUMBER.len())
-        .any(|number| number == SMALLEST_NUMBER)
-    {
+    if payload.windows(SMALLEST_NUMBER.len()).any(|number| number == SMALLEST_NUMBER) {
         return None;
     }
     Deserializer::new().deserialize(&mut bytes).ok()
@@ -58,9 +55,7 @@ mod tests {
 
     fn encoded(histogram: &Histogram<u64>) -> String {
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(histogram, &mut bytes)
-            .expect("a vector takes all");
+        V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("a vector takes all");
         STANDARD.encode(bytes)
     }
 

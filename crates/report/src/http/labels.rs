@@ -73,10 +73,7 @@ fn flag_words(flag: Flag) -> (&'static str, &'static str) {
             "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
              the median latency), so latencies are in part its own",
         ),
-        Flag::Unsteady => (
-            "unsteady",
-            "the two halves of the window differ by more than 5 % in throughput",
-        ),
+        Flag::Unsteady => ("unsteady", "the two halves of the window differ by more than 5 % in throughput"),
         Flag::Overload => ("overload", "the offered rate cannot be sustained; the run ended early"),
         Flag::Little => (
             "little",
@@ -88,10 +85,7 @@ fn flag_words(flag: Flag) -> (&'static str, &'static str) {
             "breaker-tripped",
             "too many failures, or the server asked for a pause (Retry-After), so the run was ended",
         ),
-        Flag::ControlLost => (
-            "control-lost",
-            "the control channel broke, so the server's figures are incomplete",
-        ),
+        Flag::ControlLost => ("control-lost", "the control channel broke, so the server's figures are incomplete"),
         Flag::Interrupted => ("interrupted", "the user ended it"),
     }
 }

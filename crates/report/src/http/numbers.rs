@@ -14,19 +14,13 @@ pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> Stri
 
 /// `10k c64`, `1k c10000 at 1,000/s`
 pub(super) fn cell(key: &CellKey) -> String {
-    let rate = key
-        .rate_per_s
-        .map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
+    let rate = key.rate_per_s.map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
     format!("{} c{}{rate}", payload(key.payload_bytes), key.connections)
 }
 
 /// A number of events per second: whole where that is precise enough.
 pub(super) fn per_s(value: f64) -> String {
-    if value.is_finite() && value >= 99.95 {
-        grouped(value.round() as u64)
-    } else {
-        fine(value)
-    }
+    if value.is_finite() && value >= 99.95 { grouped(value.round() as u64) } else { fine(value) }
 }
 
 /// A figure of a table: one digit after the point, two below ten.
@@ -63,11 +57,7 @@ pub(super) fn percent(share: f64) -> String {
 /// Processors as percent of one.
 pub(super) fn cpus(cpus: f64) -> String {
     let percent = cpus * 100.0;
-    if percent.abs() < 9.95 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
-    }
+    if percent.abs() < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 /// A time in the largest fitting unit.
@@ -88,10 +78,7 @@ pub(super) fn time_ns(ns: u64) -> String {
 pub(super) fn quantile(quantile: Option<Quantile>, n: u64) -> String {
     match quantile {
         None => format!("{MISSING} (n={n})"),
-        Some(Quantile {
-            ns,
-            is_lower_bound: true,
-        }) => format!("≥ {}", time_ns(ns)),
+        Some(Quantile { ns, is_lower_bound: true }) => format!("≥ {}", time_ns(ns)),
         Some(Quantile { ns, .. }) => time_ns(ns),
     }
 }
@@ -109,10 +96,7 @@ pub(super) fn moment(unix_ms: u64) -> String {
     i64::try_from(unix_ms)
         .ok()
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
-        .map_or_else(
-            || "at an unknown time".to_owned(),
-            |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        )
+        .map_or_else(|| "at an unknown time".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 #[cfg(test)]
@@ -147,12 +131,7 @@ mod tests {
 
     #[test]
     fn lower_bound_of_a_quantile_is_marked() {
-        let of = |is_lower_bound| {
-            Some(Quantile {
-                ns: 5_000_000_000,
-                is_lower_bound,
-            })
-        };
+        let of = |is_lower_bound| Some(Quantile { ns: 5_000_000_000, is_lower_bound });
         assert_eq!(quantile(of(false), 9), "5.00 s");
         assert_eq!(quantile(of(true), 9), "≥ 5.00 s");
         assert_eq!(quantile(None, 9), "n/a (n=9)");

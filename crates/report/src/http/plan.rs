@@ -58,11 +58,7 @@ pub fn plan_text(plan: &PlanListing, style: Style) -> String {
     };
     let time = clock(plan.estimate_s);
     let cost = format!("About {time} for {} runs; {bytes}", grouped(runs));
-    let blocks = vec![
-        Block::Table(cells(plan)),
-        Block::Paragraph(cost),
-        Block::Table(needs(plan)),
-    ];
+    let blocks = vec![Block::Table(cells(plan)), Block::Paragraph(cost), Block::Table(needs(plan))];
     let name = "linerate http lab --plan-only";
     Document { name, blocks }.text(style).trim_start().to_owned()
 }
@@ -99,8 +95,5 @@ pub fn plan_json(plan: &PlanListing) -> String {
         #[serde(flatten)]
         plan: &'a PlanListing,
     }
-    crate::pretty_json(&Object {
-        schema: "linerate.http-plan/1",
-        plan,
-    })
+    crate::pretty_json(&Object { schema: "linerate.http-plan/1", plan })
 }

@@ -11,13 +11,8 @@ const NAME_CHARS_MAX: usize = 32;
 /// Column of everything below the first line of a check.
 const INDENT: usize = 9;
 /// Outcomes, the most urgent one first.
-const BY_URGENCY: [CheckStatus; 5] = [
-    CheckStatus::Fail,
-    CheckStatus::Warn,
-    CheckStatus::Unknown,
-    CheckStatus::Info,
-    CheckStatus::Pass,
-];
+const BY_URGENCY: [CheckStatus; 5] =
+    [CheckStatus::Fail, CheckStatus::Warn, CheckStatus::Unknown, CheckStatus::Info, CheckStatus::Pass];
 
 /// Checks as text: those that fail first, with the commands that help. Commands are on lines of their own and are
 /// never broken, so that they can be copied.

@@ -98,9 +98,7 @@ impl Stage {
 /// The status block of a terminal: always four lines, each at most 120 columns, so that it can be drawn over.
 #[must_use]
 pub fn block(now: &Progress, style: Style) -> String {
-    let left = now
-        .left_s
-        .map_or_else(String::new, |left| format!(", about {} left", clock(left)));
+    let left = now.left_s.map_or_else(String::new, |left| format!(", about {} left", clock(left)));
     let first = format!(
         "{} {}, repeat {}, {}; run {} of {}, {} so far{left}",
         phase(now.key.phase),
@@ -121,10 +119,7 @@ pub fn block(now: &Progress, style: Style) -> String {
         grouped(now.open)
     );
     let client = format!("client: {}", end(now.client));
-    let server = format!(
-        "server: {}",
-        now.server.map_or_else(|| "no agent there".to_owned(), end)
-    );
+    let server = format!("server: {}", now.server.map_or_else(|| "no agent there".to_owned(), end));
     let mut out = String::new();
     for line in [first, second, client, server] {
         let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
@@ -150,12 +145,7 @@ fn whole_percent(share: Share) -> String {
 /// A finished run in one line, for logs, however long its reason is. `run` of `runs` are counted from 1.
 #[must_use]
 pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
-    let name = format!(
-        "[{run}/{runs}] {} {} r{}",
-        phase(finished.key.phase),
-        cell(&finished.key),
-        finished.repeat
-    );
+    let name = format!("[{run}/{runs}] {} {} r{}", phase(finished.key.phase), cell(&finished.key), finished.repeat);
     let ending = match finished.state {
         RunState::Done => None,
         RunState::Aborted => Some("aborted"),
@@ -179,10 +169,9 @@ fn numbers(run: &CellRun) -> Option<String> {
         "{} 2xx/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
         known(load.ok_per_s(), per_s),
         known(load.payload_bytes_per_s(), mega),
-        load.latency.p99.map_or_else(
-            || MISSING.to_owned(),
-            |p99| { super::numbers::quantile(Some(p99), load.latency.n) }
-        ),
+        load.latency
+            .p99
+            .map_or_else(|| MISSING.to_owned(), |p99| { super::numbers::quantile(Some(p99), load.latency.n) }),
         grouped(load.errors.total()),
         busiest(run.client.busiest_cpu_busy),
         busiest(server.and_then(|server| server.busiest_cpu_busy))

@@ -59,10 +59,7 @@ fn document(study: &Study) -> Document {
     blocks.push(Block::Table(tables::environment(study)));
     let plan: String = study.plan.chars().take(PLAN_BYTES_MAX).collect();
     blocks.push(Block::Details("Plan", Box::new(Block::Verbatim(plan))));
-    Document {
-        name: "linerate http lab",
-        blocks,
-    }
+    Document { name: "linerate http lab", blocks }
 }
 
 /// The tables of each section.
@@ -99,9 +96,7 @@ fn head(study: &Study) -> Vec<String> {
     ];
     lines.extend(protocol(study));
     if let Some(why) = &study.ceiling_missing {
-        lines.push(format!(
-            "2xx/s that the network allows (X_net), and shares of it: n/a, {why}"
-        ));
+        lines.push(format!("2xx/s that the network allows (X_net), and shares of it: n/a, {why}"));
     }
     if !study.is_complete {
         lines.push("It did not come to its end: what was finished by then stands here".to_owned());
@@ -121,9 +116,7 @@ fn protocol(study: &Study) -> Option<String> {
     let streams = runs.filter_map(|run| run.load.as_ref()).map(LoadResult::streams).max();
     let streams = streams
         .filter(|streams| *streams > 1)
-        .map_or_else(String::new, |streams| {
-            format!(", {streams} requests at a time on each connection")
-        });
+        .map_or_else(String::new, |streams| format!(", {streams} requests at a time on each connection"));
     Some(format!("protocol: {}{streams}", all.join(" and ")))
 }
 

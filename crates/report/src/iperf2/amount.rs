@@ -23,10 +23,7 @@ impl Units {
             'a' => None,
             _ => return None,
         };
-        Some(Self {
-            bytes: letter.is_ascii_uppercase(),
-            power,
-        })
+        Some(Self { bytes: letter.is_ascii_uppercase(), power })
     }
 
     /// Transferred bytes. They are shown in bytes even where rates are shown in bits.
@@ -36,11 +33,7 @@ impl Units {
 
     /// A rate in bit/s, without `s/sec`.
     pub(super) fn rate(self, bits_per_s: f64) -> String {
-        if self.bytes {
-            scaled(bits_per_s / 8.0, true, self.power)
-        } else {
-            scaled(bits_per_s, false, self.power)
-        }
+        if self.bytes { scaled(bits_per_s / 8.0, true, self.power) } else { scaled(bits_per_s, false, self.power) }
     }
 
     /// Size of a socket buffer: plain bytes if that is what the user wants, else whatever fits.
@@ -156,10 +149,7 @@ mod tests {
         }
         assert_eq!(Units::from_letter('q'), None);
         let window = |letter| Units::from_letter(letter).expect("a letter of -f").window(16_384);
-        assert_eq!(
-            (window('b'), window('g')),
-            ("16384 Byte".to_owned(), "16.0 KByte".to_owned())
-        );
+        assert_eq!((window('b'), window('g')), ("16384 Byte".to_owned(), "16.0 KByte".to_owned()));
     }
 
     #[test]

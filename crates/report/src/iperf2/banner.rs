@@ -19,14 +19,10 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
     let family = if options.is_new() && facts.is_v6 { " (v6)" } else { "" };
     let process_id = options.process_id;
     lines.add(match facts.last_port {
-        Some(last) => format!(
-            "Server listening on {transport} ports {}-{last} with pid {process_id}",
-            facts.port
-        ),
-        None if options.enhanced => format!(
-            "Server listening on {transport}{family} port {} with pid {process_id}",
-            facts.port
-        ),
+        Some(last) => format!("Server listening on {transport} ports {}-{last} with pid {process_id}", facts.port),
+        None if options.enhanced => {
+            format!("Server listening on {transport}{family} port {} with pid {process_id}", facts.port)
+        }
         None => format!("Server listening on {transport}{family} port {}", facts.port),
     });
     if let Some(group) = facts.group.filter(|_| !options.excluded.multicast) {
@@ -66,10 +62,7 @@ pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, 
             format!(" with pid {} ({}/{load} flows/load)", options.process_id, test.streams)
         }
     };
-    lines.add(format!(
-        "Client connecting to {host}, {} port {port}{flows}",
-        transport(test.transport)
-    ));
+    lines.add(format!("Client connecting to {host}, {} port {port}{flows}", transport(test.transport)));
     let shape = &test.workload.shape;
     if let Shape::ConnectOnly { .. } = shape {
         lines.extend(write_buffer(options, test));
@@ -157,11 +150,7 @@ fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
     if let Some(name) = congestion_in_use(socket, test) {
         return Some(format!("TCP congestion control set to {name}"));
     }
-    let name = socket
-        .effective
-        .congestion
-        .as_ref()
-        .filter(|_| options.is_new() && options.enhanced)?;
+    let name = socket.effective.congestion.as_ref().filter(|_| options.is_new() && options.enhanced)?;
     Some(format!("TCP congestion control default {name}"))
 }
 
@@ -176,11 +165,7 @@ fn client_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
     if test.transport == Transport::Udp {
         return None;
     }
-    let used = socket
-        .effective
-        .congestion
-        .as_ref()
-        .filter(|_| options.is_new() && options.enhanced);
+    let used = socket.effective.congestion.as_ref().filter(|_| options.is_new() && options.enhanced);
     match (congestion_in_use(socket, test), used) {
         (Some(wanted), Some(used)) => Some(format!("TCP congestion control set to {wanted} using {used}")),
         (Some(wanted), None) => Some(format!("TCP congestion control set to {wanted}")),
@@ -202,11 +187,7 @@ fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
 
 fn tos_of_client(options: &Options, test: &TestSpec) -> Option<String> {
     let tos = test.socket.tos;
-    let nagle = if test.socket.no_delay {
-        " and nodelay (Nagle off)"
-    } else {
-        " (Nagle on)"
-    };
+    let nagle = if test.socket.no_delay { " and nodelay (Nagle off)" } else { " (Nagle on)" };
     let is_shown = options.enhanced;
     is_shown.then(|| {
         if options.is_new() {
@@ -246,18 +227,12 @@ fn bounce_back(options: &Options, bounce: &BounceBack) -> Vec<String> {
     if options.is_new() {
         lines.push(format!("Bounceback test (req/reply size ={request}/{reply}) {hold}"));
         if has_bursts {
-            lines.push(format!(
-                "Bursting request {} times every {period_s:.2} second(s)",
-                bounce.burst
-            ));
+            lines.push(format!("Bursting request {} times every {period_s:.2} second(s)", bounce.burst));
         }
     } else {
         lines.push(format!("Write buffer size: {request}"));
         if has_bursts {
-            lines.push(format!(
-                "Bursting: {request} writes {} times every {period_s:.2} second(s)",
-                bounce.burst
-            ));
+            lines.push(format!("Bursting: {request} writes {} times every {period_s:.2} second(s)", bounce.burst));
         }
         lines.push(format!("Bounce-back test (size={request}) {hold}"));
     }
@@ -272,10 +247,7 @@ fn shaping(options: &Options, test: &TestSpec) -> Vec<String> {
         Shape::Bursts { size_bytes, period } => {
             let decimals = if options.is_new() { 3 } else { 2 };
             let size = bytes(f64::from(*size_bytes));
-            lines.push(format!(
-                "Bursting: {size} every {:.decimals$} second(s)",
-                period.as_secs_f64()
-            ));
+            lines.push(format!("Bursting: {size} every {:.decimals$} second(s)", period.as_secs_f64()));
         }
         Shape::NearCongestion { weight } => lines.push(format!(
             "TCP near-congestion delay weight set to {weight:.4} (use --near-congestion=<value> to change)"
@@ -309,18 +281,12 @@ fn datagrams(test: &TestSpec) -> Option<String> {
         (None, Some(rate)) => f64::from(len) * 8e6 / rate as f64,
         (None, None) => 0.0,
     };
-    Some(format!(
-        "Sending {len} byte datagrams, IPG target: {gap_us:.2} us (kalman adjust)"
-    ))
+    Some(format!("Sending {len} byte datagrams, IPG target: {gap_us:.2} us (kalman adjust)"))
 }
 
 fn window(options: &Options, test: &TestSpec, granted_bytes: Option<u32>) -> Option<String> {
     let granted_bytes = u64::from(granted_bytes?);
-    let name = if test.transport == Transport::Udp {
-        "UDP buffer size"
-    } else {
-        "TCP window size"
-    };
+    let name = if test.transport == Transport::Udp { "UDP buffer size" } else { "TCP window size" };
     let granted = options.units.window(granted_bytes);
     let remark = match test.socket.window_bytes.map(u64::from) {
         None => " (default)".to_owned(),
@@ -349,14 +315,6 @@ fn client_histogram(options: &Options, test: &TestSpec) -> Vec<String> {
 
 fn permit_key(options: &Options, test: &TestSpec) -> Option<String> {
     let key = test.workload.permit_key.as_ref()?;
-    let lifetime = options
-        .defaults
-        .as_ref()
-        .and_then(|defaults| defaults.permit_key_lifetime)
-        .unwrap_or_default();
-    Some(format!(
-        "Permit key is '{}' (timeout in {:.1} seconds)",
-        key,
-        lifetime.as_secs_f64()
-    ))
+    let lifetime = options.defaults.as_ref().and_then(|defaults| defaults.permit_key_lifetime).unwrap_or_default();
+    Some(format!("Permit key is '{}' (timeout in {:.1} seconds)", key, lifetime.as_secs_f64()))
 }

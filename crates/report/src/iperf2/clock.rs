@@ -12,14 +12,7 @@ pub(super) fn zoned(unix_us: u64, utc: bool) -> Option<Zoned> {
 
 /// `2026-11-21 18:45:24`, with milliseconds if they are wanted.
 pub(super) fn date(time: &Zoned, with_ms: bool) -> String {
-    format(
-        time,
-        if with_ms {
-            "%Y-%m-%d %H:%M:%S.%3f"
-        } else {
-            "%Y-%m-%d %H:%M:%S"
-        },
-    )
+    format(time, if with_ms { "%Y-%m-%d %H:%M:%S.%3f" } else { "%Y-%m-%d %H:%M:%S" })
 }
 
 /// Name of the time zone.

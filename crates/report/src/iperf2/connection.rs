@@ -17,11 +17,7 @@ pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &
     let is_reversed = facts.is_connected_back && !options.is_client();
     let key = test.workload.permit_key.as_deref();
     let shows_more = shows_more(options, test);
-    let device = facts
-        .device
-        .as_ref()
-        .filter(|_| shows_more)
-        .map(|device| format!("%{device}"));
+    let device = facts.device.as_ref().filter(|_| shows_more).map(|device| format!("%{device}"));
     let mut line = format!(
         "{}local {}{} port {} connected with {} port {}",
         label(facts.number, is_reversed, key),
@@ -41,12 +37,7 @@ pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &
 
 /// When a client begins to send, if that is not at once.
 pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
-    let DelayedStart {
-        number,
-        in_s,
-        at_unix_us,
-        now_unix_us,
-    } = *start;
+    let DelayedStart { number, in_s, at_unix_us, now_unix_us } = *start;
     let zoned = |unix_us| clock::zoned(unix_us, options.utc);
     let (at, now) = (zoned(at_unix_us)?, zoned(now_unix_us)?);
     let (label, zone) = (label(number, false, None), clock::zone(&now));
@@ -76,12 +67,7 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     let is_tcp = test.transport == Transport::Tcp;
     let mut notes = Vec::new();
     notes.extend(workload.window_clamp_bytes.map(|clamp| format!("clamp={clamp}")));
-    notes.extend(
-        workload
-            .unsent_limit_bytes
-            .filter(|_| is_client)
-            .map(|limit| format!("prefetch={limit}")),
-    );
+    notes.extend(workload.unsent_limit_bytes.filter(|_| is_client).map(|limit| format!("prefetch={limit}")));
     match &workload.shape {
         Shape::Isochronous(_) => notes.push("isoch".to_owned()),
         Shape::Bursts { period, .. } if !is_client => {
@@ -122,13 +108,7 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     if more && !options.is_new() {
         notes.extend(facts.descriptor.map(|fd| format!("sock={fd}")));
     }
-    notes.extend(
-        facts
-            .peer_version
-            .as_ref()
-            .filter(|_| more || workload.detect_peer)
-            .map(|v| format!("peer {v}")),
-    );
+    notes.extend(facts.peer_version.as_ref().filter(|_| more || workload.detect_peer).map(|v| format!("peer {v}")));
     if workload.quick_ack && !matches!(workload.shape, Shape::BounceBack(_)) {
         notes.push("qack".to_owned());
     }
@@ -137,11 +117,7 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     }
     let shows_connect = options.enhanced || matches!(workload.shape, Shape::ConnectOnly { .. });
     if shows_connect && is_client {
-        notes.extend(
-            facts
-                .connect_us
-                .map(|us| format!("ct={:.2} ms", f64::from(us) / 1000.0)),
-        );
+        notes.extend(facts.connect_us.map(|us| format!("ct={:.2} ms", f64::from(us) / 1000.0)));
     }
     notes
 }

@@ -30,14 +30,7 @@ pub(super) struct CsvWriter {
 
 impl CsvWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, header_shown: Header) -> Self {
-        Self {
-            options,
-            output,
-            header_shown,
-            header: None,
-            streams: Vec::new(),
-            page: String::new(),
-        }
+        Self { options, output, header_shown, header: None, streams: Vec::new(), page: String::new() }
     }
 }
 
@@ -67,29 +60,19 @@ impl CsvWriter {
         if is_leftover(report, grid) {
             return;
         }
-        let rows: Vec<(StreamId, Row<'_>)> = report
-            .streams
-            .iter()
-            .map(|interval| (interval.id, Row::of_interval(interval)))
-            .collect();
+        let rows: Vec<(StreamId, Row<'_>)> =
+            report.streams.iter().map(|interval| (interval.id, Row::of_interval(interval))).collect();
         self.rows(&rows);
     }
 
     fn summary(&mut self, summary: &Summary) {
-        let rows: Vec<(StreamId, Row<'_>)> = summary
-            .streams
-            .iter()
-            .filter_map(|stream| Some((stream.id, Row::of_total(stream)?)))
-            .collect();
+        let rows: Vec<(StreamId, Row<'_>)> =
+            summary.streams.iter().filter_map(|stream| Some((stream.id, Row::of_total(stream)?))).collect();
         self.rows(&rows);
     }
 
     fn rows(&mut self, rows: &[(StreamId, Row<'_>)]) {
-        let test = self
-            .header
-            .as_ref()
-            .map(|header| header.spec.clone())
-            .unwrap_or_default();
+        let test = self.header.as_ref().map(|header| header.spec.clone()).unwrap_or_default();
         for (id, row) in rows {
             let Some((stream, number)) = self.streams.iter().find(|(stream, _)| stream.id == *id).cloned() else {
                 continue;
@@ -165,11 +148,7 @@ impl CsvWriter {
             (Transport::Udp, StreamRole::Sender) => {
                 let writes = more.writes.unwrap_or_default();
                 let values = format!("{},{},{}", writes.calls, writes.errors, writes.timeouts);
-                joined([
-                    Some(losses(row)),
-                    Some(("writecnt,writeerr,writetimeo".to_owned(), values)),
-                    Some(rate(row)),
-                ])
+                joined([Some(losses(row)), Some(("writecnt,writeerr,writetimeo".to_owned(), values)), Some(rate(row))])
             }
             (Transport::Udp, StreamRole::Receiver) => {
                 let reads = more.reads.unwrap_or_default();
@@ -195,11 +174,7 @@ fn ends(stream: &Stream, role: StreamRole) -> Ends {
 }
 
 fn summed<'a>(rows: &[(StreamId, Row<'a>)], first: Row<'a>) -> Row<'a> {
-    let mut sum = Row {
-        bytes: 0,
-        udp: None,
-        ..first
-    };
+    let mut sum = Row { bytes: 0, udp: None, ..first };
     for (_, row) in rows {
         sum.bytes = sum.bytes.saturating_add(row.bytes);
         sum.end_s = sum.end_s.max(row.end_s);
@@ -217,18 +192,8 @@ fn summed<'a>(rows: &[(StreamId, Row<'a>)], first: Row<'a>) -> Row<'a> {
 /// Jitter in ms, lost, total, lost in percent, late.
 fn loss(udp: Option<UdpInterval>) -> String {
     let udp = udp.unwrap_or_default();
-    let percent = if udp.packets > 0 {
-        100.0 * udp.lost as f64 / udp.packets as f64
-    } else {
-        0.0
-    };
-    format!(
-        "{:.3},{},{},{percent:.3},{}",
-        udp.jitter_s * 1e3,
-        udp.lost,
-        udp.packets,
-        udp.out_of_order
-    )
+    let percent = if udp.packets > 0 { 100.0 * udp.lost as f64 / udp.packets as f64 } else { 0.0 };
+    format!("{:.3},{},{},{percent:.3},{}", udp.jitter_s * 1e3, udp.lost, udp.packets, udp.out_of_order)
 }
 
 type Columns = (String, String);
@@ -239,10 +204,7 @@ fn joined<const N: usize>(columns: [Option<Columns>; N]) -> Columns {
 }
 
 fn losses(row: &Row<'_>) -> Columns {
-    (
-        "jitter,errors,datagrams,errpercent,outoforder".to_owned(),
-        loss(row.udp),
-    )
+    ("jitter,errors,datagrams,errpercent,outoforder".to_owned(), loss(row.udp))
 }
 
 fn rate(row: &Row<'_>) -> Columns {
@@ -252,10 +214,7 @@ fn rate(row: &Row<'_>) -> Columns {
 fn writes(row: &Row<'_>) -> Columns {
     let writes = row.more.writes.unwrap_or_default();
     let (names, values) = window(row);
-    (
-        format!("writecnt,writeerr,{names}"),
-        format!("{},{},{values}", writes.calls, writes.errors),
-    )
+    (format!("writecnt,writeerr,{names}"), format!("{},{},{values}", writes.calls, writes.errors))
 }
 
 fn window(row: &Row<'_>) -> Columns {
@@ -264,32 +223,20 @@ fn window(row: &Row<'_>) -> Columns {
     let kbytes = tcp.snd_cwnd_bytes / 1024;
     (
         "tcpretry,tcpcwnd,tcppcwnd,tcprtt,tcprttvar".to_owned(),
-        format!(
-            "{},{kbytes},{segments},{},{}",
-            tcp.retransmits, tcp.rtt_us, tcp.rttvar_us
-        ),
+        format!("{},{kbytes},{segments},{},{}", tcp.retransmits, tcp.rtt_us, tcp.rttvar_us),
     )
 }
 
 fn reads(more: &StreamMetrics) -> Columns {
     let reads = more.reads.unwrap_or_default();
-    let bins = reads
-        .bins
-        .iter()
-        .fold(String::new(), |text, bin| format!("{text},{bin}"));
-    (
-        "readcnt,bin0,bin1,bin2,bin3,bin4,bin5,bin6,bin7".to_owned(),
-        format!("{}{bins}", reads.calls),
-    )
+    let bins = reads.bins.iter().fold(String::new(), |text, bin| format!("{text},{bin}"));
+    ("readcnt,bin0,bin1,bin2,bin3,bin4,bin5,bin6,bin7".to_owned(), format!("{}{bins}", reads.calls))
 }
 
 fn delays(more: &StreamMetrics) -> Columns {
     let delay = more.one_way.unwrap_or_default();
     let size = more.burst_mean_bytes.unwrap_or(0);
-    (
-        "ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize".to_owned(),
-        format!("{},{},{size}", ms(&delay), delay.count),
-    )
+    ("ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize".to_owned(), format!("{},{},{size}", ms(&delay), delay.count))
 }
 
 fn bounces(row: &Row<'_>) -> Columns {
@@ -299,13 +246,7 @@ fn bounces(row: &Row<'_>) -> Columns {
     let (window_names, window) = window(row);
     (
         format!("bbcnt,bbavg,bbmin,bbmax,bbstdev,{window_names},txbytes,rxbytes,rps"),
-        format!(
-            "{},{},{window},{},{},{rate:.1}",
-            trips.count,
-            ms(&trips),
-            bounces.sent_bytes,
-            bounces.received_bytes
-        ),
+        format!("{},{},{window},{},{},{rate:.1}", trips.count, ms(&trips), bounces.sent_bytes, bounces.received_bytes),
     )
 }
 

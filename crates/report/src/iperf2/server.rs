@@ -19,12 +19,7 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
-        Self {
-            options,
-            output,
-            headers: text::Headers::default(),
-            csv_header: csv::Header::default(),
-        }
+        Self { options, output, headers: text::Headers::default(), csv_header: csv::Header::default() }
     }
 }
 
@@ -48,12 +43,7 @@ impl ServerReporter for Reporter {
 
     fn listener(&mut self, facts: &ListenerFacts) -> Result<(), SinkError> {
         if self.options.style == Style::Text && !self.options.excluded.settings {
-            let test = self
-                .options
-                .defaults
-                .as_ref()
-                .map(|defaults| defaults.test.clone())
-                .unwrap_or_default();
+            let test = self.options.defaults.as_ref().map(|defaults| defaults.test.clone()).unwrap_or_default();
             self.output.report(banner::listener(&self.options, facts, &test))?;
         }
         Ok(())

@@ -132,11 +132,7 @@ impl Family {
                 format!("{wider}        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  NetPwr")
             }
             Self::ArrivalFrames => {
-                let delay = if is_new {
-                    "Frame-latency avg/min/max/stdev"
-                } else {
-                    "latency"
-                };
+                let delay = if is_new { "Frame-latency avg/min/max/stdev" } else { "latency" };
                 format!(
                     "{wider}        Jitter   Lost/Total Latency avg/min/max/stdev  PPS  Frame:rx/lost  {delay}  NetPwr"
                 )
@@ -189,9 +185,7 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
     let (out, back, asymmetry) = (ms(&out), ms(&back), ms(&asymmetry));
     let count = bounces.round_trip.count;
     if options.is_new() {
-        return Some(format!(
-            "{times} sec  OWD (ms) Cnt={count} TX={out} RX={back} Asymmetry={asymmetry}"
-        ));
+        return Some(format!("{times} sec  OWD (ms) Cnt={count} TX={out} RX={back} Asymmetry={asymmetry}"));
     }
     row.is_total.then(|| {
         let rate = replies_per_s(&bounces.round_trip);
@@ -202,11 +196,7 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
 fn jitter_and_loss(udp: Option<UdpInterval>) -> String {
     let udp = udp.unwrap_or_default();
     let (lost, total) = (udp.lost, udp.packets);
-    format!(
-        "{:6.3} ms {lost}/{total} ({}%)",
-        udp.jitter_s * 1e3,
-        percent(lost, total)
-    )
+    format!("{:6.3} ms {lost}/{total} ({}%)", udp.jitter_s * 1e3, percent(lost, total))
 }
 
 fn tcp(row: &Row<'_>) -> TcpInterval {
@@ -221,13 +211,7 @@ fn write_counts(row: &Row<'_>) -> (u64, u64, u64) {
 /// Window and round trip as 2.2.1 writes them, from the window on.
 fn window(row: &Row<'_>) -> String {
     let (tcp, more) = (tcp(row), row.more);
-    format!(
-        "{}K({})/{}({}) us",
-        tcp.snd_cwnd_bytes / 1024,
-        more.cwnd_segments.unwrap_or(0),
-        tcp.rtt_us,
-        tcp.rttvar_us
-    )
+    format!("{}K({})/{}({}) us", tcp.snd_cwnd_bytes / 1024, more.cwnd_segments.unwrap_or(0), tcp.rtt_us, tcp.rttvar_us)
 }
 
 fn in_flight(row: &Row<'_>, width: usize) -> String {
@@ -245,17 +229,11 @@ fn writes(options: &Options, row: &Row<'_>) -> String {
     let retransmits = tcp.retransmits;
     if options.is_new() {
         let (in_flight, window) = (in_flight(row, 9), window(row));
-        return format!(
-            "{calls}/{errors}{retransmits:10}{in_flight}/{window}  {}",
-            sender_power(row)
-        );
+        return format!("{calls}/{errors}{retransmits:10}{in_flight}/{window}  {}", sender_power(row));
     }
     let kbytes = tcp.snd_cwnd_bytes / 1024;
     let (rtt, variation) = (tcp.rtt_us, tcp.rttvar_us);
-    format!(
-        "{calls}/{errors} {retransmits:10} {kbytes:8}K/{rtt}({variation}) us  {}",
-        sender_power(row)
-    )
+    format!("{calls}/{errors} {retransmits:10} {kbytes:8}K/{rtt}({variation}) us  {}", sender_power(row))
 }
 
 fn paced_writes(options: &Options, test: &TestSpec, row: &Row<'_>) -> String {
@@ -311,11 +289,7 @@ fn delays(row: &Row<'_>, with_load: bool) -> String {
     let delay = row.more.one_way.unwrap_or_default();
     let size = row.more.burst_mean_bytes.unwrap_or(0);
     // Little's law: what is on its way is what arrives in the time it takes.
-    let load = if with_load {
-        format!("{} ", bytes(row.bytes_per_s() * delay.mean))
-    } else {
-        String::new()
-    };
+    let load = if with_load { format!("{} ", bytes(row.bytes_per_s() * delay.mean)) } else { String::new() };
     format!(
         "{} ms ({}/{size}) {load}{}  {}",
         ms(&delay),
@@ -355,11 +329,7 @@ fn datagrams(family: Family, options: &Options, row: &Row<'_>) -> String {
 /// What was counted over the time it took, where the engine reports nothing better.
 pub(super) fn datagram_rate(row: &Row<'_>) -> f64 {
     let counted = row.udp.map_or(0, |udp| udp.packets) as f64;
-    let per_s = if row.seconds() > 0.0 {
-        counted / row.seconds()
-    } else {
-        0.0
-    };
+    let per_s = if row.seconds() > 0.0 { counted / row.seconds() } else { 0.0 };
     row.more.datagrams_per_s.unwrap_or(per_s)
 }
 
@@ -376,11 +346,7 @@ fn arrivals(family: Family, options: &Options, row: &Row<'_>) -> String {
     let calls = format!("{}/{}/{}", counts.calls, counts.timeouts, counts.truncated);
     // Little's law again; the deviation in parentheses.
     let received = row.more.datagrams_received.unwrap_or(0);
-    let load = format!(
-        "{received}/{:.0}({:.0}) pkts",
-        rate * delay.mean,
-        rate * delay.deviation
-    );
+    let load = format!("{received}/{:.0}({:.0}) pkts", rate * delay.mean, rate * delay.deviation);
     match (family, options.is_new()) {
         (Family::Arrivals, _) => format!("{loss} {delays} ms {rate:.0} pps {calls}{power}"),
         (_, true) => format!("{loss} {delays} ms {rate:.0} pps {load} {calls}{power}"),
@@ -421,10 +387,7 @@ fn bounces(options: &Options, row: &Row<'_>) -> String {
     if row.is_total {
         return format!("{trips} {retransmits:4}   -(-)/-(-)    {amounts}");
     }
-    let segments = row
-        .more
-        .cwnd_segments
-        .map_or_else(String::new, |segments| segments.to_string());
+    let segments = row.more.cwnd_segments.map_or_else(String::new, |segments| segments.to_string());
     let (rtt, variation) = (tcp.rtt_us, tcp.rttvar_us);
     format!("{trips} {retransmits:4} {kbytes:3}K/({segments})/{rtt}({variation}) us  {amounts}")
 }

@@ -119,11 +119,7 @@ impl Sum {
             (true, true) => !options.is_client() || more,
             (true, false) => more,
         };
-        if counts {
-            format!("[SUM-{}] ", self.streams)
-        } else {
-            "[SUM] ".to_owned()
-        }
+        if counts { format!("[SUM-{}] ", self.streams) } else { "[SUM] ".to_owned() }
     }
 
     /// Header of these columns, if they have one of their own, and the line behind its label.
@@ -132,9 +128,7 @@ impl Sum {
             "{} sec  {}s  {}s/sec",
             times(self.start_s, self.end_s, options),
             options.units.transfer(self.bytes),
-            options
-                .units
-                .rate(units::rate_bps(self.bytes, self.end_s - self.start_s))
+            options.units.rate(units::rate_bps(self.bytes, self.end_s - self.start_s))
         );
         let (header, columns) = if test.transport == Transport::Udp {
             self.datagram_columns(options, test)
@@ -164,10 +158,9 @@ impl Sum {
         match (self.has_senders, self.has_receivers) {
             _ if options.sum_only => (Some(plain_header(options)), String::new()),
             (true, false) if options.enhanced => (own("Transfer    Bandwidth       Write/Err  Rtry"), writes),
-            (false, true) if has_delays && options.is_new() => (
-                own("Transfer    Bandwidth  InP  Reads=Dist"),
-                format!(" {}  {reads}", bytes(self.load_bytes)),
-            ),
+            (false, true) if has_delays && options.is_new() => {
+                (own("Transfer    Bandwidth  InP  Reads=Dist"), format!(" {}  {reads}", bytes(self.load_bytes)))
+            }
             (false, true) if options.enhanced => (own("Transfer    Bandwidth       Reads=Dist"), format!("  {reads}")),
             _ => (Some(PLAIN_HEADER.to_owned()), String::new()),
         }
@@ -183,27 +176,15 @@ impl Sum {
         let loss = format!("{lost}/{total} ({}%)", percent(lost, total));
         let rate = self.datagrams_per_s;
         let has_delays = test.workload.trip_times;
-        let delays = format!(
-            "{:.3}/{:.3}/{:.3}",
-            self.delay.mean * 1e3,
-            self.delay.min * 1e3,
-            self.delay.max * 1e3
-        );
+        let delays = format!("{:.3}/{:.3}/{:.3}", self.delay.mean * 1e3, self.delay.min * 1e3, self.delay.max * 1e3);
         let more = options.enhanced || has_delays;
         match (self.has_receivers, options.is_new()) {
             _ if options.sum_only => (plain_header(options), String::new()),
             (true, _) if !more => (PLAIN_HEADER.to_owned(), format!("   {loss}")),
             (false, _) if !options.enhanced => (PLAIN_HEADER.to_owned(), String::new()),
             (true, true) if has_delays => (
-                header(
-                    options,
-                    "Transfer     Bandwidth      Lost/Total  Latency avg/min/max  Rx/inP PPS",
-                ),
-                format!(
-                    "  {loss}  {delays}  {}/{:.0}        {rate:.0} pps",
-                    self.received,
-                    rate * self.delay.mean
-                ),
+                header(options, "Transfer     Bandwidth      Lost/Total  Latency avg/min/max  Rx/inP PPS"),
+                format!("  {loss}  {delays}  {}/{:.0}        {rate:.0} pps", self.received, rate * self.delay.mean),
             ),
             (true, true) => (
                 "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total  Latency avg/min/max  PPS".to_owned(),

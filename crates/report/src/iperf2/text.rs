@@ -78,14 +78,7 @@ pub(super) struct TextWriter {
 impl TextWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, headers: Headers) -> Self {
         headers.enter();
-        Self {
-            options,
-            output,
-            headers,
-            page: String::new(),
-            header: None,
-            streams: Vec::new(),
-        }
+        Self { options, output, headers, page: String::new(), header: None, streams: Vec::new() }
     }
 }
 
@@ -150,10 +143,7 @@ impl TextWriter {
     }
 
     fn test(&self) -> TestSpec {
-        self.header
-            .as_ref()
-            .map(|header| header.spec.clone())
-            .unwrap_or_default()
+        self.header.as_ref().map(|header| header.spec.clone()).unwrap_or_default()
     }
 
     /// The test of a stream: those that load the path beside another test have the numbers behind its streams.
@@ -186,15 +176,13 @@ impl TextWriter {
     }
 
     fn stream_opened(&mut self, stream: &Stream) {
-        let facts = stream.facts.as_deref().cloned().unwrap_or_else(|| StreamFacts {
-            number: stream.id.0.saturating_add(1),
-            ..StreamFacts::default()
-        });
+        let facts = stream
+            .facts
+            .as_deref()
+            .cloned()
+            .unwrap_or_else(|| StreamFacts { number: stream.id.0.saturating_add(1), ..StreamFacts::default() });
         // Both directions of a connection are announced by one line.
-        let is_known = self
-            .streams
-            .iter()
-            .any(|known| known.is_same_connection(stream, facts.number));
+        let is_known = self.streams.iter().any(|known| known.is_same_connection(stream, facts.number));
         if !is_known && !self.options.excluded.connection && !self.options.sum_only {
             let line = connection::line(&self.options, &self.test_of(facts.number), stream, &facts);
             self.page.push_str(&line);
@@ -205,10 +193,7 @@ impl TextWriter {
         }
         // A connection that is closed at once has no rows.
         if !matches!(self.test().workload.shape, Shape::ConnectOnly { .. }) {
-            self.streams.push(Known {
-                stream: stream.clone(),
-                number: facts.number,
-            });
+            self.streams.push(Known { stream: stream.clone(), number: facts.number });
         }
     }
 
@@ -231,22 +216,15 @@ impl TextWriter {
     fn connects(&mut self, connects: &ConnectTimes) {
         let test = self.test();
         let is_only = matches!(test.workload.shape, Shape::ConnectOnly { .. });
-        let is_shown = if self.options.is_new() {
-            is_only
-        } else {
-            self.options.enhanced && connects.times.count > 1
-        };
+        let is_shown = if self.options.is_new() { is_only } else { self.options.enhanced && connects.times.count > 1 };
         if !is_shown {
             return;
         }
         let times = &connects.times;
         let ms = |s: f64| s * 1e3;
         let with_deviation = !self.options.is_new() || times.count >= DEVIATION_FROM;
-        let (name, deviation) = if with_deviation {
-            ("/stdev", format!("/{:.3}", ms(times.deviation)))
-        } else {
-            ("", String::new())
-        };
+        let (name, deviation) =
+            if with_deviation { ("/stdev", format!("/{:.3}", ms(times.deviation))) } else { ("", String::new()) };
         let line = format!(
             "[ CT] final connect times (min/avg/max{name}) = {:.3}/{:.3}/{:.3}{deviation} ms (tot/err) = {}/{}",
             ms(times.min),
@@ -287,11 +265,8 @@ impl TextWriter {
         if self.options.excluded.data {
             return;
         }
-        let rows: Vec<(StreamId, Row<'_>)> = summary
-            .streams
-            .iter()
-            .filter_map(|stream| Some((stream.id, Row::of_total(stream)?)))
-            .collect();
+        let rows: Vec<(StreamId, Row<'_>)> =
+            summary.streams.iter().filter_map(|stream| Some((stream.id, Row::of_total(stream)?))).collect();
         self.rows(&rows);
         if !self.options.excluded.server && !self.options.sum_only {
             summary.streams.iter().for_each(|stream| self.server_report(stream));
@@ -358,11 +333,7 @@ impl TextWriter {
         let opening = both.opening(&options);
         if test.transport == Transport::Udp {
             let datagrams: u64 = rows.iter().filter_map(|(_, row)| row.udp).map(|udp| udp.packets).sum();
-            let per_s = if both.seconds() > 0.0 {
-                datagrams as f64 / both.seconds()
-            } else {
-                0.0
-            };
+            let per_s = if both.seconds() > 0.0 { datagrams as f64 / both.seconds() } else { 0.0 };
             let header = format!("{PLAIN_HEADER}    Datagrams   PPS");
             self.line_under(&header, &format!("[FD{number}] {opening} {datagrams} {per_s:7.0} pps"));
         } else {
@@ -375,11 +346,7 @@ impl TextWriter {
         let sum = Sum::of(rows);
         // A client of 2.1.8 sums the requested streams, everything else the open ones.
         let is_old_client = options.is_client() && !options.is_new();
-        let streams = if is_old_client {
-            test.streams as usize
-        } else {
-            sum.streams()
-        };
+        let streams = if is_old_client { test.streams as usize } else { sum.streams() };
         if rows.is_empty() || (streams < 2 && !options.sum_only) {
             return;
         }

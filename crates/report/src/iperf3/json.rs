@@ -20,11 +20,7 @@ pub(super) struct JsonWriter {
 
 impl JsonWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Self {
-        Self {
-            document: Document::new(Arc::clone(&options), budget),
-            options,
-            output,
-        }
+        Self { document: Document::new(Arc::clone(&options), budget), options, output }
     }
 
     fn close(&self, failure: Option<&Failure>) -> Result<(), SinkError> {
@@ -67,11 +63,7 @@ pub(super) struct JsonStreamWriter {
 
 impl JsonStreamWriter {
     pub(super) fn new(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Self {
-        Self {
-            document: Document::new(Arc::clone(&options), budget),
-            options,
-            output,
-        }
+        Self { document: Document::new(Arc::clone(&options), budget), options, output }
     }
 
     fn interval(&mut self, report: &IntervalReport) -> Result<(), SinkError> {

@@ -37,10 +37,7 @@ impl TextReport {
     fn new(options: Arc<Options>) -> Self {
         let text = TextBuffer::default();
         let output = Output::new(Box::new(text.clone()), Box::new(io::sink()));
-        Self {
-            writer: TextWriter::new(options, output),
-            text,
-        }
+        Self { writer: TextWriter::new(options, output), text }
     }
 }
 

@@ -16,12 +16,7 @@ use crate::flood::FloodGate;
 
 pub(super) fn reporter(options: Arc<Options>, output: Output) -> Box<dyn ServerReporter> {
     let flood = FloodGate::new();
-    Box::new(Reporter {
-        options,
-        output,
-        flood,
-        intervals: RowBudget::new(),
-    })
+    Box::new(Reporter { options, output, flood, intervals: RowBudget::new() })
 }
 
 struct Reporter {
@@ -58,11 +53,7 @@ impl ServerReporter for Reporter {
     }
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        let sink = sink(
-            Arc::clone(&self.options),
-            self.output.clone(),
-            Some(self.intervals.clone()),
-        );
+        let sink = sink(Arc::clone(&self.options), self.output.clone(), Some(self.intervals.clone()));
         // A document is separate; lines of concurrent tests must be distinguishable.
         Ok(match self.options.style {
             Style::Json => sink,
@@ -81,10 +72,7 @@ impl ServerReporter for Reporter {
                 self.remark(&format!("login from {} refused: {explanation}", peer.ip()));
             }
             // The original is silent here, too.
-            ServerEvent::Refused {
-                reason: RefusalReason::Busy | RefusalReason::Crowded,
-                ..
-            } => {}
+            ServerEvent::Refused { reason: RefusalReason::Busy | RefusalReason::Crowded, .. } => {}
             ServerEvent::Refused { peer, reason } => self.remark(&format!("{} refused: {reason}", peer.ip())),
             _ => {}
         }

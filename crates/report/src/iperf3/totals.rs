@@ -84,14 +84,9 @@ impl View {
             Some(half) => Self {
                 bytes: half.bytes,
                 duration_ns: half.duration_ns,
-                udp: half
-                    .udp
-                    .map_or_else(UdpView::default, |udp| UdpView::measured(&udp, omit)),
+                udp: half.udp.map_or_else(UdpView::default, |udp| UdpView::measured(&udp, omit)),
             },
-            None => Self {
-                duration_ns: local_ns,
-                ..Self::default()
-            },
+            None => Self { duration_ns: local_ns, ..Self::default() },
         }
     }
 
@@ -141,12 +136,7 @@ impl UdpView {
 
 impl Default for UdpView {
     fn default() -> Self {
-        Self {
-            packets: 0,
-            lost: Some(0),
-            out_of_order: 0,
-            jitter_s: 0.0,
-        }
+        Self { packets: 0, lost: Some(0), out_of_order: 0, jitter_s: 0.0 }
     }
 }
 
@@ -167,11 +157,7 @@ pub(super) fn interval_lost_percent(udp: &UdpInterval) -> f64 {
 
 /// `part` in percent of `whole`, 0 of nothing.
 pub(super) fn percent(part: i64, whole: i64) -> f64 {
-    if whole > 0 {
-        100.0 * part as f64 / whole as f64
-    } else {
-        0.0
-    }
+    if whole > 0 { 100.0 * part as f64 / whole as f64 } else { 0.0 }
 }
 
 fn signed(count: u64) -> i64 {

@@ -51,10 +51,7 @@ pub(super) fn rfc1123(unix_ms: u64) -> String {
 fn server_error(failure: &Failure) -> String {
     let message = &failure.message;
     match &failure.kind {
-        FailureKind::Peer {
-            errno_text: Some(reason),
-            ..
-        } => format!("SERVER ERROR - {message}, errno: {reason}"),
+        FailureKind::Peer { errno_text: Some(reason), .. } => format!("SERVER ERROR - {message}, errno: {reason}"),
         _ => format!("SERVER ERROR - {message}"),
     }
 }

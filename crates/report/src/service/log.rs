@@ -50,10 +50,7 @@ pub struct LogOptions {
 pub(super) fn dropped_notice(options: LogOptions) -> DroppedNotice {
     DroppedNotice::report(move |lines| {
         let sentence = format!("{lines} lines of the log were dropped: they could not be written in time, or at all");
-        text_of(
-            options.format,
-            line(Level::Warn, "dropped", sentence, json!({ "lines": lines })),
-        )
+        text_of(options.format, line(Level::Warn, "dropped", sentence, json!({ "lines": lines })))
     })
 }
 
@@ -118,18 +115,9 @@ impl LogReporter {
     fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut FloodGate) {
         let now = Instant::now();
         if let Some(number) = gate(self).take_held_back(now) {
-            let what = if line.event == "warning" {
-                "warnings"
-            } else {
-                "messages about refused clients"
-            };
+            let what = if line.event == "warning" { "warnings" } else { "messages about refused clients" };
             let sentence = format!("{number} more {what} were left out");
-            self.log.write(self::line(
-                Level::Warn,
-                "left_out",
-                sentence,
-                json!({ "messages": number }),
-            ));
+            self.log.write(self::line(Level::Warn, "left_out", sentence, json!({ "messages": number })));
         }
         if gate(self).passes(now) {
             self.log.write(line);
@@ -254,12 +242,7 @@ fn line(level: Level, event: &'static str, sentence: String, members: Value) -> 
         Value::Object(members) => members,
         _ => Map::new(),
     };
-    Line {
-        level,
-        event,
-        sentence,
-        members,
-    }
+    Line { level, event, sentence, members }
 }
 
 fn line_of(event: &ServerEvent) -> Line {
@@ -267,12 +250,7 @@ fn line_of(event: &ServerEvent) -> Line {
     match event {
         E::Listening { address } => {
             let sentence = format!("listening on {address}");
-            line(
-                Level::Info,
-                "listening",
-                sentence,
-                json!({ "address": address.to_string() }),
-            )
+            line(Level::Info, "listening", sentence, json!({ "address": address.to_string() }))
         }
         E::TestStarted(facts) => started(facts),
         E::TestEnded(record) => ended(record),
@@ -281,30 +259,17 @@ fn line_of(event: &ServerEvent) -> Line {
             let members = json!({ "peer": peer.to_string(), "reason": reason.label() });
             line(Level::Warn, "refused", sentence, members)
         }
-        E::LoginFailed {
-            peer,
-            cause,
-            explanation,
-        } => {
+        E::LoginFailed { peer, cause, explanation } => {
             let sentence = format!("login from {} port {} refused: {explanation}", peer.ip(), peer.port());
             let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Warn, "login_failed", sentence, members)
         }
-        E::HandshakeFailed {
-            peer,
-            cause,
-            explanation,
-        } => {
+        E::HandshakeFailed { peer, cause, explanation } => {
             let sentence = format!("{} port {} started no test: {explanation}", peer.ip(), peer.port());
             let members = json!({ "peer": peer.to_string(), "cause": cause.label() });
             line(Level::Info, "handshake_failed", sentence, members)
         }
-        E::Reloaded => line(
-            Level::Info,
-            "reloaded",
-            "address lists read again".to_owned(),
-            json!({}),
-        ),
+        E::Reloaded => line(Level::Info, "reloaded", "address lists read again".to_owned(), json!({})),
         E::Stopping { signal_text } => {
             let sentence = format!("stopping: {signal_text}");
             line(Level::Info, "stopping", sentence, json!({ "signal": signal_text }))
@@ -323,12 +288,7 @@ fn started(facts: &TestFacts) -> Line {
 fn ended(record: &TestRecord) -> Line {
     let facts = &record.facts;
     let seconds = ns_to_s(record.duration_ns);
-    let amount = |bytes: u64| {
-        format!(
-            "{}s",
-            format_amount(bytes as f64, UnitFormat::AdaptiveBytes).trim_start()
-        )
-    };
+    let amount = |bytes: u64| format!("{}s", format_amount(bytes as f64, UnitFormat::AdaptiveBytes).trim_start());
     let mut sentence = format!("test {} ", facts.number);
     let (level, outcome, reason) = match &record.outcome {
         Outcome::Complete => (Level::Info, "complete", None),
@@ -338,12 +298,7 @@ fn ended(record: &TestRecord) -> Line {
     let _ = write!(sentence, "{word}: {}, {seconds:.2} s", description(facts));
     for (bytes, what) in [(record.received_bytes, "received"), (record.sent_bytes, "sent")] {
         if bytes > 0 {
-            let _ = write!(
-                sentence,
-                ", {} {what} ({})",
-                amount(bytes),
-                rate(rate_bps(bytes, seconds))
-            );
+            let _ = write!(sentence, ", {} {what} ({})", amount(bytes), rate(rate_bps(bytes, seconds)));
         }
     }
     if record.ran_beside_max > 0 {
@@ -420,13 +375,5 @@ fn rate(bps: f64) -> String {
 
 /// Text of a peer, unable to begin a line or to drive a terminal.
 fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            if c.is_control() {
-                c.escape_default().collect::<Vec<_>>()
-            } else {
-                vec![c]
-            }
-        })
-        .collect()
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }

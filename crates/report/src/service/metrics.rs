@@ -99,54 +99,18 @@ impl Metrics {
         let counts = self.lock();
         let mut page = Page(String::new());
         let version = label("version", version);
-        page.family(
-            "linerate_build_info",
-            "gauge",
-            "Version of the program.",
-            [(version.as_str(), 1)],
-        );
-        page.family(
-            "linerate_running_tests",
-            "gauge",
-            "Tests that run.",
-            [("", counts.running_tests)],
-        );
+        page.family("linerate_build_info", "gauge", "Version of the program.", [(version.as_str(), 1)]);
+        page.family("linerate_running_tests", "gauge", "Tests that run.", [("", counts.running_tests)]);
         let streams = counts.running_streams;
-        page.family(
-            "linerate_running_streams",
-            "gauge",
-            "Streams of the tests that run.",
-            [("", streams)],
-        );
+        page.family("linerate_running_streams", "gauge", "Streams of the tests that run.", [("", streams)]);
         for (name, help, counts) in [
             ("linerate_tests_started_total", "Tests that began.", &counts.started),
-            (
-                "linerate_tests_finished_total",
-                "Tests that had begun and are over.",
-                &counts.finished,
-            ),
-            (
-                "linerate_tests_refused_total",
-                "Clients that the rules kept out.",
-                &counts.refused,
-            ),
-            (
-                "linerate_logins_failed_total",
-                "Clients that could not log in.",
-                &counts.logins_failed,
-            ),
-            (
-                "linerate_handshake_failures_total",
-                "Connections that started no test.",
-                &counts.handshakes_failed,
-            ),
+            ("linerate_tests_finished_total", "Tests that had begun and are over.", &counts.finished),
+            ("linerate_tests_refused_total", "Clients that the rules kept out.", &counts.refused),
+            ("linerate_logins_failed_total", "Clients that could not log in.", &counts.logins_failed),
+            ("linerate_handshake_failures_total", "Connections that started no test.", &counts.handshakes_failed),
         ] {
-            page.family(
-                name,
-                "counter",
-                help,
-                counts.iter().map(|(labels, n)| (labels.as_str(), *n)),
-            );
+            page.family(name, "counter", help, counts.iter().map(|(labels, n)| (labels.as_str(), *n)));
         }
         page.bytes(&counts.totals);
         page.rates(&counts.rates);
@@ -172,10 +136,7 @@ impl Counts {
         self.running_streams = self.running_streams.saturating_sub(u64::from(record.facts.streams));
         let bytes = record.received_bytes.saturating_add(record.sent_bytes);
         let rate_bps = rate_bps(bytes, ns_to_s(record.duration_ns));
-        self.rates
-            .entry(protocol(record.facts.transport))
-            .or_default()
-            .add(rate_bps);
+        self.rates.entry(protocol(record.facts.transport)).or_default().add(rate_bps);
     }
 }
 
@@ -225,11 +186,7 @@ impl Page {
 
     fn rates(&mut self, rates: &BTreeMap<&'static str, Histogram>) {
         const NAME: &str = "linerate_test_rate_bits_per_second";
-        self.head(
-            NAME,
-            "histogram",
-            "Payload rates of tests that are over, both directions together.",
-        );
+        self.head(NAME, "histogram", "Payload rates of tests that are over, both directions together.");
         for (protocol, histogram) in rates {
             let protocol = label("protocol", protocol);
             let mut below = 0;
@@ -237,11 +194,7 @@ impl Page {
                 below += count;
                 self.sample(&format!("{NAME}_bucket"), &format!("{protocol},le=\"{bound}\""), below);
             }
-            self.sample(
-                &format!("{NAME}_bucket"),
-                &format!("{protocol},le=\"+Inf\""),
-                histogram.count,
-            );
+            self.sample(&format!("{NAME}_bucket"), &format!("{protocol},le=\"+Inf\""), histogram.count);
             self.sample(&format!("{NAME}_sum"), &protocol, histogram.sum);
             self.sample(&format!("{NAME}_count"), &protocol, histogram.count);
         }
@@ -250,24 +203,12 @@ impl Page {
     fn process(&mut self, process: &ProcessMetrics) {
         self.head("process_cpu_seconds_total", "counter", "User and system CPU time used.");
         self.sample("process_cpu_seconds_total", "", process.cpu_seconds);
-        self.head(
-            "process_start_time_seconds",
-            "gauge",
-            "Start of the process since the Unix epoch.",
-        );
+        self.head("process_start_time_seconds", "gauge", "Start of the process since the Unix epoch.");
         self.sample("process_start_time_seconds", "", process.start_time_seconds);
         for (name, help, value) in [
-            (
-                "process_resident_memory_bytes",
-                "Resident memory.",
-                process.resident_memory_bytes,
-            ),
+            ("process_resident_memory_bytes", "Resident memory.", process.resident_memory_bytes),
             ("process_open_fds", "Open file descriptors.", process.open_fds),
-            (
-                "process_max_fds",
-                "Most file descriptors that may be open.",
-                process.max_fds,
-            ),
+            ("process_max_fds", "Most file descriptors that may be open.", process.max_fds),
             ("process_threads", "Threads.", process.threads),
         ] {
             // What the system does not report has no line.

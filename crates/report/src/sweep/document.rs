@@ -17,10 +17,7 @@ use crate::numbers::{MISSING, clock};
 /// The report as text.
 #[must_use]
 pub fn text(sweep: &Sweep, glyphs: Glyphs) -> String {
-    document(sweep).text(Style {
-        glyphs,
-        is_coloured: false,
-    })
+    document(sweep).text(Style { glyphs, is_coloured: false })
 }
 
 /// The report as one HTML file.
@@ -38,21 +35,15 @@ fn document(sweep: &Sweep) -> Document {
         blocks.push(Block::Plot(plot(sweep, factor)));
         blocks.push(Block::Table(levels(sweep, factor)));
     }
-    if let Recommendation::Use { command, .. }
-    | Recommendation::Inconclusive {
-        leader: Some((_, _, command)),
-        ..
-    } = &sweep.answer
+    if let Recommendation::Use { command, .. } | Recommendation::Inconclusive { leader: Some((_, _, command)), .. } =
+        &sweep.answer
     {
         blocks.push(Block::Heading("Again with plain iperf3".to_owned()));
         blocks.push(Block::Verbatim(command.clone()));
     }
     blocks.push(Block::Paragraph(cost(sweep)));
     blocks.push(Block::Details("All runs", Box::new(Block::Table(runs(sweep)))));
-    Document {
-        name: "linerate sweep",
-        blocks,
-    }
+    Document { name: "linerate sweep", blocks }
 }
 
 fn cost(sweep: &Sweep) -> String {
@@ -61,11 +52,7 @@ fn cost(sweep: &Sweep) -> String {
         sweep.spec.protocol(),
         sweep.spec.host,
         sweep.spec.port,
-        if sweep.spec.is_reverse {
-            ", the server sends"
-        } else {
-            ""
-        },
+        if sweep.spec.is_reverse { ", the server sends" } else { "" },
         sweep.cost.runs,
         sweep.spec.time_s,
         clock(sweep.cost.seconds),
@@ -90,10 +77,8 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     let x = Axis::linear(factor.name, label).at(places());
     let y = Axis::linear(values::title(objective), move |value| values::value(objective, value));
     let points = places().zip(&factor.levels).map(point);
-    let chart = Chart {
-        has_bars: true,
-        ..Chart::new(x, y, 300.0, vec![Series::new("median", LineStyle::Main, 0, points)])
-    };
+    let chart =
+        Chart { has_bars: true, ..Chart::new(x, y, 300.0, vec![Series::new("median", LineStyle::Main, 0, points)]) };
     Plot {
         number: None,
         title: format!("{} by {}", values::title(objective), factor.name),
@@ -104,12 +89,8 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
 }
 
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
-    let levels: Vec<(bool, &Level)> = factor
-        .levels
-        .iter()
-        .enumerate()
-        .map(|(place, level)| (place == factor.advised, level))
-        .collect();
+    let levels: Vec<(bool, &Level)> =
+        factor.levels.iter().enumerate().map(|(place, level)| (place == factor.advised, level)).collect();
     let interval = |level: &Level| {
         let text = |interval| values::interval(sweep.spec.objective, interval);
         level.interval.map_or_else(|| MISSING.to_owned(), text)
@@ -119,15 +100,11 @@ fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
         failures.map(|failure| format!("{} failed: {failure}", level.label))
     });
     let table = Table::of("", "", &levels)
-        .number(factor.name, |(is_advised, level)| {
-            Cell::marked(level.label.clone(), *is_advised)
-        })
+        .number(factor.name, |(is_advised, level)| Cell::marked(level.label.clone(), *is_advised))
         .number("median", |(_, level)| values::value(sweep.spec.objective, level.median))
         .number("interval", |(_, level)| interval(level))
         .number("runs", |(_, level)| level.runs.to_string());
-    with_metrics(table, sweep, |(_, level)| Some(&level.metrics))
-        .notes(failures)
-        .table()
+    with_metrics(table, sweep, |(_, level)| Some(&level.metrics)).notes(failures).table()
 }
 
 /// Adds the columns of the metrics; cells without any are empty.
@@ -138,12 +115,8 @@ fn with_metrics<'a, T>(
 ) -> TableOf<'a, T> {
     let text = |item: &T, text: &dyn Fn(&RunMetrics) -> String| metrics(item).map_or_else(String::new, text);
     let table = table
-        .number("CPU client", |item| {
-            text(item, &|metrics| percent(metrics.cpu_client_percent))
-        })
-        .number("CPU server", |item| {
-            text(item, &|metrics| percent(metrics.cpu_server_percent))
-        });
+        .number("CPU client", |item| text(item, &|metrics| percent(metrics.cpu_client_percent)))
+        .number("CPU server", |item| text(item, &|metrics| percent(metrics.cpu_server_percent)));
     let table = match sweep.spec.protocol() {
         "UDP" => table.number("lost", |item| text(item, &|metrics| lost(metrics.lost_percent))),
         _ => table.number("retransmits", |item| text(item, &|metrics| count(metrics.retransmits))),
@@ -154,24 +127,16 @@ fn with_metrics<'a, T>(
 fn runs(sweep: &Sweep) -> Table {
     let runs: Vec<(usize, &Run)> = sweep.runs.iter().enumerate().collect();
     let name = |(number, run): &(usize, &Run)| {
-        if run.is_warm_up {
-            "warm-up".to_owned()
-        } else {
-            number.to_string()
-        }
+        if run.is_warm_up { "warm-up".to_owned() } else { number.to_string() }
     };
     let value = |run: &Run| match &run.outcome {
         Ok((value, _)) => values::value(sweep.spec.objective, *value),
         Err(error) => format!("failed: {error}"),
     };
-    let table = Table::of("", "", &runs)
-        .number("run", name)
-        .number("start s", |(_, run)| format!("{:.1}", run.started_s));
+    let table =
+        Table::of("", "", &runs).number("run", name).number("start s", |(_, run)| format!("{:.1}", run.started_s));
     let table = with_levels(table, sweep).number("value", |(_, run)| value(run));
-    with_metrics(table, sweep, |(_, run)| {
-        run.outcome.as_ref().ok().map(|(_, metrics)| metrics)
-    })
-    .table()
+    with_metrics(table, sweep, |(_, run)| run.outcome.as_ref().ok().map(|(_, metrics)| metrics)).table()
 }
 
 fn with_levels<'a>(table: TableOf<'a, (usize, &'a Run)>, sweep: &Sweep) -> TableOf<'a, (usize, &'a Run)> {
@@ -185,11 +150,7 @@ fn with_levels<'a>(table: TableOf<'a, (usize, &'a Run)>, sweep: &Sweep) -> Table
 pub fn csv(sweep: &Sweep) -> String {
     let runs: Vec<(usize, &Run)> = sweep.runs.iter().enumerate().collect();
     let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {
-        let value = run
-            .outcome
-            .as_ref()
-            .ok()
-            .and_then(|(compared, metrics)| value(*compared, metrics));
+        let value = run.outcome.as_ref().ok().and_then(|(compared, metrics)| value(*compared, metrics));
         value.map_or_else(String::new, |value| value.to_string())
     };
     let table = Table::of("", "", &runs)
@@ -197,26 +158,14 @@ pub fn csv(sweep: &Sweep) -> String {
         .number("started_s", |(_, run)| format!("{:.3}", run.started_s))
         .number("warm_up", |(_, run)| run.is_warm_up.to_string());
     with_levels(table, sweep)
-        .number(&format!("value_{}", sweep.spec.objective.key()), |(_, run)| {
-            value(run, &|compared, _| Some(compared))
-        })
-        .number("received_bps", |(_, run)| {
-            value(run, &|_, metrics| Some(metrics.received_bps))
-        })
-        .number("cpu_client_percent", |(_, run)| {
-            value(run, &|_, metrics| metrics.cpu_client_percent)
-        })
-        .number("cpu_server_percent", |(_, run)| {
-            value(run, &|_, metrics| metrics.cpu_server_percent)
-        })
+        .number(&format!("value_{}", sweep.spec.objective.key()), |(_, run)| value(run, &|compared, _| Some(compared)))
+        .number("received_bps", |(_, run)| value(run, &|_, metrics| Some(metrics.received_bps)))
+        .number("cpu_client_percent", |(_, run)| value(run, &|_, metrics| metrics.cpu_client_percent))
+        .number("cpu_server_percent", |(_, run)| value(run, &|_, metrics| metrics.cpu_server_percent))
         .number("retransmits", |(_, run)| value(run, &|_, metrics| metrics.retransmits))
         .number("rtt_us", |(_, run)| value(run, &|_, metrics| metrics.rtt_us))
-        .number("lost_percent", |(_, run)| {
-            value(run, &|_, metrics| metrics.lost_percent)
-        })
-        .number("error", |(_, run)| {
-            run.outcome.as_ref().err().map_or_else(String::new, RunError::to_string)
-        })
+        .number("lost_percent", |(_, run)| value(run, &|_, metrics| metrics.lost_percent))
+        .number("error", |(_, run)| run.outcome.as_ref().err().map_or_else(String::new, RunError::to_string))
         .table()
         .csv()
 }

@@ -47,12 +47,7 @@ fn cost(cost: Cost) -> Value {
 fn verdict(sweep: &Sweep) -> Value {
     let named = |levels: &[String]| named(sweep, levels);
     let mut verdict = match &sweep.answer {
-        Recommendation::Use {
-            levels,
-            value,
-            interval: range,
-            command,
-        } => json!({
+        Recommendation::Use { levels, value, interval: range, command } => json!({
             "verdict": "use",
             "setting": named(levels),
             "value": value,
@@ -143,8 +138,6 @@ fn interval(spread: linerate_lab::stats::Interval) -> Value {
 fn named(sweep: &Sweep, levels: &[String]) -> Value {
     let pairs = sweep.planned.iter().zip(levels);
     Value::Object(
-        pairs
-            .map(|(factor, level)| (factor.name.to_owned(), Value::from(level.as_str())))
-            .collect::<Map<_, _>>(),
+        pairs.map(|(factor, level)| (factor.name.to_owned(), Value::from(level.as_str()))).collect::<Map<_, _>>(),
     )
 }

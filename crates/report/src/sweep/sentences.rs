@@ -9,12 +9,7 @@ use linerate_lab::sweep::{Degradation, FactorResult, Objective, PlateauSide, Rec
 /// The answer in one sentence.
 pub(super) fn verdict(sweep: &Sweep) -> String {
     match &sweep.answer {
-        Recommendation::Use {
-            levels,
-            value,
-            interval,
-            ..
-        } => {
+        Recommendation::Use { levels, value, interval, .. } => {
             let setting = setting(sweep, levels);
             let value_text = values::value(sweep.spec.objective, *value);
             let sure = interval.map_or_else(String::new, |interval| {
@@ -24,10 +19,7 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
                     sweep.confidence * 100.0
                 )
             });
-            format!(
-                "Use {setting}: {} {value_text}{sure}",
-                values::title(sweep.spec.objective)
-            )
+            format!("Use {setting}: {} {value_text}{sure}", values::title(sweep.spec.objective))
         }
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
@@ -97,29 +89,20 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let is_sure = matches!(sweep.answer, Recommendation::Use { .. });
     if factor.is_amount && is_sure {
         lines.push(match (first == last, last + 1 - first == factor.levels.len()) {
-            (true, _) => format!(
-                "plateau: {} alone; no other level is as good within {tolerance:.0} %",
-                label(first)
-            ),
+            (true, _) => format!("plateau: {} alone; no other level is as good within {tolerance:.0} %", label(first)),
             (false, true) => format!(
                 "plateau: all of it, {} to {}; {} does not matter here within {tolerance:.0} %",
                 label(first),
                 label(last),
                 factor.name
             ),
-            (false, false) => format!(
-                "plateau: {} to {} are as good within {tolerance:.0} %",
-                label(first),
-                label(last)
-            ),
+            (false, false) => {
+                format!("plateau: {} to {} are as good within {tolerance:.0} %", label(first), label(last))
+            }
         });
     }
     if !factor.limits.is_empty() && is_sure {
-        lines.push(format!(
-            "held at {} by: {}",
-            label(factor.advised),
-            reasons(&factor.limits)
-        ));
+        lines.push(format!("held at {} by: {}", label(factor.advised), reasons(&factor.limits)));
     }
     for fall in &factor.degradations {
         lines.push(self::degradation(sweep, factor, fall));

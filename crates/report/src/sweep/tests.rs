@@ -18,10 +18,7 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
         label: label.to_owned(),
         level: amount,
         median,
-        interval: Some(Interval {
-            low: median * 0.98,
-            high: median * 1.01,
-        }),
+        interval: Some(Interval { low: median * 0.98, high: median * 1.01 }),
         runs,
         failures: Vec::new(),
         metrics: RunMetrics {
@@ -42,21 +39,13 @@ fn run(level: &str, value: f64) -> Run {
         is_warm_up: false,
         outcome: Ok((
             value,
-            RunMetrics {
-                received_bps: value,
-                cpu_client_percent: Some(40.0),
-                ..RunMetrics::default()
-            },
+            RunMetrics { received_bps: value, cpu_client_percent: Some(40.0), ..RunMetrics::default() },
         )),
     }
 }
 
 fn reason(name: &'static str, sentence: &str) -> Reason {
-    Reason {
-        name,
-        sentence: sentence.to_owned(),
-        window: None,
-    }
+    Reason { name, sentence: sentence.to_owned(), window: None }
 }
 
 fn sweep() -> Sweep {
@@ -77,29 +66,17 @@ fn sweep() -> Sweep {
             family: None,
         },
         is_client_cpu_only: false,
-        planned: vec![Planned {
-            name: "streams",
-            levels: "1..20".to_owned(),
-        }],
+        planned: vec![Planned { name: "streams", levels: "1..20".to_owned() }],
         confidence: 0.95,
         tolerance: 0.03,
-        estimate: Cost {
-            runs: 58,
-            seconds: 261.0,
-        },
-        cost: Cost {
-            runs: 46,
-            seconds: 207.4,
-        },
+        estimate: Cost { runs: 58, seconds: 261.0 },
+        cost: Cost { runs: 46, seconds: 207.4 },
         client_cores: Some(16),
         server_cores: None,
         answer: Recommendation::Use {
             levels: vec!["10".to_owned()],
             value: 288e9,
-            interval: Some(Interval {
-                low: 285e9,
-                high: 291e9,
-            }),
+            interval: Some(Interval { low: 285e9, high: 291e9 }),
             command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
         },
         factors: vec![FactorResult {
@@ -122,20 +99,14 @@ fn sweep() -> Sweep {
                     edge: 1,
                     worst: 0,
                     change_percent: -88.5,
-                    reasons: vec![reason(
-                        "core-saturated",
-                        "one core of the server is full (99 %) with one stream",
-                    )],
+                    reasons: vec![reason("core-saturated", "one core of the server is full (99 %) with one stream")],
                 },
                 Degradation {
                     side: PlateauSide::Above,
                     edge: 2,
                     worst: 3,
                     change_percent: -43.4,
-                    reasons: vec![reason(
-                        "not-known",
-                        "not known; not reported: how many cores the server has",
-                    )],
+                    reasons: vec![reason("not-known", "not known; not reported: how many cores the server has")],
                 },
             ],
         }],
@@ -164,10 +135,7 @@ fn the_text_begins_with_the_answer() {
 #[test]
 fn remarks_qualify_the_answer() {
     let mut sweep = sweep();
-    sweep.answer = Recommendation::Inconclusive {
-        reason: "runs differ too much".to_owned(),
-        leader: None,
-    };
+    sweep.answer = Recommendation::Inconclusive { reason: "runs differ too much".to_owned(), leader: None };
     sweep.drift_ratio = Some(0.8);
     sweep.is_cut_short = true;
     sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
@@ -233,16 +201,9 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
 #[test]
 fn window_below_the_bandwidth_delay_product_has_both_numbers() {
     let mut sweep = sweep();
-    let window = WindowDeficit {
-        window_bytes: 65_536,
-        rtt_us: 200.0,
-        stream_rate_bps: 4e9,
-        bdp_bytes: 100_000.0,
-    };
-    sweep.factors[0].degradations[0].reasons = vec![Reason {
-        window: Some(window),
-        ..reason("window-below-bdp", "the window is too small")
-    }];
+    let window = WindowDeficit { window_bytes: 65_536, rtt_us: 200.0, stream_rate_bps: 4e9, bdp_bytes: 100_000.0 };
+    sweep.factors[0].degradations[0].reasons =
+        vec![Reason { window: Some(window), ..reason("window-below-bdp", "the window is too small") }];
     let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
     let reason = serde_json::json!({
         "reason": "window-below-bdp", "sentence": "the window is too small",

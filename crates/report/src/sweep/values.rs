@@ -25,11 +25,7 @@ pub(super) fn value(objective: Objective, value: f64) -> String {
 
 /// Two values with their unit.
 pub(super) fn interval(objective: Objective, interval: Interval) -> String {
-    format!(
-        "{} to {}",
-        value(objective, interval.low),
-        value(objective, interval.high)
-    )
+    format!("{} to {}", value(objective, interval.low), value(objective, interval.high))
 }
 
 /// Percent of one core.

@@ -29,19 +29,12 @@ pub(crate) fn without_noise(text: &str) -> String {
         "[  3] WARNING",
         "[  4] WARNING",
     ];
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !noise.iter().any(|start| line.starts_with(start)))
-        .collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !noise.iter().any(|start| line.starts_with(start))).collect();
     // Banners come first, wherever a thread was faster.
     let first_number = lines.iter().position(|line| has_numbers(line));
     let (opening, rest) = lines.split_at(first_number.map_or(lines.len(), |at| at.saturating_sub(1)));
     let mut ordered: Vec<&str> = Vec::new();
-    if opening
-        .iter()
-        .filter(|line| line.starts_with("Client connecting"))
-        .count()
-        == 1
+    if opening.iter().filter(|line| line.starts_with("Client connecting")).count() == 1
         && !text.starts_with("----\nServer")
     {
         let is_server = opening.iter().position(|line| line.starts_with("Server listening"));
@@ -107,25 +100,15 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
     if has_power && !line.contains(" ms (") {
         *words.last_mut().expect("a word") = "#".to_owned();
     }
-    if let Some(at) = words
-        .iter()
-        .position(|word| word == "us")
-        .filter(|_| line.contains(" ms ("))
-    {
-        let next = words
-            .iter()
-            .skip(at + 1)
-            .position(|word| !word.is_empty())
-            .map(|skip| at + 1 + skip);
+    if let Some(at) = words.iter().position(|word| word == "us").filter(|_| line.contains(" ms (")) {
+        let next = words.iter().skip(at + 1).position(|word| !word.is_empty()).map(|skip| at + 1 + skip);
         if let Some(at) = next {
             words[at] = "#".to_owned();
         }
     }
     // Delays of bursts: load, its unit and power are between the counts and the reads.
     if line.contains(" ms (") && !line.contains(" us ") && !line.contains("%)") {
-        let from = words
-            .iter()
-            .position(|word| word.starts_with('(') && word.contains('/'));
+        let from = words.iter().position(|word| word.starts_with('(') && word.contains('/'));
         if let Some(from) = from {
             words.splice(from + 1..words.len() - 1, ["#".to_owned()]);
         }
@@ -143,17 +126,11 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
     // Both directions together: the number of datagrams counts the first one differently.
     let is_pair = line.starts_with("[FD");
     if let Some(at) = words.iter().position(|word| word == "pps").filter(|_| is_pair) {
-        let from = words
-            .iter()
-            .position(|word| word.ends_with("/sec"))
-            .map_or(at, |rate| rate + 1);
+        let from = words.iter().position(|word| word.ends_with("/sec")).map_or(at, |rate| rate + 1);
         words.splice(from..at, ["#".to_owned()]);
     } else if let Some(at) = words.iter().position(|word| word == "rps" || (word == "pps" && is_sum)) {
         // Its width goes with it.
-        let from = words[..at - 1]
-            .iter()
-            .rposition(|word| !word.is_empty())
-            .map_or(0, |last| last + 1);
+        let from = words[..at - 1].iter().rposition(|word| !word.is_empty()).map_or(0, |last| last + 1);
         words.splice(from..at, ["#".to_owned()]);
     }
 }

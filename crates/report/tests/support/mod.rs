@@ -86,9 +86,5 @@ pub(crate) fn assert_same_text(actual: &str, expected: &str, name: &str) {
     if let Some((actual, expected)) = lines.find(|(a, b)| a != b) {
         panic!("{name}\n  expected {expected:?}\n  got      {actual:?}");
     }
-    assert_eq!(
-        actual.len(),
-        expected.len(),
-        "{name} ends too early or too late:\n{actual}"
-    );
+    assert_eq!(actual.len(), expected.len(), "{name} ends too early or too late:\n{actual}");
 }

@@ -42,11 +42,7 @@ pub fn set_tos(fd: impl AsFd, tos: u8) -> Result<()> {
 /// # Errors
 /// The operating system's.
 pub fn get_tos(fd: impl AsFd) -> Result<u8> {
-    let option = if crate::socket::is_ipv4_socket(&fd) {
-        TOS
-    } else {
-        TRAFFIC_CLASS
-    };
+    let option = if crate::socket::is_ipv4_socket(&fd) { TOS } else { TRAFFIC_CLASS };
     // The kernel stores one byte; the rest of the int is zero.
     Ok(option.get_int(fd)?.to_le_bytes()[0])
 }
@@ -81,23 +77,9 @@ const LOCAL_PORT_RANGE: SocketOption = option!(IPPROTO_IP, IP_LOCAL_PORT_RANGE, 
 /// The operating system's.
 pub fn set_dont_fragment(fd: impl AsFd, on: bool) -> Result<()> {
     if is_v6(&fd)? {
-        MTU_DISCOVER_V6.set_int(
-            &fd,
-            if on {
-                libc::IPV6_PMTUDISC_DO
-            } else {
-                libc::IPV6_PMTUDISC_DONT
-            },
-        )?;
+        MTU_DISCOVER_V6.set_int(&fd, if on { libc::IPV6_PMTUDISC_DO } else { libc::IPV6_PMTUDISC_DONT })?;
     }
-    MTU_DISCOVER.set_int(
-        fd,
-        if on {
-            libc::IP_PMTUDISC_DO
-        } else {
-            libc::IP_PMTUDISC_DONT
-        },
-    )
+    MTU_DISCOVER.set_int(fd, if on { libc::IP_PMTUDISC_DO } else { libc::IP_PMTUDISC_DONT })
 }
 
 /// Whether fragments are forbidden by [`set_dont_fragment`].

@@ -15,13 +15,9 @@ use crate::option::option;
 pub fn set_multicast_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
     let socket = SockRef::from(&fd);
     if crate::socket::is_ipv4_socket(&fd) {
-        socket
-            .set_multicast_ttl_v4(ttl.into())
-            .during("setsockopt IP_MULTICAST_TTL", ttl)
+        socket.set_multicast_ttl_v4(ttl.into()).during("setsockopt IP_MULTICAST_TTL", ttl)
     } else {
-        socket
-            .set_multicast_hops_v6(ttl.into())
-            .during("setsockopt IPV6_MULTICAST_HOPS", ttl)
+        socket.set_multicast_hops_v6(ttl.into()).during("setsockopt IPV6_MULTICAST_HOPS", ttl)
     }
 }
 

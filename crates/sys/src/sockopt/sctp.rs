@@ -45,11 +45,7 @@ pub fn set_sctp_max_seg(fd: impl AsFd, bytes: u32) -> Result<()> {
 /// # Errors
 /// The operating system's.
 pub fn sctp_bindx(fd: impl AsFd, addresses: &[SocketAddr]) -> Result<()> {
-    let shown = addresses
-        .iter()
-        .map(SocketAddr::to_string)
-        .collect::<Vec<_>>()
-        .join(",");
+    let shown = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
     option!(IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, 100).set_bytes(fd, &packed(addresses), shown)
 }
 
@@ -76,9 +72,6 @@ mod tests {
         assert_eq!(packed[..2], (libc::AF_INET as u16).to_ne_bytes());
         assert_eq!(packed[2..8], [0x14, 0x51, 192, 0, 2, 1]);
         assert_eq!(packed[16..18], (libc::AF_INET6 as u16).to_ne_bytes());
-        assert_eq!(
-            packed[16 + 8..16 + 24],
-            [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
-        );
+        assert_eq!(packed[16 + 8..16 + 24], [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
     }
 }

@@ -70,8 +70,7 @@ impl<'a> Message<'a> {
     /// When it arrived by the monotonic clock. `read_ns`, when it was read, stands in for a missing stamp and bounds one.
     #[must_use]
     pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
-        self.stamped_unix_ns
-            .map_or(read_ns, |stamp_ns| offset.monotonic_ns(stamp_ns).min(read_ns))
+        self.stamped_unix_ns.map_or(read_ns, |stamp_ns| offset.monotonic_ns(stamp_ns).min(read_ns))
     }
 
     /// The datagrams one by one, as far as they are in [`Self::data`]; nothing for an empty one.
@@ -135,10 +134,7 @@ impl RecvBatch {
             .zip(&mut self.sources)
             .zip(&mut self.controls);
         for ((((header, slice), data), source), control) in slots {
-            *slice = iovec {
-                iov_base: data.as_mut_ptr().cast(),
-                iov_len: self.slot_len,
-            };
+            *slice = iovec { iov_base: data.as_mut_ptr().cast(), iov_len: self.slot_len };
             let message = &mut header.msg_hdr;
             message.msg_name = std::ptr::from_mut(source).cast();
             message.msg_namelen = ADDRESS_LEN;
@@ -161,9 +157,7 @@ impl RecvBatch {
         let full_len = header.msg_len as usize;
         let slot = &self.data[index * self.stride..][..self.slot_len];
         let attached = Attached::of(&header.msg_hdr);
-        let from = (header.msg_hdr.msg_namelen > 0)
-            .then(|| socket_addr(&self.sources[index]))
-            .flatten();
+        let from = (header.msg_hdr.msg_namelen > 0).then(|| socket_addr(&self.sources[index])).flatten();
         Message {
             data: &slot[..full_len.min(self.slot_len)],
             segment_len: attached.segment_len.map_or(full_len, |len| len.min(full_len)),

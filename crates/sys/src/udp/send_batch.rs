@@ -28,10 +28,7 @@ pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Resul
     let (mut slices, mut messages): ([iovec; BATCH_MAX], [libc::mmsghdr; BATCH_MAX]) = unsafe { std::mem::zeroed() };
     let mut count = 0;
     for ((datagram, slice), message) in buffer.chunks(datagram_len).zip(&mut slices).zip(&mut messages) {
-        *slice = iovec {
-            iov_base: datagram.as_ptr().cast_mut().cast(),
-            iov_len: datagram.len(),
-        };
+        *slice = iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
         message.msg_hdr.msg_iov = slice;
         message.msg_hdr.msg_iovlen = 1;
         count += 1;
@@ -60,10 +57,7 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let segment_len = u16::try_from(segment_len).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
-    let mut slice = iovec {
-        iov_base: buffer.as_ptr().cast_mut().cast(),
-        iov_len: buffer.len(),
-    };
+    let mut slice = iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() };
     let mut control = SegmentControl([0; 3]);
     // SAFETY: all-zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };

@@ -61,17 +61,11 @@ pub(crate) fn udp_pair(local: &str) -> (OwnedFd, OwnedFd) {
 }
 
 pub(crate) fn await_readable(fd: impl AsFd) {
-    assert!(
-        wait_fd(fd, Interest::READ, TIMEOUT).expect("poll"),
-        "nothing to read came"
-    );
+    assert!(wait_fd(fd, Interest::READ, TIMEOUT).expect("poll"), "nothing to read came");
 }
 
 pub(crate) fn await_writable(fd: impl AsFd) {
-    assert!(
-        wait_fd(fd, Interest::WRITE, TIMEOUT).expect("poll"),
-        "no room to write came"
-    );
+    assert!(wait_fd(fd, Interest::WRITE, TIMEOUT).expect("poll"), "no room to write came");
 }
 
 /// Bytes in which a shift or a swap shows.

@@ -26,12 +26,7 @@ pub(crate) struct CompareArgs {
 
 impl CompareArgs {
     pub(crate) fn resolve(&self) -> CompareSpec {
-        CompareSpec {
-            before: self.before.clone(),
-            after: self.after.clone(),
-            json: self.json,
-            html: self.html.clone(),
-        }
+        CompareSpec { before: self.before.clone(), after: self.after.clone(), json: self.json, html: self.html.clone() }
     }
 }
 

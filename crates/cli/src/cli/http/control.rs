@@ -62,12 +62,7 @@ impl ControlArgs {
         let file = self.token_file.as_deref();
         let warning = file.and_then(|path| file_modes::secret("token file", path));
         let is_address_chosen = self.control.is_some();
-        Ok(ControlChannel {
-            spec,
-            is_token_new,
-            is_address_chosen,
-            warning,
-        })
+        Ok(ControlChannel { spec, is_token_new, is_address_chosen, warning })
     }
 
     fn token(&self) -> Result<Option<Token>, String> {
@@ -76,9 +71,7 @@ impl ControlArgs {
         }
         match read_token(self.token.as_deref(), self.token_file.as_deref())? {
             Some(token) => Ok(Some(token)),
-            None => Token::fresh()
-                .map(Some)
-                .map_err(|error| format!("no random numbers for a token: {error}")),
+            None => Token::fresh().map(Some).map_err(|error| format!("no random numbers for a token: {error}")),
         }
     }
 }
@@ -90,9 +83,7 @@ impl ControlArgs {
 pub(super) fn read_token(words: Option<&str>, file: Option<&Path>) -> Result<Option<Token>, String> {
     match (words, file) {
         (Some(words), _) => Token::new(words).map(Some).map_err(|error| format!("--token: {error}")),
-        (None, Some(path)) => token_of(path)
-            .map(Some)
-            .map_err(|why| format!("--token-file {}: {why}", path.display())),
+        (None, Some(path)) => token_of(path).map(Some).map_err(|why| format!("--token-file {}: {why}", path.display())),
         (None, None) => Ok(None),
     }
 }
@@ -118,8 +109,7 @@ fn token_of(path: &Path) -> Result<Token, String> {
     match options.write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => {
             let token = Token::fresh().map_err(text)?;
-            file.write_all(format!("{}\n", token.reveal()).as_bytes())
-                .map_err(text)?;
+            file.write_all(format!("{}\n", token.reveal()).as_bytes()).map_err(text)?;
             Ok(token)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -146,10 +136,7 @@ mod tests {
 
     fn resolve(line: &str) -> Result<ControlChannel, String> {
         let words = std::iter::once("x").chain(line.split_whitespace());
-        Line::try_parse_from(words)
-            .map_err(|error| error.to_string())?
-            .args
-            .resolve(8080)
+        Line::try_parse_from(words).map_err(|error| error.to_string())?.args.resolve(8080)
     }
 
     #[test]

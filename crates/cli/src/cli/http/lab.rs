@@ -141,9 +141,7 @@ impl LabArgs {
                 None => Directory::New(self.out.clone()),
             },
             output: self.output.resolve(),
-            files: Files {
-                html: self.files.html.clone(),
-            },
+            files: Files { html: self.files.html.clone() },
         })
     }
 }
@@ -170,10 +168,7 @@ impl CheckArgs {
             is_forced: false,
             asserts: false,
             directory: Directory::New(None),
-            output: Output {
-                json: self.json,
-                ..Output::default()
-            },
+            output: Output { json: self.json, ..Output::default() },
             files: Files::default(),
         })
     }
@@ -194,10 +189,7 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
     let trouble = |error: std::io::Error| format!("cannot read the plan {}: {error}", path.display());
     let len = std::fs::metadata(path).map_err(trouble)?.len();
     if len > PLAN_MAX_BYTES {
-        return Err(format!(
-            "the plan {} has {len} bytes; at most {PLAN_MAX_BYTES}",
-            path.display()
-        ));
+        return Err(format!("the plan {} has {len} bytes; at most {PLAN_MAX_BYTES}", path.display()));
     }
     let text = std::fs::read_to_string(path).map_err(trouble)?;
     Plan::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
@@ -215,10 +207,7 @@ fn server(
     let Some(url) = &plan.target else {
         return match stage {
             // A plan may leave the server to those who use it.
-            Stage::PrintPlan => Ok((
-                PLACEHOLDER.parse().map_err(|error| format!("{error}"))?,
-                Protocol::default(),
-            )),
+            Stage::PrintPlan => Ok((PLACEHOLDER.parse().map_err(|error| format!("{error}"))?, Protocol::default())),
             _ => Err("no server: name it as http://HOST:PORT, or as target in the plan".to_owned()),
         };
     };

@@ -229,11 +229,7 @@ impl LoadArgs {
             duration: self.duration,
             warmup: self.warmup,
             timeout: self.pace.timeout,
-            pace: PaceDetails {
-                sends_first_request: self.pace.touch,
-                spins: self.pace.spin,
-                seed: self.pace.seed,
-            },
+            pace: PaceDetails { sends_first_request: self.pace.touch, spins: self.pace.spin, seed: self.pace.seed },
             opening: self.opening()?,
             verifies: self.request.verify,
             asks_first: !self.safety.yes,
@@ -272,9 +268,9 @@ impl LoadArgs {
                     ArrivalArg::Poisson => Arrivals::Poisson,
                 },
             },
-            None if pace.idle => Mode::Idle {
-                heartbeat_ns: pace.heartbeat.map(nanoseconds).filter(|period_ns| *period_ns > 0),
-            },
+            None if pace.idle => {
+                Mode::Idle { heartbeat_ns: pace.heartbeat.map(nanoseconds).filter(|period_ns| *period_ns > 0) }
+            }
             None => Mode::Closed {
                 // A stream carries one request.
                 pipeline: if protocol.is_http2 { streams } else { pace.pipeline },
@@ -347,10 +343,7 @@ fn read_body(path: &Path) -> Result<Vec<u8>, String> {
     let trouble = |error: std::io::Error| format!("cannot read --body {}: {error}", path.display());
     let len = std::fs::metadata(path).map_err(trouble)?.len();
     if len > BODY_MAX_BYTES {
-        return Err(format!(
-            "--body {} has {len} bytes; at most {BODY_MAX_BYTES} are sent",
-            path.display()
-        ));
+        return Err(format!("--body {} has {len} bytes; at most {BODY_MAX_BYTES} are sent", path.display()));
     }
     std::fs::read(path).map_err(trouble)
 }

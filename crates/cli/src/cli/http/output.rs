@@ -28,10 +28,6 @@ pub(crate) struct FilesArgs {
 
 impl OutputArgs {
     pub(crate) fn resolve(self) -> linerate::http::Output {
-        linerate::http::Output {
-            json: self.json,
-            json_stream: self.json_stream,
-            quiet: self.quiet,
-        }
+        linerate::http::Output { json: self.json, json_stream: self.json_stream, quiet: self.quiet }
     }
 }

@@ -57,16 +57,10 @@ impl ProtocolArgs {
     fn trust(&self) -> Result<Option<Trust>, String> {
         let file = self.cacert.as_ref().map(|path| {
             let name = path.to_str().ok_or("--cacert: its name is no UTF-8")?;
-            file_name(name)
-                .map(Trust::File)
-                .map_err(|error| format!("--cacert: {error}"))
+            file_name(name).map(Trust::File).map_err(|error| format!("--cacert: {error}"))
         });
         let pinned = self.pin_sha256.map(|Pin(bytes)| Trust::Pinned(bytes));
-        Ok(self
-            .insecure
-            .then_some(Trust::Anything)
-            .or(file.transpose()?)
-            .or(pinned))
+        Ok(self.insecure.then_some(Trust::Anything).or(file.transpose()?).or(pinned))
     }
 }
 
@@ -94,9 +88,5 @@ pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Pr
             },
         }),
     };
-    if protocol.is_built() {
-        Ok(protocol)
-    } else {
-        Err("this build speaks neither TLS nor HTTP/2".to_owned())
-    }
+    if protocol.is_built() { Ok(protocol) } else { Err("this build speaks neither TLS nor HTTP/2".to_owned()) }
 }

@@ -63,16 +63,9 @@ impl SafetyArgs {
             None => false,
             Some(host) if host.eq_ignore_ascii_case(&target.host) => true,
             Some(host) => {
-                return Err(format!(
-                    "--i-own-this-target names {host:?}, but the URL's host is {:?}",
-                    target.host
-                ));
+                return Err(format!("--i-own-this-target names {host:?}, but the URL's host is {:?}", target.host));
             }
         };
-        Ok(TargetOwnership {
-            is_ours: false,
-            is_owned,
-            allows_large: self.allow_large,
-        })
+        Ok(TargetOwnership { is_ours: false, is_owned, allows_large: self.allow_large })
     }
 }

@@ -15,9 +15,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err("the unit is none of ms, s, m, h".to_owned()),
     };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| "not a number with a unit, such as 10s".to_owned())?;
+    let number: f64 = number.parse().map_err(|_| "not a number with a unit, such as 10s".to_owned())?;
     let seconds = number * scale_s;
     if !(0.0..=DURATION_MAX_S).contains(&seconds) {
         return Err("not between 0 and 24h".to_owned());
@@ -45,9 +43,7 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     let text = text.strip_suffix("/s").unwrap_or(text);
     let (number, scale) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
-        None => text
-            .strip_suffix(['m', 'M'])
-            .map_or((text, 1.0), |number| (number, 1e6)),
+        None => text.strip_suffix(['m', 'M']).map_or((text, 1.0), |number| (number, 1e6)),
     };
     match number.parse::<f64>().map(|number| number * scale) {
         Ok(rate) if (RATE_MIN_PER_S..=RATE_MAX_PER_S).contains(&rate) => Ok(rate),
@@ -66,16 +62,10 @@ pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
     let mut parts = text.splitn(3, ':');
     let (host, port, address) = (parts.next(), parts.next(), parts.next());
     let address = address.map(|address| address.trim_start_matches('[').trim_end_matches(']'));
-    match (
-        host,
-        port.and_then(|port| port.parse().ok()),
-        address.and_then(|a| a.parse().ok()),
-    ) {
-        (Some(host), Some(port), Some(address)) if !host.is_empty() => Ok(Resolved {
-            host: host.to_owned(),
-            port,
-            address,
-        }),
+    match (host, port.and_then(|port| port.parse().ok()), address.and_then(|a| a.parse().ok())) {
+        (Some(host), Some(port), Some(address)) if !host.is_empty() => {
+            Ok(Resolved { host: host.to_owned(), port, address })
+        }
         _ => Err("not HOST:PORT:ADDRESS".to_owned()),
     }
 }
@@ -95,9 +85,7 @@ pub(super) fn address_range(text: &str) -> Result<Vec<IpAddr>, String> {
     if last < first || last.to_bits() - first.to_bits() >= SOURCES_MAX {
         return Err(format!("from low to high, at most {SOURCES_MAX} addresses"));
     }
-    Ok((first.to_bits()..=last.to_bits())
-        .map(|bits| IpAddr::V4(bits.into()))
-        .collect())
+    Ok((first.to_bits()..=last.to_bits()).map(|bits| IpAddr::V4(bits.into())).collect())
 }
 
 const DURATION_MAX_S: f64 = 86_400.0;

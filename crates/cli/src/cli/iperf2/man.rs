@@ -5,14 +5,8 @@ use linerate::command_line::iperf2::{option_groups, options_without_effect, vari
 
 const EXAMPLES: [(&str, &str); 9] = [
     ("linerate iperf2 -s", "Serve TCP tests on port 5001 until interrupted."),
-    (
-        "linerate iperf2 -s -u -i 1",
-        "Serve UDP tests, and report every second.",
-    ),
-    (
-        "linerate iperf2 -c 192.0.2.7 -i 1",
-        "Send TCP to that server for 10 seconds.",
-    ),
+    ("linerate iperf2 -s -u -i 1", "Serve UDP tests, and report every second."),
+    ("linerate iperf2 -c 192.0.2.7 -i 1", "Send TCP to that server for 10 seconds."),
     ("linerate iperf2 -c 192.0.2.7 -P 4 -R", "Receive on 4 TCP streams."),
     (
         "linerate iperf2 -c 192.0.2.7 -u -b 100m -l 1400",
@@ -22,14 +16,8 @@ const EXAMPLES: [(&str, &str); 9] = [
         "linerate iperf2 -c 192.0.2.7 -e --trip-times",
         "Report more columns, and one-way delays on the server; the clocks must agree.",
     ),
-    (
-        "linerate iperf2 -c 192.0.2.7 --bounceback=20",
-        "Measure the round-trip time of 20 requests per second.",
-    ),
-    (
-        "linerate iperf2 -c 192.0.2.7 -u --isochronous=60:20m,2m",
-        "Send 60 video frames per second at 20 Mbit/s.",
-    ),
+    ("linerate iperf2 -c 192.0.2.7 --bounceback=20", "Measure the round-trip time of 20 requests per second."),
+    ("linerate iperf2 -c 192.0.2.7 -u --isochronous=60:20m,2m", "Send 60 video frames per second at 20 Mbit/s."),
     ("linerate iperf2 -c 192.0.2.7 -y C", "Report as comma-separated values."),
 ];
 
@@ -56,13 +44,8 @@ pub(crate) fn man_page() -> String {
     );
     let mut groups = option_groups();
     let refused = groups.pop().map(|group| group.options).unwrap_or_default();
-    groups
-        .iter()
-        .for_each(|group| page.options(group.title, &group.options));
-    page.options(
-        "Refused or without effect",
-        &[options_without_effect(), refused].concat(),
-    );
+    groups.iter().for_each(|group| page.options(group.title, &group.options));
+    page.options("Refused or without effect", &[options_without_effect(), refused].concat());
     page.section("Environment");
     page.paragraphs(
         "These variables hold defaults of options; the command line has precedence. For an option without a value the \

@@ -34,10 +34,7 @@ pub(crate) fn zsh() -> String {
         if let Some(letter) = option.short {
             script.push_str(&format!("  '-{letter}[{summary}]{short_value}' \\\n"));
         }
-        script.push_str(&format!(
-            "  '--{}{long_mark}[{summary}]{long_value}' \\\n",
-            long(&option)
-        ));
+        script.push_str(&format!("  '--{}{long_mark}[{summary}]{long_value}' \\\n", long(&option)));
     }
     script.push_str("  '*: :_files'\n");
     script
@@ -47,16 +44,9 @@ pub(crate) fn zsh() -> String {
 pub(crate) fn fish() -> String {
     options().fold(String::new(), |script, option| {
         let short = option.short.map(|letter| format!(" -s {letter}")).unwrap_or_default();
-        let value = if matches!(option.value, Value::Required(_)) {
-            " -r"
-        } else {
-            ""
-        };
+        let value = if matches!(option.value, Value::Required(_)) { " -r" } else { "" };
         let summary = summary(&option).replace('\'', "\\'");
-        format!(
-            "{script}complete -c iperf3{short} -l {}{value} -d '{summary}'\n",
-            long(&option)
-        )
+        format!("{script}complete -c iperf3{short} -l {}{value} -d '{summary}'\n", long(&option))
     })
 }
 

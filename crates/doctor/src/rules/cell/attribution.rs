@@ -90,11 +90,7 @@ impl CpuAttribution {
 
     /// Unknown when programs outside the test did the main part.
     pub(super) fn of_test(self) -> Result<Self, NoMatch> {
-        if self.are_others() {
-            Err(NoMatch::Unknown(self.inconclusive()))
-        } else {
-            Ok(self)
-        }
+        if self.are_others() { Err(NoMatch::Unknown(self.inconclusive())) } else { Ok(self) }
     }
 
     pub(super) fn are_others(&self) -> bool {
@@ -120,10 +116,8 @@ impl CpuAttribution {
             ("interrupts", self.interrupts),
             ("other programs", Some(self.others)),
         ];
-        let parts: Vec<String> = parts
-            .into_iter()
-            .filter_map(|(name, part)| Some(format!("{name} {}", rounded(part?))))
-            .collect();
+        let parts: Vec<String> =
+            parts.into_iter().filter_map(|(name, part)| Some(format!("{name} {}", rounded(part?)))).collect();
         format!("{what}: {}", parts.join(", "))
     }
 
@@ -154,10 +148,7 @@ fn program_cpus(facts: &CellFacts, side: Side) -> Result<f64, NoMatch> {
         Some(cpus) => Ok(cpus),
         None => unknown(
             "whose work filled the processors",
-            format!(
-                "is not known: the time of the {}'s program could not be read",
-                name(side)
-            ),
+            format!("is not known: the time of the {}'s program could not be read", name(side)),
         ),
     }
 }

@@ -17,11 +17,7 @@ const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second cl
 
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
     let mut found = failed(facts);
-    let fds = at_least(
-        "descriptors of the client as a share of its limit",
-        fullness(facts.client.fds),
-        FDS_FULL,
-    );
+    let fds = at_least("descriptors of the client as a share of its limit", fullness(facts.client.fds), FDS_FULL);
     found.extend(fds.map(|condition| (condition, descriptors(facts))));
     if facts.is_mostly(Flag::GeneratorLate) {
         let late = Some(facts.flagged(Flag::GeneratorLate));
@@ -34,11 +30,7 @@ pub(super) fn limit(facts: &CellFacts) -> Ruling {
 fn failed(facts: &CellFacts) -> Vec<(Condition, String)> {
     let ports = remedies::line(&remedies::local_ports("ADDRESS/PREFIX", "DEVICE"));
     let remedies = [
-        (
-            ErrorClass::FdLimit,
-            "connections for which there was no descriptor",
-            descriptors(facts),
-        ),
+        (ErrorClass::FdLimit, "connections for which there was no descriptor", descriptors(facts)),
         (
             ErrorClass::AddrNotAvail,
             "connections for which there was no local port",
@@ -91,10 +83,7 @@ fn busy(facts: &CellFacts) -> Ruling {
         of_thread,
         at_least(what, whole, TOTAL_FULL),
     ];
-    let full = full
-        .into_iter()
-        .flatten()
-        .map(|condition| (condition, MORE_CLIENT.to_owned()));
+    let full = full.into_iter().flatten().map(|condition| (condition, MORE_CLIENT.to_owned()));
     let found = any(full.collect())?.and(server_has_room(facts)?);
     let found = network::has_room(facts, found, network::ROOM)?;
     let attribution = match client.core_busy {
@@ -119,15 +108,9 @@ fn busy(facts: &CellFacts) -> Ruling {
 fn server_has_room(facts: &CellFacts) -> Result<Condition, NoMatch> {
     let server = facts.server.as_ref();
     let (what, busy) = if facts.is_one_host {
-        (
-            "busiest thread of the server",
-            server.and_then(|server| server.thread_busy),
-        )
+        ("busiest thread of the server", server.and_then(|server| server.thread_busy))
     } else {
-        (
-            "busiest processor of the server",
-            server.and_then(|server| server.core_busy),
-        )
+        ("busiest processor of the server", server.and_then(|server| server.core_busy))
     };
     if busy.is_none() {
         return Ok(Condition::unsure("how busy the server's processors were is not known"));

@@ -31,9 +31,7 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
     let of_best = ok_per_s.zip(position.best_larger_per_s).map(|(ok, best)| ok / best);
     let what = "answers as a share of the best with more connections";
     let below = less_than(what, of_best, FAR_BELOW);
-    let in_flight = ok_per_s
-        .zip(facts.medians.p50_ns)
-        .map(|(ok, p50_ns)| ok * p50_ns as f64 / 1e9);
+    let in_flight = ok_per_s.zip(facts.medians.p50_ns).map(|(ok, p50_ns)| ok * p50_ns as f64 / 1e9);
     let slots = f64::from(facts.key.connections.max(1)) * f64::from(facts.mode.map_or(1, Mode::streams));
     let what = "share of the connections that waited for an answer";
     let busy = at_least(what, in_flight.map(|in_flight| in_flight / slots), BUSY);
@@ -41,10 +39,9 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
         return clear("the connections are not too few");
     };
     let advice = match position.predicted_connections {
-        Some(connections) => format!(
-            "more connections; Little's law predicts {} for the best",
-            rounded(connections.ceil())
-        ),
+        Some(connections) => {
+            format!("more connections; Little's law predicts {} for the best", rounded(connections.ceil()))
+        }
         None => "more connections".to_owned(),
     };
     Ok(matched().and(below).and(busy).and(idle(facts)?).advice(advice))
@@ -62,9 +59,8 @@ pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
         percent(share),
         grouped(rate_per_s as u64)
     );
-    let used = headroom(facts).map_or_else(String::new, |used| {
-        format!("; the fullest resource was used to {}", percent(used))
-    });
+    let used = headroom(facts)
+        .map_or_else(String::new, |used| format!("; the fullest resource was used to {}", percent(used)));
     let advice = format!("no limit was hit at this rate{used}");
     Ok(matched().and(Condition::certain(text)).advice(advice))
 }
@@ -83,11 +79,9 @@ fn saturated(facts: &CellFacts) -> Result<Condition, NoMatch> {
         is_overload.then(|| Condition::certain("the offered rate was not met"))
     } else if let Some(ok_per_s) = facts.medians.ok_per_s {
         match (facts.position.best_larger_per_s, facts.position.best_smaller_per_s) {
-            (Some(larger), _) => at_least(
-                "answers as a share of the best with more connections",
-                Some(ok_per_s / larger),
-                FAR_BELOW,
-            ),
+            (Some(larger), _) => {
+                at_least("answers as a share of the best with more connections", Some(ok_per_s / larger), FAR_BELOW)
+            }
             (None, Some(smaller)) => less_than(
                 "answers as a multiple of the best with fewer connections",
                 Some(ok_per_s / smaller),

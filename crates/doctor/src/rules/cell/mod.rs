@@ -33,10 +33,8 @@ const RULES: [CellRule; 9] = [
 ];
 
 /// Applied only where none of the others matches.
-const UNEXPLAINED: [CellRule; 2] = [
-    (VerdictClass::NotSaturated, flow::not_saturated),
-    (VerdictClass::ServerInternal, flow::internal),
-];
+const UNEXPLAINED: [CellRule; 2] =
+    [(VerdictClass::NotSaturated, flow::not_saturated), (VerdictClass::ServerInternal, flow::internal)];
 
 /// Applies all rules to a cell.
 #[must_use]
@@ -74,26 +72,18 @@ impl Outcomes {
     }
 
     fn has_host_limit(&self) -> bool {
-        self.matches
-            .iter()
-            .any(|(class, _)| *class <= VerdictClass::ServerLimit)
+        self.matches.iter().any(|(class, _)| *class <= VerdictClass::ServerLimit)
     }
 
     fn verdict(mut self, facts: &CellFacts) -> CellVerdict {
-        let is_met = self
-            .matches
-            .first()
-            .is_some_and(|(class, _)| *class == VerdictClass::NotSaturated);
+        let is_met = self.matches.first().is_some_and(|(class, _)| *class == VerdictClass::NotSaturated);
         if self.matches.is_empty() || !(self.unknown.is_empty() || is_met) {
             let unknown = undecided(facts, &self.unknown);
             self.matches.insert(0, (VerdictClass::Unknown, unknown));
         }
         let (primary, found) = self.matches.remove(0);
-        let confidence = if facts.is_mostly(Flag::Little) {
-            Confidence::Low
-        } else {
-            found.cap.unwrap_or(Confidence::High)
-        };
+        let confidence =
+            if facts.is_mostly(Flag::Little) { Confidence::Low } else { found.cap.unwrap_or(Confidence::High) };
         let rest = self.matches.into_iter();
         CellVerdict {
             primary: judgement(primary, found),
@@ -104,11 +94,7 @@ impl Outcomes {
 }
 
 fn judgement(class: VerdictClass, found: Match) -> Judgement {
-    Judgement {
-        class,
-        evidence: found.evidence,
-        advice: found.advice.unwrap_or_default(),
-    }
+    Judgement { class, evidence: found.evidence, advice: found.advice.unwrap_or_default() }
 }
 
 /// On a full link, more connections are no fault of the server: the advice is worded differently.

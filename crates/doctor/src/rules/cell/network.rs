@@ -19,10 +19,7 @@ pub(super) fn bound(facts: &CellFacts) -> Ruling {
     };
     let what = "answers as a share of what the link allows";
     let in_use = format!("share of {} in use", rate_name(bps));
-    let full = [
-        at_least(what, facts.medians.of_ceiling, FULL),
-        at_least(&in_use, facts.medians.nic_util, FULL),
-    ];
+    let full = [at_least(what, facts.medians.of_ceiling, FULL), at_least(&in_use, facts.medians.nic_util, FULL)];
     let full = full.into_iter().flatten();
     any(full.map(|condition| (condition, advice(bits_per_response))).collect())
 }
@@ -46,14 +43,9 @@ pub(super) fn loss(facts: &CellFacts) -> Ruling {
         return unknown(retransmits, "could not be read");
     };
     require(share > RETRANSMITS_MAX, || format!("{} sent again", percent(share)))?;
-    let text = format!(
-        "{} of the server's segments sent again, more than {}",
-        percent(share),
-        percent(RETRANSMITS_MAX)
-    );
-    let found = matched()
-        .and(Condition::certain(text))
-        .advice("find where with `linerate doctor`");
+    let text =
+        format!("{} of the server's segments sent again, more than {}", percent(share), percent(RETRANSMITS_MAX));
+    let found = matched().and(Condition::certain(text)).advice("find where with `linerate doctor`");
     has_room(facts, found, FULL)
 }
 
@@ -72,8 +64,5 @@ pub(super) fn has_room(facts: &CellFacts, found: Match, threshold: f64) -> Rulin
 /// Share of the link in use: bits of its speed, or responses of its ceiling where that is more. A path that is slower
 /// than the link it begins with is full before the link is.
 pub(super) fn used_share(facts: &CellFacts) -> Option<f64> {
-    [facts.medians.nic_util, facts.medians.of_ceiling]
-        .into_iter()
-        .flatten()
-        .reduce(f64::max)
+    [facts.medians.nic_util, facts.medians.of_ceiling].into_iter().flatten().reduce(f64::max)
 }

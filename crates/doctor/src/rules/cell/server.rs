@@ -13,12 +13,8 @@ use crate::rules::remedies;
 const REFUSED_MAX: f64 = 0.001;
 /// A table of connection tracking is full from here on: the last entries come and go.
 const CONNTRACK_FULL: f64 = 0.99;
-const LOST: [ErrorClass; 4] = [
-    ErrorClass::ResetBeforeAnswer,
-    ErrorClass::ResetMidAnswer,
-    ErrorClass::ResetIdle,
-    ErrorClass::Eof,
-];
+const LOST: [ErrorClass; 4] =
+    [ErrorClass::ResetBeforeAnswer, ErrorClass::ResetMidAnswer, ErrorClass::ResetIdle, ErrorClass::Eof];
 
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
     let mut found = refused(facts);
@@ -31,20 +27,10 @@ pub(super) fn limit(facts: &CellFacts) -> Ruling {
 
 fn refused(facts: &CellFacts) -> Vec<(Condition, String)> {
     let kinds = [
-        (
-            &LOST[..],
-            "reset or closed by the server",
-            "look at its keep-alive limits, its crashes and its log",
-        ),
-        (
-            &[ErrorClass::Status5xx][..],
-            "answered with 5xx",
-            "look at the server's limits and its log",
-        ),
+        (&LOST[..], "reset or closed by the server", "look at its keep-alive limits, its crashes and its log"),
+        (&[ErrorClass::Status5xx][..], "answered with 5xx", "look at the server's limits and its log"),
     ];
-    let kinds = kinds
-        .into_iter()
-        .map(|(classes, what, advice)| (facts.error_share(classes), what, advice));
+    let kinds = kinds.into_iter().map(|(classes, what, advice)| (facts.error_share(classes), what, advice));
     kinds
         .filter(|(share, ..)| *share > REFUSED_MAX)
         .map(|(share, what, advice)| {
@@ -72,12 +58,7 @@ fn overflowed(server: &EndpointFacts) -> Vec<(Condition, String)> {
 fn full(facts: &CellFacts, server: &EndpointFacts) -> Vec<(Condition, String)> {
     let descriptors = remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2));
     let limits = [
-        (
-            "descriptors of the server as a share of its limit",
-            server.fds,
-            FDS_FULL,
-            descriptors,
-        ),
+        ("descriptors of the server as a share of its limit", server.fds, FDS_FULL, descriptors),
         (
             "connection tracking of the server as a share of its table",
             server.conntrack,

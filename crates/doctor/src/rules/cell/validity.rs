@@ -22,20 +22,15 @@ pub(super) fn invalid(facts: &CellFacts) -> Ruling {
     let mut found = Vec::new();
     found.extend(not_open(facts));
     let flags = [
-        (
-            Flag::ControlLost,
-            "runs without the server's figures, because the control channel was lost",
-        ),
+        (Flag::ControlLost, "runs without the server's figures, because the control channel was lost"),
         (Flag::Unsteady, "runs whose two halves differ by more than 5 %"),
     ];
     for (flag, what) in flags.into_iter().filter(|(flag, _)| facts.is_mostly(*flag)) {
         found.extend(happened(what, Some(facts.flagged(flag))).map(|condition| (condition, AGAIN.to_owned())));
     }
     found.extend(disturbed(facts));
-    let broken = happened(
-        "answers that were no HTTP or not the body announced",
-        Some(facts.errors.count(ErrorClass::Protocol)),
-    );
+    let broken =
+        happened("answers that were no HTTP or not the body announced", Some(facts.errors.count(ErrorClass::Protocol)));
     found.extend(broken.map(|condition| (condition, "look at the first answer with `curl -v`".to_owned())));
     any(found)
 }

@@ -27,10 +27,9 @@ pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
         Some(name) => format!("quit {}", shown(name)),
         None => "quit what keeps the processors busy".to_owned(),
     };
-    for (id, used, most, remedy) in [
-        ("steal", host.steal, STEAL_MAX, quiet),
-        ("other_load", host.other_load, OTHER_LOAD_MAX, quit),
-    ] {
+    for (id, used, most, remedy) in
+        [("steal", host.steal, STEAL_MAX, quiet), ("other_load", host.other_load, OTHER_LOAD_MAX, quit)]
+    {
         let share = Requirement::new(id, side, format!("at most {}", percent(most)));
         checks.push(share.check(self::share(&share, used, most, remedy)));
     }

@@ -41,9 +41,7 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> V
         preflight,
         side,
         threads,
-        need: preflight
-            .largest(|key| descriptors_for(key.connections, threads))
-            .max(descriptors_for(0, threads)),
+        need: preflight.largest(|key| descriptors_for(key.connections, threads)).max(descriptors_for(0, threads)),
     };
     let soft = at_least("nofile.soft", side, process.need);
     let hard = at_least("nofile.hard", side, process.need);
@@ -112,12 +110,8 @@ impl Process<'_> {
         let limit = requirement.read(limit)?;
         let need = self.need.saturating_mul(2);
         requirement.unless(limit >= need, &grouped(limit))?;
-        let cells = self
-            .preflight
-            .cells_where(|key| self.of_cell(key).saturating_mul(2) > limit);
+        let cells = self.preflight.cells_where(|key| self.of_cell(key).saturating_mul(2) > limit);
         let remedy = remedies::kernel_descriptors(need);
-        Ok(requirement
-            .not_met(Severity::Blocker, grouped(limit), remedy)
-            .subjects(cells))
+        Ok(requirement.not_met(Severity::Blocker, grouped(limit), remedy).subjects(cells))
     }
 }

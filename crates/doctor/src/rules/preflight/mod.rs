@@ -123,10 +123,7 @@ impl<'a> Requirement<'a> {
     /// The host does not provide it: [`Severity::Blocker`] makes cells impossible, [`Severity::Medium`] may change
     /// results, [`Severity::Info`] is provided for.
     fn not_met(&self, severity: Severity, have: impl Into<String>, remedy: Vec<String>) -> Match {
-        Match {
-            remedy,
-            ..matched().severity(severity).because(self.id, have.into(), &self.need)
-        }
+        Match { remedy, ..matched().severity(severity).because(self.id, have.into(), &self.need) }
     }
 
     fn check(&self, ruling: Ruling) -> Check {
@@ -160,9 +157,5 @@ impl<'a> Requirement<'a> {
 
 /// A requirement of the whole of these: a value of the host is at least the need.
 fn at_least(id: &'static str, side: Side, need: u64) -> Requirement<'static> {
-    Requirement::new(
-        id,
-        side,
-        format!("at least {}", linerate_model::http::units::grouped(need)),
-    )
+    Requirement::new(id, side, format!("at least {}", linerate_model::http::units::grouped(need)))
 }

@@ -33,11 +33,8 @@ fn same_host(requirement: &Requirement<'_>, preflight: &Preflight, is_same_host:
     let server = preflight.server.as_ref().and_then(|server| server.boot_id.as_ref());
     let is_same_kernel = server.is_some() && preflight.client.boot_id.as_ref() == server;
     requirement.unless(!is_same_host && !is_same_kernel, "two hosts")?;
-    let (have, effect) = if is_same_host {
-        ("one host", ", and no link can be full")
-    } else {
-        ("one host, two network namespaces", "")
-    };
+    let (have, effect) =
+        if is_same_host { ("one host", ", and no link can be full") } else { ("one host, two network namespaces", "") };
     let remedy = format!("run the server on another host: here both ends share the processors{effect}");
     Ok(requirement.not_met(Severity::Medium, have, vec![remedy]))
 }
@@ -83,10 +80,7 @@ pub(super) fn link(side: Side, host: &Environment) -> Vec<Check> {
 }
 
 fn doctor(host: &Environment) -> Vec<String> {
-    vec![format!(
-        "linerate doctor {}",
-        host.device.as_deref().unwrap_or("DEVICE")
-    )]
+    vec![format!("linerate doctor {}", host.device.as_deref().unwrap_or("DEVICE"))]
 }
 
 fn speed(requirement: &Requirement<'_>, host: &Environment) -> Ruling {
@@ -103,11 +97,7 @@ fn speed(requirement: &Requirement<'_>, host: &Environment) -> Ruling {
 fn speeds(preflight: &Preflight) -> Option<Check> {
     let (client, server) = (&preflight.client, preflight.server.as_ref()?);
     let (client_bps, server_bps) = (client.link_bps?, server.link_bps?);
-    let (side, slower) = if client_bps < server_bps {
-        (Side::Client, client)
-    } else {
-        (Side::Server, server)
-    };
+    let (side, slower) = if client_bps < server_bps { (Side::Client, client) } else { (Side::Server, server) };
     let requirement = Requirement::new("link_speeds", side, "the same at both ends");
     let (at_client, at_server) = (rate_name(client_bps as f64), rate_name(server_bps as f64));
     let have = format!("{at_client} at the client, {at_server} at the server");

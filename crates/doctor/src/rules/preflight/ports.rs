@@ -42,9 +42,7 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     let (low, high) = requirement.read(preflight.client.port_range)?;
     let reserved = reserved_list(&preflight.client).into_iter();
     let taken = reserved.filter(|port| (low..=high).contains(port)).count() as u64;
-    let ports = (u64::from(high) + 1)
-        .saturating_sub(u64::from(low))
-        .saturating_sub(taken);
+    let ports = (u64::from(high) + 1).saturating_sub(u64::from(low)).saturating_sub(taken);
     let valid = (ports as f64 * USABLE) as u64;
     let have = format!("{low} to {high}, {} valid", grouped(valid));
     requirement.unless(need <= valid || preflight.ports == Ports::Explicit, &have)?;
@@ -116,11 +114,9 @@ fn time_wait(preflight: &Preflight) -> Check {
     let of_buckets = buckets.map(|buckets| (buckets as f64 * TIME_WAIT_OF_BUCKETS) as u64);
     let most = of_buckets.into_iter().fold(of_ports as u64, u64::min);
     let requirement = Requirement::new("time_wait", Side::Client, format!("at most {}", grouped(most)));
-    let ruling = requirement
-        .read(preflight.client.time_wait)
-        .and_then(|Peak { peak, .. }| {
-            requirement.unless(peak <= most, &grouped(peak))?;
-            Ok(requirement.not_met(Severity::Medium, grouped(peak), remedies::time_wait()))
-        });
+    let ruling = requirement.read(preflight.client.time_wait).and_then(|Peak { peak, .. }| {
+        requirement.unless(peak <= most, &grouped(peak))?;
+        Ok(requirement.not_met(Severity::Medium, grouped(peak), remedies::time_wait()))
+    });
     requirement.check(ruling)
 }

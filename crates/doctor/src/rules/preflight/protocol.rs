@@ -18,10 +18,7 @@ const PLAIN: &str = "HTTP/1.1 in plain text (http:// without --h2) holds more";
 #[must_use]
 pub fn too_many_connections(connections: u32, streams: u32) -> Option<String> {
     exceeds(connections, streams).then(|| {
-        format!(
-            "inside TLS and in HTTP/2 a connection takes tens of kilobytes: at most {}; {PLAIN}",
-            limits()
-        )
+        format!("inside TLS and in HTTP/2 a connection takes tens of kilobytes: at most {}; {PLAIN}", limits())
     })
 }
 
@@ -51,9 +48,5 @@ fn exceeds(connections: u32, streams: u32) -> bool {
 }
 
 fn limits() -> String {
-    format!(
-        "{} connections and {} streams together",
-        grouped(u64::from(CONNECTIONS_MAX)),
-        grouped(SLOTS_MAX)
-    )
+    format!("{} connections and {} streams together", grouped(u64::from(CONNECTIONS_MAX)), grouped(SLOTS_MAX))
 }

@@ -19,10 +19,7 @@ const SYN_BACKLOG_MIN: u64 = 4096;
 pub(super) fn checks(preflight: &Preflight, server: &Environment) -> [Check; 2] {
     let need = queued(preflight, preflight.connections());
     let backlog = at_least("backlog", Side::Server, need);
-    let syn_need = format!(
-        "at least {} above {FAST_RAMP_PER_S} connections per second",
-        grouped(SYN_BACKLOG_MIN)
-    );
+    let syn_need = format!("at least {} above {FAST_RAMP_PER_S} connections per second", grouped(SYN_BACKLOG_MIN));
     let syn_backlog = Requirement::new("tcp_max_syn_backlog", Side::Server, syn_need);
     [
         backlog.check(accept_queue(&backlog, preflight, server, need)),

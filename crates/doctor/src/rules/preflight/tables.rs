@@ -66,11 +66,7 @@ fn socket_bytes(key: &CellKey) -> u64 {
 
 /// Bytes of a cell in sockets and in a program.
 fn bytes(preflight: &Preflight, key: &CellKey) -> u64 {
-    let user_bytes = if preflight.is_plain_http1 {
-        USER_BYTES
-    } else {
-        USER_BYTES_HYPER
-    };
+    let user_bytes = if preflight.is_plain_http1 { USER_BYTES } else { USER_BYTES_HYPER };
     socket_bytes(key).saturating_add(u64::from(key.connections) * user_bytes)
 }
 

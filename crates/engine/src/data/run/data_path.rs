@@ -21,17 +21,15 @@ pub(super) struct StrategyUsed {
 
 /// How the data of these streams moved, one path per role.
 pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream], used: StrategyUsed) -> impl Iterator<Item = DataPath> {
-    [StreamRole::Sender, StreamRole::Receiver]
-        .into_iter()
-        .filter_map(move |role| {
-            let first = streams.iter().find(|s| s.stream.role == role)?;
-            Some(match (spec.transport, role) {
-                (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
-                (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec, used),
-                (_, StreamRole::Sender) => bytes_out(spec, used),
-                (_, StreamRole::Receiver) => bytes_in(spec, used),
-            })
+    [StreamRole::Sender, StreamRole::Receiver].into_iter().filter_map(move |role| {
+        let first = streams.iter().find(|s| s.stream.role == role)?;
+        Some(match (spec.transport, role) {
+            (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
+            (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec, used),
+            (_, StreamRole::Sender) => bytes_out(spec, used),
+            (_, StreamRole::Receiver) => bytes_in(spec, used),
         })
+    })
 }
 
 fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
@@ -41,11 +39,8 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         SendPath::ZeroCopy => (Method::ZeroCopy, "memory lent to the kernel (MSG_ZEROCOPY)"),
     };
     let block = spec.block_len_bytes as usize;
-    let call = if is_adjustable(spec) {
-        block * usize::from(used.strategy.blocks_per_call)
-    } else {
-        usual_call_bytes(spec)
-    };
+    let call =
+        if is_adjustable(spec) { block * usize::from(used.strategy.blocks_per_call) } else { usual_call_bytes(spec) };
     let size = match call / block.max(1) {
         _ if call % block.max(1) != 0 => format!("{call} bytes per call, for a smooth rate"),
         1 => format!("one block of {block} bytes per call"),
@@ -96,10 +91,9 @@ fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
     let most = datagrams_per_call(spec, spec.block_len_bytes as usize, peer_coalesces);
     let (method, how) = match most {
         1 => (Method::SingleDatagrams, "one datagram per call".to_owned()),
-        _ => (
-            Method::SegmentedDatagrams,
-            format!("up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"),
-        ),
+        _ => {
+            (Method::SegmentedDatagrams, format!("up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"))
+        }
     };
     DataPath {
         role: StreamRole::Sender,
@@ -118,19 +112,11 @@ fn datagrams_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         ),
     };
     let when = waiting(spec, used, "datagram");
-    received(
-        method,
-        &format!("datagrams joined by the kernel (UDP_GRO), {how}; {when}"),
-    )
+    received(method, &format!("datagrams joined by the kernel (UDP_GRO), {how}; {when}"))
 }
 
 fn received(method: Method, how: &str) -> DataPath {
-    DataPath {
-        role: StreamRole::Receiver,
-        method,
-        per_call: None,
-        description: format!("Receive path: {how}"),
-    }
+    DataPath { role: StreamRole::Receiver, method, per_call: None, description: format!("Receive path: {how}") }
 }
 
 /// What is worth saying once the data has stopped.
@@ -141,10 +127,7 @@ pub(super) fn remarks(streams: &[OpenStream]) -> impl Iterator<Item = String> {
 /// How well the rate was kept: a portion that leaves late makes a gap and then a burst.
 fn pacing(streams: &[OpenStream]) -> Option<String> {
     let lateness = Histogram::default();
-    streams
-        .iter()
-        .filter_map(|s| s.counters.observations.lateness.as_ref())
-        .for_each(|one| lateness.add(one));
+    streams.iter().filter_map(|s| s.counters.observations.lateness.as_ref()).for_each(|one| lateness.add(one));
     let [median_us, most_us] = [0.5, 0.99].map(|share| lateness.quantile_ns(share).map(|ns| ns as f64 / 1e3));
     Some(format!(
         "Pacing: {} portions left at most {:.0} us (median) and {:.0} us (99 %) after they were due",
@@ -158,21 +141,11 @@ fn copies(streams: &[OpenStream]) -> Option<String> {
     // What came back after the last call; the workers are through.
     for stream in streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
         while let Ok(returned) = zerocopy::take_completion(stream.fd.as_fd()) {
-            stream
-                .counters
-                .observations
-                .note_completions(returned.calls, returned.copied);
+            stream.counters.observations.note_completions(returned.calls, returned.copied);
         }
     }
-    let shares: Vec<f64> = streams
-        .iter()
-        .filter_map(|s| s.counters.observations.copied_share())
-        .collect();
+    let shares: Vec<f64> = streams.iter().filter_map(|s| s.counters.observations.copied_share()).collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    (!shares.is_empty()).then(|| {
-        format!(
-            "Zero copy: the kernel copied {:.0} % of the lent memory after all",
-            mean * 100.0
-        )
-    })
+    (!shares.is_empty())
+        .then(|| format!("Zero copy: the kernel copied {:.0} % of the lent memory after all", mean * 100.0))
 }

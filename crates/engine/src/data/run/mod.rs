@@ -188,16 +188,8 @@ impl TestRun {
             let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
         }
         let (fd, counters) = (Arc::new(fd), Arc::new(StreamCounters::new(paced)));
-        self.sampler
-            .add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), None);
-        self.streams.push(OpenStream {
-            stream,
-            fd,
-            counters,
-            peer_coalesces,
-            build_pump: None,
-            ended: false,
-        });
+        self.sampler.add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), None);
+        self.streams.push(OpenStream { stream, fd, counters, peer_coalesces, build_pump: None, ended: false });
     }
 
     /// Adds a stream with a pump and statistics of its own. A stream may join a test that runs; its data starts with
@@ -212,8 +204,7 @@ impl TestRun {
     ) {
         self.pace(&stream, fd.as_fd());
         let counters = Arc::new(StreamCounters::default());
-        self.sampler
-            .add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), Some(stats));
+        self.sampler.add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), Some(stats));
         counters.add(moved, 0);
         self.streams.push(OpenStream {
             stream,
@@ -295,12 +286,7 @@ impl TestRun {
 
     /// Starts the clock; warm-up and rates count from here.
     pub(crate) fn start_clock(&mut self, now_ns: u64) {
-        let RunSettings {
-            spec,
-            local,
-            decides_end,
-            ..
-        } = &self.settings;
+        let RunSettings { spec, local, decides_end, .. } = &self.settings;
         self.sampler.begin(now_ns);
         let receives = self.streams.iter().any(|s| s.stream.role == StreamRole::Receiver);
         self.started = Some(Started {
@@ -319,11 +305,7 @@ impl TestRun {
     pub(crate) fn start_data(&mut self) -> Result<(), EngineError> {
         let start_ns = self.started.as_ref().map_or_else(clock::monotonic_ns, |s| s.start_ns);
         let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
-        let assignments = self
-            .streams
-            .iter_mut()
-            .map(|s| pump_factory.assignment(s))
-            .collect::<Result<Vec<_>, _>>()?;
+        let assignments = self.streams.iter_mut().map(|s| pump_factory.assignment(s)).collect::<Result<Vec<_>, _>>()?;
         self.start_workers(assignments)
     }
 
@@ -332,12 +314,8 @@ impl TestRun {
         self.pool = Some(pool.map_err(Operation::CreateThread.failed())?);
         if self.settings.local.io_strategy.is_none() {
             let adjustable = adjustable(&self.settings.spec, &self.streams);
-            self.trials = StrategyTrials::new(
-                adjustable,
-                self.streams.len(),
-                clock::monotonic_ns(),
-                Sequence::seeded(),
-            );
+            self.trials =
+                StrategyTrials::new(adjustable, self.streams.len(), clock::monotonic_ns(), Sequence::seeded());
         }
         Ok(())
     }
@@ -448,11 +426,7 @@ impl TestRun {
 
     fn on_sender_end(&mut self, id: StreamId, now_ns: u64) {
         self.mark_ended(id);
-        let all_ended = self
-            .streams
-            .iter()
-            .filter(|s| s.stream.role == StreamRole::Sender)
-            .all(|s| s.ended);
+        let all_ended = self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender).all(|s| s.ended);
         if let Some(started) = &mut self.started
             && all_ended
             && self.settings.decides_end
@@ -525,10 +499,7 @@ impl TestRun {
 
     /// Streams on which nothing has moved yet.
     pub(crate) fn untouched(&self) -> impl Iterator<Item = &Stream> {
-        self.streams
-            .iter()
-            .filter(|s| s.counters.read().bytes == 0)
-            .map(|s| &s.stream)
+        self.streams.iter().filter(|s| s.counters.read().bytes == 0).map(|s| &s.stream)
     }
 }
 
@@ -537,10 +508,6 @@ fn adjustable(spec: &TestSpec, streams: &[OpenStream]) -> Adjustable {
     let has = |role| streams.iter().any(|open| open.stream.role == role);
     Adjustable {
         blocks: is_adjustable(spec) && has(StreamRole::Sender),
-        pause_max_us: if has(StreamRole::Receiver) {
-            pause_max_us(spec)
-        } else {
-            0
-        },
+        pause_max_us: if has(StreamRole::Receiver) { pause_max_us(spec) } else { 0 },
     }
 }

@@ -31,14 +31,7 @@ pub(super) struct PumpFactory<'a> {
 
 impl<'a> PumpFactory<'a> {
     pub(super) fn new(settings: &'a RunSettings, amount: &'a Amount, quota: &'a Quota, start_ns: u64) -> Self {
-        Self {
-            settings,
-            amount,
-            quota,
-            start_ns,
-            memory: None,
-            pages: None,
-        }
+        Self { settings, amount, quota, start_ns, memory: None, pages: None }
     }
 
     pub(super) fn assignment(&mut self, open: &mut OpenStream) -> Result<StreamAssignment, EngineError> {
@@ -46,11 +39,7 @@ impl<'a> PumpFactory<'a> {
         let counters = Arc::clone(&open.counters);
         Ok(StreamAssignment {
             id: open.stream.id,
-            pump: if self.quota.is_empty() {
-                pump
-            } else {
-                Box::new(Metered::new(pump, counters, self.quota.clone()))
-            },
+            pump: if self.quota.is_empty() { pump } else { Box::new(Metered::new(pump, counters, self.quota.clone())) },
         })
     }
 
@@ -83,14 +72,7 @@ impl<'a> PumpFactory<'a> {
             }
             (_, StreamRole::Receiver) => {
                 let (sink, target) = (self.sink()?, self.amount.target.clone());
-                Box::new(StreamReceiver::new(
-                    fd,
-                    counters,
-                    sink,
-                    spec.block_len_bytes,
-                    pause_max_us(spec) > 0,
-                    target,
-                ))
+                Box::new(StreamReceiver::new(fd, counters, sink, spec.block_len_bytes, pause_max_us(spec) > 0, target))
             }
         })
     }

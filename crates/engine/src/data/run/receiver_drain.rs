@@ -77,10 +77,7 @@ mod tests {
     use std::time::Duration;
 
     fn spec(end: EndCondition) -> TestSpec {
-        TestSpec {
-            end,
-            ..TestSpec::default()
-        }
+        TestSpec { end, ..TestSpec::default() }
     }
 
     #[test]
@@ -97,11 +94,7 @@ mod tests {
         assert!(!drain.is_over(IDLE_NS + 1, 1));
         assert!(drain.is_over(2 * IDLE_NS, 1));
         let mut trickle = ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
-        assert!(
-            (1..)
-                .take_while(|i| i * IDLE_NS / 2 < TIMEOUT_NS)
-                .all(|i| !trickle.is_over(i * IDLE_NS / 2, i))
-        );
+        assert!((1..).take_while(|i| i * IDLE_NS / 2 < TIMEOUT_NS).all(|i| !trickle.is_over(i * IDLE_NS / 2, i)));
         assert!(trickle.is_over(TIMEOUT_NS, 50));
     }
 

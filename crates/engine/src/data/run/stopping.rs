@@ -38,9 +38,7 @@ impl TestRun {
             return 0;
         }
         let senders = self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender);
-        senders
-            .map(|s| sockopt::outq_bytes(s.fd.as_fd()).map_or(0, u64::from))
-            .sum()
+        senders.map(|s| sockopt::outq_bytes(s.fd.as_fd()).map_or(0, u64::from)).sum()
     }
 
     /// The peer has ended the test: receives what it sent before, then stops. [`RunEvent::Stopped`] follows.
@@ -66,10 +64,7 @@ impl TestRun {
         }
         // Without workers no notice wakes the owner.
         let timeout_ns = if missing == 0 { 0 } else { STOP_TIMEOUT_NS };
-        self.stop = Stop::Waiting {
-            missing,
-            deadline_ns: now_ns.saturating_add(timeout_ns),
-        };
+        self.stop = Stop::Waiting { missing, deadline_ns: now_ns.saturating_add(timeout_ns) };
     }
 
     /// Stops the senders and waits until it is done; a matter of microseconds.

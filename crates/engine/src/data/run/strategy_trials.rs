@@ -108,10 +108,7 @@ const BLOCKS: [u16; 3] = [1, 8, 32];
 const PAUSES_US: [u16; 3] = [0, 30, 100];
 /// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths
 /// and short tests.
-pub(super) const INITIAL: IoStrategy = IoStrategy {
-    blocks_per_call: 8,
-    receive_pause_us: 0,
-};
+pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_pause_us: 0 };
 
 /// Slots before the first trial: as many as the shortest trial has. Connections leave slow start, and a test too short to gain
 /// from trials has none.
@@ -147,27 +144,14 @@ const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 impl StrategyTrials {
     /// Trials of what is adjustable for this number of streams; `None` when nothing is.
     pub(super) fn new(adjustable: Adjustable, streams: usize, now_ns: u64, random: Sequence) -> Option<Self> {
-        let slot_ns = SLOT_PER_STREAM_NS
-            .saturating_mul(streams as u64)
-            .clamp(SLOT_MIN_NS, SLOT_MAX_NS);
-        let blocks = if adjustable.blocks {
-            &BLOCKS[..]
-        } else {
-            &[INITIAL.blocks_per_call]
-        };
-        let pauses = || {
-            PAUSES_US
-                .iter()
-                .filter(|pause_us| **pause_us <= adjustable.pause_max_us)
-        };
+        let slot_ns = SLOT_PER_STREAM_NS.saturating_mul(streams as u64).clamp(SLOT_MIN_NS, SLOT_MAX_NS);
+        let blocks = if adjustable.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
+        let pauses = || PAUSES_US.iter().filter(|pause_us| **pause_us <= adjustable.pause_max_us);
         let candidates: Vec<Candidate> = blocks
             .iter()
             .flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)))
             .map(|(blocks_per_call, receive_pause_us)| Candidate {
-                strategy: IoStrategy {
-                    blocks_per_call,
-                    receive_pause_us,
-                },
+                strategy: IoStrategy { blocks_per_call, receive_pause_us },
                 retry_ns: 0,
                 backoff_ns: BACKOFF_MIN_NS,
             })
@@ -177,10 +161,7 @@ impl StrategyTrials {
             candidates,
             current,
             state: State::Holding {
-                since: LoadSample {
-                    at_ns: now_ns,
-                    ..LoadSample::default()
-                },
+                since: LoadSample { at_ns: now_ns, ..LoadSample::default() },
                 until_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
             },
             decided: 0,
@@ -212,13 +193,7 @@ impl StrategyTrials {
         if now.at_ns < self.next_ns() {
             return self.in_force();
         }
-        match std::mem::replace(
-            &mut self.state,
-            State::Holding {
-                since: now,
-                until_ns: now.at_ns + HOLD_NS,
-            },
-        ) {
+        match std::mem::replace(&mut self.state, State::Holding { since: now, until_ns: now.at_ns + HOLD_NS }) {
             State::Holding { since, .. } => self.end_hold(since, now),
             State::Comparing(trial) => self.end_slot(trial, now),
         }
@@ -261,10 +236,7 @@ impl StrategyTrials {
 
     /// The same strategy without a pause is current from now on.
     fn end_pause(&mut self) {
-        let plain = IoStrategy {
-            receive_pause_us: 0,
-            ..self.current()
-        };
+        let plain = IoStrategy { receive_pause_us: 0, ..self.current() };
         if let Some(index) = self.candidates.iter().position(|candidate| candidate.strategy == plain) {
             self.current = index;
         }
@@ -274,22 +246,14 @@ impl StrategyTrials {
     fn due_challenger(&self, now_ns: u64, waits_per_s: f64) -> Option<usize> {
         let current = self.current();
         let is_due = |candidate: &Candidate| {
-            let IoStrategy {
-                blocks_per_call,
-                receive_pause_us,
-            } = candidate.strategy;
+            let IoStrategy { blocks_per_call, receive_pause_us } = candidate.strategy;
             let same_blocks = blocks_per_call == current.blocks_per_call;
             let same_pause = receive_pause_us == current.receive_pause_us;
             let spares_wake_ups = receive_pause_us <= current.receive_pause_us || waits_per_s >= WAITS_PER_S_PAUSE;
             same_blocks != same_pause && spares_wake_ups && candidate.retry_ns <= now_ns
         };
-        let due = self
-            .candidates
-            .iter()
-            .enumerate()
-            .filter(|(_, candidate)| is_due(candidate));
-        due.min_by_key(|(_, candidate)| candidate.retry_ns)
-            .map(|(index, _)| index)
+        let due = self.candidates.iter().enumerate().filter(|(_, candidate)| is_due(candidate));
+        due.min_by_key(|(_, candidate)| candidate.retry_ns).map(|(index, _)| index)
     }
 
     fn end_slot(&mut self, mut trial: Trial, now: LoadSample) {
@@ -304,11 +268,7 @@ impl StrategyTrials {
         match trial.first.take() {
             None => trial.first = Some(slot),
             Some(first) => {
-                let (challenger, current) = if trial.is_challenger_first {
-                    (first, slot)
-                } else {
-                    (slot, first)
-                };
+                let (challenger, current) = if trial.is_challenger_first { (first, slot) } else { (slot, first) };
                 trial.pairs.push(Pair::of(challenger, current));
                 trial.is_challenger_first = self.random.coin();
                 if let Some(is_better) = is_better(&trial.pairs) {
@@ -333,11 +293,7 @@ impl StrategyTrials {
         if let State::Holding { until_ns, .. } = &mut self.state {
             // A better strategy may be one step from another. After a rejection the current one is in force for as long as
             // the trial took, so that challengers have a quarter of any time at most.
-            let hold_ns = if is_better {
-                self.slot_ns
-            } else {
-                now_ns.saturating_sub(trial.since_ns)
-            };
+            let hold_ns = if is_better { self.slot_ns } else { now_ns.saturating_sub(trial.since_ns) };
             *until_ns = now_ns.saturating_add(hold_ns);
         }
     }

@@ -2,10 +2,7 @@
 
 use super::*;
 
-const BOTH: Adjustable = Adjustable {
-    blocks: true,
-    pause_max_us: 100,
-};
+const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100 };
 
 /// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
 fn run(
@@ -43,20 +40,13 @@ fn plain_is_best(strategy: IoStrategy) -> (f64, f64) {
 }
 
 fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
-    (
-        3.0 + f64::from(strategy.receive_pause_us) / 100.0 + f64::from(strategy.blocks_per_call.min(8)) / 16.0,
-        0.2,
-    )
+    (3.0 + f64::from(strategy.receive_pause_us) / 100.0 + f64::from(strategy.blocks_per_call.min(8)) / 16.0, 0.2)
 }
 
 #[test]
 fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
     for seed in 1..=20 {
-        assert_eq!(
-            run(BOTH, seed, 4, 0.2, plain_is_best).current(),
-            IoStrategy::PLAIN,
-            "{seed}"
-        );
+        assert_eq!(run(BOTH, seed, 4, 0.2, plain_is_best).current(), IoStrategy::PLAIN, "{seed}");
         let found = run(BOTH, seed, 2, 0.1, long_pause_is_best).current();
         assert_eq!(found.receive_pause_us, 100, "{seed}");
     }
@@ -65,10 +55,7 @@ fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
 #[test]
 fn cpu_time_decides_between_equal_rates() {
     let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 30 { 0.15 } else { 0.3 });
-    let pause = Adjustable {
-        blocks: false,
-        pause_max_us: 100,
-    };
+    let pause = Adjustable { blocks: false, pause_max_us: 100 };
     assert_eq!(run(pause, 5, 3, 0.01, path).current().receive_pause_us, 30);
 }
 
@@ -124,11 +111,7 @@ fn slow_path_is_left_alone() {
 fn pause_ends_when_data_becomes_rare() {
     let mut trials = run(BOTH, 4, 2, 0.05, long_pause_is_best);
     assert!(trials.current().receive_pause_us > 0);
-    let mut now = LoadSample {
-        at_ns: trials.next_ns(),
-        bytes: u64::MAX / 2,
-        ..LoadSample::default()
-    };
+    let mut now = LoadSample { at_ns: trials.next_ns(), bytes: u64::MAX / 2, ..LoadSample::default() };
     // A trial that runs ends first, because nothing moves.
     for _ in 0..3 {
         now.at_ns = trials.next_ns();
@@ -159,9 +142,6 @@ fn retransmission_ends_a_trial_without_a_decision() {
 
 #[test]
 fn nothing_adjustable_needs_no_trials() {
-    let none = Adjustable {
-        blocks: false,
-        pause_max_us: 0,
-    };
+    let none = Adjustable { blocks: false, pause_max_us: 0 };
     assert!(StrategyTrials::new(none, 1, 0, Sequence::new(1)).is_none());
 }

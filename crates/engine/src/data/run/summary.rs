@@ -29,11 +29,7 @@ impl TestRun {
         }
         data_path::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
         let file_name = self.settings.local.file.as_deref();
-        let mut summary = Summary {
-            cpu_local: cpu,
-            overflows_local: self.overflows(),
-            ..Summary::default()
-        };
+        let mut summary = Summary { cpu_local: cpu, overflows_local: self.overflows(), ..Summary::default() };
         for (stream, totals, tcp, metrics) in self.sampler.totals() {
             let sends = stream.role == StreamRole::Sender;
             summary.streams.push(StreamSummary {
@@ -57,10 +53,7 @@ impl TestRun {
 
     fn strategy_used(&self) -> StrategyUsed {
         match &self.trials {
-            Some(trials) => StrategyUsed {
-                strategy: trials.current(),
-                trials: Some(trials.decided()),
-            },
+            Some(trials) => StrategyUsed { strategy: trials.current(), trials: Some(trials.decided()) },
             None => StrategyUsed {
                 strategy: self.settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL),
                 trials: None,
@@ -70,19 +63,13 @@ impl TestRun {
 
     fn overflows(&self) -> Option<u64> {
         let udp = self.settings.spec.transport == Transport::Udp;
-        let receivers = self
-            .streams
-            .iter()
-            .filter(|s| udp && s.stream.role == StreamRole::Receiver);
+        let receivers = self.streams.iter().filter(|s| udp && s.stream.role == StreamRole::Receiver);
         overflow::count(receivers.map(|s| s.fd.as_fd()))
     }
 
     fn name_congestion(&self, summary: &mut Summary) {
-        let main = if self.streams.iter().any(|s| s.stream.flow == Flow::Forward) {
-            Flow::Forward
-        } else {
-            Flow::Reverse
-        };
+        let main =
+            if self.streams.iter().any(|s| s.stream.flow == Flow::Forward) { Flow::Forward } else { Flow::Reverse };
         let Some(first) = self.streams.iter().find(|s| s.stream.flow == main) else {
             return;
         };
@@ -119,9 +106,6 @@ impl TestRun {
 /// A last interval of less than a tenth of the grid in which nothing moved is a sliver.
 fn worth_reporting(report: &linerate_model::IntervalReport, interval: Option<Duration>) -> bool {
     let moved = report.streams.iter().any(|s| s.bytes > 0);
-    let length_s = report
-        .streams
-        .first()
-        .map_or(0.0, linerate_model::StreamInterval::seconds);
+    let length_s = report.streams.first().map_or(0.0, linerate_model::StreamInterval::seconds);
     moved || interval.is_none_or(|i| length_s >= i.as_secs_f64() / 10.0)
 }

@@ -57,10 +57,7 @@ impl RunControl {
     /// How the workers write and read from now on.
     pub(super) fn strategy(&self) -> IoStrategy {
         let packed = self.strategy.load(Ordering::Relaxed);
-        IoStrategy {
-            blocks_per_call: (packed >> u16::BITS) as u16,
-            receive_pause_us: packed as u16,
-        }
+        IoStrategy { blocks_per_call: (packed >> u16::BITS) as u16, receive_pause_us: packed as u16 }
     }
 
     /// Workers follow at their next turn.

@@ -254,9 +254,6 @@ mod tests {
         sender.send(&[7; 100]).expect("room");
         assert!(matches!(pump(4), Pumped::Blocked), "half of the buffer was full");
         sender.send(&[7; 100]).expect("room");
-        assert!(
-            matches!(pump(4 + NO_PAUSE_NS), Pumped::Drained),
-            "later it is tried again"
-        );
+        assert!(matches!(pump(4 + NO_PAUSE_NS), Pumped::Drained), "later it is tried again");
     }
 }

@@ -78,11 +78,7 @@ impl DatagramSender {
         start_ns: u64,
         budget: Option<Arc<Budget>>,
     ) -> Result<Self, OsError> {
-        let Datagrams {
-            block,
-            peer_coalesces,
-            sequence,
-        } = datagrams;
+        let Datagrams { block, peer_coalesces, sequence } = datagrams;
         let datagram_len = block.len().max(1);
         let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
         let gap_ns = schedule.map(|s| s.due_ns(datagram_len as u64).saturating_sub(start_ns));
@@ -95,11 +91,7 @@ impl DatagramSender {
             sequence,
             batch,
             burst: u64::from(spec.pacing.burst_blocks.unwrap_or(1).max(1)),
-            batching: if batch > 1 {
-                Batching::Segmented
-            } else {
-                Batching::Single
-            },
+            batching: if batch > 1 { Batching::Segmented } else { Batching::Single },
             spins: gap_ns.is_some_and(|gap| gap >= SPIN_THRESHOLD_NS),
             schedule,
             budget,
@@ -131,11 +123,7 @@ impl DatagramSender {
         let due_ns = schedule.due_ns(sent_bytes);
         if due_ns > now_ns {
             let gap_ns = schedule.due_ns(sent_bytes + len) - due_ns;
-            let ahead = if gap_ns < TICK_THRESHOLD_NS {
-                schedule.bytes_in(TICK_NS) / len * len
-            } else {
-                0
-            };
+            let ahead = if gap_ns < TICK_THRESHOLD_NS { schedule.bytes_in(TICK_NS) / len * len } else { 0 };
             return Err(schedule.due_ns(sent_bytes + ahead.saturating_sub(len)));
         }
         self.counters.observations.note_lateness(now_ns - due_ns);
@@ -153,11 +141,7 @@ impl DatagramSender {
 
     /// Sends up to `count` datagrams in one call; returns how many the kernel took.
     fn send(&mut self, count: usize, now_ns: u64) -> io::Result<usize> {
-        let count = if self.batching == Batching::Single {
-            1
-        } else {
-            count.min(self.batch)
-        };
+        let count = if self.batching == Batching::Single { 1 } else { count.min(self.batch) };
         self.number(count, now_ns);
         let fd = self.fd.as_fd();
         let bytes = &self.buffer[..count * self.datagram_len];

@@ -96,10 +96,7 @@ fn period_ns(schedule: &Schedule) -> u64 {
         return FAST_PERIOD_NS;
     }
     let fits = |period: &&u64| schedule.bytes_in(**period) >= PORTION_MIN_BYTES;
-    *PERIODS_NS
-        .iter()
-        .find(fits)
-        .unwrap_or(&PERIODS_NS[PERIODS_NS.len() - 1])
+    *PERIODS_NS.iter().find(fits).unwrap_or(&PERIODS_NS[PERIODS_NS.len() - 1])
 }
 
 /// Limit for the kernel's pacing of a stream whose portions are bursts, bytes per second: a quarter above the rate, because
@@ -144,11 +141,7 @@ impl Pace {
         // A stream that is behind its schedule catches up.
         let (end, is_closing) = self.end_of_portion(sent, due_ns.max(now_ns));
         self.portion_end = end;
-        Turn::Begin {
-            bytes: self.portion_end - sent,
-            is_closing,
-            late_ns: now_ns - due_ns,
-        }
+        Turn::Begin { bytes: self.portion_end - sent, is_closing, late_ns: now_ns - due_ns }
     }
 
     /// When the byte behind `sent` bytes is due; what falls into the margin before an end is due at its beginning.
@@ -162,10 +155,7 @@ impl Pace {
     }
 
     fn part_end_after(&self, at_ns: u64) -> Option<u64> {
-        [self.warm_up_end_ns, self.end_ns]
-            .into_iter()
-            .flatten()
-            .find(|end| at_ns < *end)
+        [self.warm_up_end_ns, self.end_ns].into_iter().flatten().find(|end| at_ns < *end)
     }
 
     /// Where a portion that begins now ends, and whether that completes the last block of a part.
@@ -175,10 +165,7 @@ impl Pace {
             Portion::Bytes(bytes) => return (sent.saturating_add(bytes), false),
             Portion::Period(period) => period,
         };
-        let plain = self
-            .schedule
-            .bytes_in(self.grid_point_after(now_ns, period))
-            .max(sent + 1);
+        let plain = self.schedule.bytes_in(self.grid_point_after(now_ns, period)).max(sent + 1);
         match self.part_end_after(now_ns) {
             Some(end) if self.schedule.due_ns(plain).saturating_add(self.margin_ns) >= end => {
                 let due = self.schedule.allowed_bytes(end - 1).max(sent + 1);
@@ -316,9 +303,7 @@ mod tests {
     #[test]
     fn a_stream_behind_its_schedule_catches_up_and_keeps_the_rest_of_a_portion() {
         let mut pace = Pace::new(&spec(80_000_000, 9), 0, Duration::ZERO).expect("a rate");
-        let Turn::Begin { bytes, late_ns, .. } = pace.turn(0, S) else {
-            panic!("a portion is due")
-        };
+        let Turn::Begin { bytes, late_ns, .. } = pace.turn(0, S) else { panic!("a portion is due") };
         assert!(bytes >= 10_000_000 && late_ns == S, "{bytes}");
         assert_eq!(pace.turn(10, S), Turn::Continue { bytes: bytes - 10 });
         assert!(matches!(pace.turn(bytes, S), Turn::Wait(_)));

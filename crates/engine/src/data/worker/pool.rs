@@ -82,12 +82,7 @@ impl WorkerPool {
         for (i, stream) in streams.into_iter().enumerate() {
             shares[i % size].push(stream);
         }
-        let mut pool = Self {
-            control: Arc::clone(control),
-            workers: Vec::with_capacity(size),
-            pin_to,
-            assigned: 0,
-        };
+        let mut pool = Self { control: Arc::clone(control), workers: Vec::with_capacity(size), pin_to, assigned: 0 };
         for share in shares {
             pool.spawn(share)?;
         }
@@ -125,21 +120,14 @@ impl WorkerPool {
                 worker.run();
             })
             .map_err(|source| OsError::new("create thread", "", source))?;
-        self.workers.push(WorkerHandle {
-            wake,
-            inbox,
-            load,
-            thread: Some(thread),
-        });
+        self.workers.push(WorkerHandle { wake, inbox, load, thread: Some(thread) });
         Ok(())
     }
 
     /// CPU time of all workers so far in ns, and how often they have slept until data arrived or a pause was over.
     pub(crate) fn load(&self) -> (u64, u64) {
         let loads = self.workers.iter().map(|worker| &worker.load);
-        loads.fold((0, 0), |(cpu_ns, waits), load| {
-            (cpu_ns + load.cpu_ns(), waits + load.waits())
-        })
+        loads.fold((0, 0), |(cpu_ns, waits), load| (cpu_ns + load.cpu_ns(), waits + load.waits()))
     }
 
     /// How many [`Notice::Stopped`] will follow a stop.

@@ -26,12 +26,7 @@ const HEADER_SLOT_BYTES: usize = 64;
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self {
-            bytes: None,
-            datagrams: None,
-            headers: None,
-            room_bytes: usize::MAX,
-        }
+        Self { bytes: None, datagrams: None, headers: None, room_bytes: usize::MAX }
     }
 }
 
@@ -102,24 +97,16 @@ mod tests {
     fn every_datagram_slot_begins_at_a_page_boundary() {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        sender
-            .connect(receiver.local_addr().expect("an address"))
-            .expect("a route");
+        sender.connect(receiver.local_addr().expect("an address")).expect("a route");
         let mut scratch = Scratch::default();
         for batch in [Scratch::datagrams, Scratch::headers] {
-            let sent: Vec<usize> = (0..RECEIVE_SLOTS)
-                .map(|_| udp::send(&sender, &[7; 48]).expect("room"))
-                .collect();
+            let sent: Vec<usize> = (0..RECEIVE_SLOTS).map(|_| udp::send(&sender, &[7; 48]).expect("room")).collect();
             let batch = batch(&mut scratch).expect("memory");
             // Datagrams on loopback are in the receiver's queue when the send call returns.
             assert_eq!(batch.recv(&receiver).expect("datagrams"), sent.len());
             for index in 0..sent.len() {
                 let message = batch.message(index);
-                assert_eq!(
-                    (message.data, message.data.as_ptr().addr() % PAGE_ALIGNMENT),
-                    (&[7; 48][..], 0),
-                    "{index}"
-                );
+                assert_eq!((message.data, message.data.as_ptr().addr() % PAGE_ALIGNMENT), (&[7; 48][..], 0), "{index}");
             }
         }
     }

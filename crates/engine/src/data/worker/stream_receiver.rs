@@ -117,11 +117,7 @@ impl StreamReceiver {
 
     /// The queue is empty after `taken` bytes.
     fn emptied(&self, taken: usize) -> Pumped {
-        if self.may_pause && (1..PAUSE_TAKEN_MAX_BYTES).contains(&taken) {
-            Pumped::Drained
-        } else {
-            Pumped::Blocked
-        }
+        if self.may_pause && (1..PAUSE_TAKEN_MAX_BYTES).contains(&taken) { Pumped::Drained } else { Pumped::Blocked }
     }
 
     /// Counts every byte read. Blocks are derived from bytes, because the sizes of reads mean nothing.

@@ -27,12 +27,7 @@ pub(crate) enum Source {
     /// Pages of a memory file that holds the block as often as fits one submission (`sendfile(2)`).
     Pages(Arc<SourceFile>),
     /// A file, once.
-    File {
-        file: File,
-        buffer: PageBuffer,
-        filled: usize,
-        sent: usize,
-    },
+    File { file: File, buffer: PageBuffer, filled: usize, sent: usize },
 }
 
 /// Sends blocks until stopped.
@@ -118,11 +113,7 @@ impl StreamSender {
             Source::ZeroCopy(memory) => {
                 let copies = (want / memory.len()).max(1);
                 let end = (self.offset + want).min(memory.len());
-                let portion = if copies > 1 && self.offset == 0 {
-                    &memory[..]
-                } else {
-                    &memory[self.offset..end]
-                };
+                let portion = if copies > 1 && self.offset == 0 { &memory[..] } else { &memory[self.offset..end] };
                 let copies = if portion.len() == memory.len() { copies } else { 1 };
                 lend(fd, portion, copies, &self.counters.observations).map(Some)
             }
@@ -130,12 +121,7 @@ impl StreamSender {
                 let mut position = self.offset as u64;
                 stream_io::send_file(fd, pages.as_fd(), &mut position, want).map(Some)
             }
-            Source::File {
-                file,
-                buffer,
-                filled,
-                sent,
-            } => {
+            Source::File { file, buffer, filled, sent } => {
                 if sent == filled {
                     *filled = file.read(buffer)?;
                     *sent = 0;
@@ -159,11 +145,7 @@ impl StreamSender {
         let due = match pace.turn(self.sent, now_ns) {
             Turn::Wait(due_ns) => return Err(Pumped::Until(due_ns)),
             Turn::Continue { bytes } => bytes,
-            Turn::Begin {
-                bytes,
-                is_closing,
-                late_ns,
-            } => {
+            Turn::Begin { bytes, is_closing, late_ns } => {
                 self.counters.observations.note_lateness(late_ns);
                 self.limit_kernel_pacing(is_closing);
                 bytes
@@ -346,10 +328,7 @@ mod tests {
     /// The socket is one of datagrams, so that each arrives as it was written. Time is virtual.
     #[test]
     fn a_portion_is_one_write_even_across_the_end_of_a_block() {
-        let mut spec = TestSpec {
-            block_len_bytes: BLOCK,
-            ..TestSpec::default()
-        };
+        let mut spec = TestSpec { block_len_bytes: BLOCK, ..TestSpec::default() };
         spec.pacing.rate_bps = Some(10_000_000);
         let (receiver, sender) = connected();
         let block = payload::shared_block(BLOCK as usize).expect("memory");
@@ -361,9 +340,7 @@ mod tests {
         let mut lengths = Vec::new();
         let mut content = Vec::new();
         while now_ns < 1_000_000_000 {
-            let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else {
-                panic!("portions leave at once")
-            };
+            let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else { panic!("portions leave at once") };
             while let Ok(len) = receiver.recv(&mut buffer) {
                 lengths.push(len);
                 content.extend_from_slice(&buffer[..len]);
@@ -380,9 +357,7 @@ mod tests {
         let bound = || UdpSocket::bind("127.0.0.1:0").expect("a port");
         let (receiver, sender) = (bound(), bound());
         receiver.set_nonblocking(true).expect("a socket");
-        sender
-            .connect(receiver.local_addr().expect("an address"))
-            .expect("a route");
+        sender.connect(receiver.local_addr().expect("an address")).expect("a route");
         (receiver, sender)
     }
 }

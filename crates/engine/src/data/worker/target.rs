@@ -19,11 +19,7 @@ const UNARMED: u64 = 1 << 63;
 
 impl Target {
     pub(crate) fn new(control: Arc<RunControl>, amount_bytes: u64) -> Self {
-        Self {
-            control,
-            amount_bytes: amount_bytes.clamp(1, UNARMED - 1),
-            counted: AtomicU64::new(UNARMED),
-        }
+        Self { control, amount_bytes: amount_bytes.clamp(1, UNARMED - 1), counted: AtomicU64::new(UNARMED) }
     }
 
     /// Starts counting from zero.

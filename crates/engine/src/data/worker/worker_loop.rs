@@ -90,25 +90,8 @@ impl Worker {
         load: Arc<WorkerLoad>,
     ) -> linerate_sys::Result<Self> {
         let epoll = Epoll::new()?;
-        epoll.add(
-            wake.as_fd(),
-            WAKE_TOKEN,
-            Interest {
-                read: true,
-                write: false,
-                edge: false,
-            },
-        )?;
-        Ok(Self {
-            slots: Vec::new(),
-            strategy: control.strategy(),
-            load,
-            control,
-            wake,
-            inbox,
-            epoll,
-            stopped: false,
-        })
+        epoll.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false, edge: false })?;
+        Ok(Self { slots: Vec::new(), strategy: control.strategy(), load, control, wake, inbox, epoll, stopped: false })
     }
 
     pub(super) fn assign(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
@@ -119,17 +102,9 @@ impl Worker {
             self.epoll.add(
                 stream.pump.fd(),
                 self.slots.len() as u64,
-                Interest {
-                    read: !sends || both,
-                    write: sends || both,
-                    edge: true,
-                },
+                Interest { read: !sends || both, write: sends || both, edge: true },
             )?;
-            self.slots.push(Slot {
-                id: stream.id,
-                pump: stream.pump,
-                state: SlotState::Ready,
-            });
+            self.slots.push(Slot { id: stream.id, pump: stream.pump, state: SlotState::Ready });
         }
         Ok(())
     }
@@ -269,10 +244,9 @@ impl Slot {
             Pumped::Again => SlotState::Ready,
             Pumped::Blocked => SlotState::Blocked,
             Pumped::Until(t) => SlotState::Until(t),
-            Pumped::Precisely(due_ns) => SlotState::Precisely {
-                due_ns,
-                wake_ns: due_ns.saturating_sub(spin_ns(due_ns.saturating_sub(now_ns))),
-            },
+            Pumped::Precisely(due_ns) => {
+                SlotState::Precisely { due_ns, wake_ns: due_ns.saturating_sub(spin_ns(due_ns.saturating_sub(now_ns))) }
+            }
             Pumped::Drained => SlotState::Drained,
             Pumped::Ended(why) => {
                 self.finish(epoll);

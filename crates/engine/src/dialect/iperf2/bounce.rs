@@ -35,15 +35,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 impl Line {
     fn new(inputs: PumpInputs, stats: Arc<StreamStats>, quick_ack: bool, answers: bool) -> Self {
-        Self {
-            fd: inputs.fd,
-            counters: inputs.counters,
-            stats,
-            unsent: Vec::new(),
-            sent: 0,
-            quick_ack,
-            answers,
-        }
+        Self { fd: inputs.fd, counters: inputs.counters, stats, unsent: Vec::new(), sent: 0, quick_ack, answers }
     }
 
     fn put(&mut self, message: Vec<u8>) {

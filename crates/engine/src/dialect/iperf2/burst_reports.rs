@@ -65,10 +65,7 @@ impl UdpFrame {
         measured.one_way = Some(distribution(&self.delays));
         measured.datagrams_received = Some(self.delays.count);
         measured.frame_delay = Some(distribution(&delay));
-        measured.frames = Some(FrameCounts {
-            done: u64::from(self.is_complete),
-            ..FrameCounts::default()
-        });
+        measured.frames = Some(FrameCounts { done: u64::from(self.is_complete), ..FrameCounts::default() });
     }
 }
 
@@ -113,10 +110,8 @@ impl BurstQueue {
 /// Reports the bursts of these connections that have arrived since the last call.
 pub(super) fn report(connections: &[Connection], run: &TestRun, reporter: &mut Reporter<'_>) {
     let Some(start_ns) = run.start_ns() else { return };
-    let mut rows: Vec<StreamInterval> = connections
-        .iter()
-        .flat_map(|connection| rows_of(connection, start_ns))
-        .collect();
+    let mut rows: Vec<StreamInterval> =
+        connections.iter().flat_map(|connection| rows_of(connection, start_ns)).collect();
     if rows.is_empty() {
         return;
     }

@@ -67,15 +67,12 @@ impl Client<'_> {
         let server = connect::resolve(self.spec)?;
         let (listener, listener_facts) = self.listen(server, reporter)?.unzip();
         let mut retries = ConnectRetries::new(self.spec.local.end.connect_retry);
-        let unconnected = (0..self.streams())
-            .map(|index| connect::open(self.spec, server, index))
-            .collect::<Result<Vec<_>, _>>()?;
+        let unconnected =
+            (0..self.streams()).map(|index| connect::open(self.spec, server, index)).collect::<Result<Vec<_>, _>>()?;
         let first_socket = unconnected.first();
         let first_socket = first_socket.map(|first| sockets::facts(first.fd.as_fd(), self.spec.test.transport));
         let refused: Vec<String> = unconnected.first().map(|o| o.refused.clone()).unwrap_or_default();
-        refused
-            .into_iter()
-            .for_each(|text| reporter.emit(&Event::Warning(text)));
+        refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
         reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
             first_socket,
             listener: listener_facts,
@@ -107,10 +104,7 @@ impl Client<'_> {
     /// The client of the streams that load the path beside a bounce-back test.
     fn load(&self) -> Option<ClientSpec> {
         let test = working_load(&self.spec.test)?;
-        Some(ClientSpec {
-            test,
-            ..self.spec.clone()
-        })
+        Some(ClientSpec { test, ..self.spec.clone() })
     }
 
     /// Connects the streams of this client behind `first` others of the same test.
@@ -159,10 +153,7 @@ impl Client<'_> {
         reporter: &mut Reporter<'_>,
     ) -> Result<Option<(OwnedFd, ListenerFacts)>, Failure> {
         let (test, end) = (&self.spec.test, &self.spec.local);
-        if !matches!(
-            test.workload.pairing,
-            Pairing::ConnectBack | Pairing::ConnectBackAfterwards
-        ) {
+        if !matches!(test.workload.pairing, Pairing::ConnectBack | Pairing::ConnectBackAfterwards) {
             return Ok(None);
         }
         let port = test.workload.back_port.unwrap_or(end.port);
@@ -171,9 +162,7 @@ impl Client<'_> {
         let fd = socket::open(&address, sockets::protocol(test.transport)).map_err(|e| fail(&e))?;
         sockopt::set_reuse_addr(fd.as_fd(), true).map_err(|e| fail(&e))?;
         let refused = sockets::prepare(fd.as_fd(), test, false, true);
-        refused
-            .into_iter()
-            .for_each(|text| reporter.emit(&Event::Warning(text)));
+        refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
         socket::bind(fd.as_fd(), &address).map_err(|e| fail(&e))?;
         if test.transport != Transport::Udp {
             socket::listen(fd.as_fd(), i32::MAX).map_err(|e| fail(&e))?;
@@ -261,10 +250,7 @@ impl Client<'_> {
         let (test, now) = (&self.spec.test, Instant::now());
         let time_limit = test.end.duration();
         if test.transport != Transport::Udp {
-            let setup = StreamClientSetup {
-                header: header.cloned(),
-                time_limit,
-            };
+            let setup = StreamClientSetup { header: header.cloned(), time_limit };
             return Machine::StreamClient(StreamClient::new(now, setup));
         }
         let without_report = header.is_some_and(|header| header.without_final_report);
@@ -305,11 +291,7 @@ impl Client<'_> {
             client: self,
             server_ip: session.connections().first().map(|c| c.remote.ip()),
             next_number: session.connections().len() as u32 + 1,
-            back_missing: if listener.is_some() {
-                session.connections().len()
-            } else {
-                0
-            },
+            back_missing: if listener.is_some() { session.connections().len() } else { 0 },
             session,
             listener,
             reader: reader.transpose().map_err(|e| os("test", &e))?,
@@ -363,10 +345,7 @@ impl TestLoop<'_> {
                 self.await_back(&epoll, reporter)?;
                 continue;
             }
-            let left = self
-                .session
-                .deadline()
-                .map(|t| t.saturating_duration_since(Instant::now()));
+            let left = self.session.deadline().map(|t| t.saturating_duration_since(Instant::now()));
             epoll.wait(&mut events, left).map_err(|e| failure(e.to_string()))?;
             for event in &events {
                 match event.token {
@@ -414,9 +393,7 @@ impl TestLoop<'_> {
             if left.is_zero() {
                 return Err(failure("ERROR: expected reverse connect did not occur".to_owned()));
             }
-            epoll
-                .wait(&mut events, Some(left))
-                .map_err(|e| failure(e.to_string()))?;
+            epoll.wait(&mut events, Some(left)).map_err(|e| failure(e.to_string()))?;
             if events.iter().any(|e| e.token == INTERRUPT) {
                 self.on_interrupt(reporter)?;
             }
@@ -490,9 +467,5 @@ impl TestLoop<'_> {
 
 /// A flow or connection back was requested, so that its address needs no proof.
 fn back_policy() -> Policy {
-    Policy {
-        may_connect_back: false,
-        datagrams_before_sending: 0,
-        ..Policy::default()
-    }
+    Policy { may_connect_back: false, datagrams_before_sending: 0, ..Policy::default() }
 }

@@ -137,10 +137,7 @@ pub(super) fn connect_all(
             Err(error) => Err(error),
         };
         connected.push(match outcome {
-            Ok(()) => Ok(Connected {
-                took: start.elapsed(),
-                fd: unconnected.fd,
-            }),
+            Ok(()) => Ok(Connected { took: start.elapsed(), fd: unconnected.fd }),
             Err(error) => Err(os(&format!("{} connect", name(spec.test.transport)), &error)),
         });
     }
@@ -156,11 +153,7 @@ pub(super) struct ConnectRetries {
 
 impl ConnectRetries {
     pub(super) fn new(retry: Option<ConnectRetry>) -> Self {
-        Self {
-            retry,
-            attempts: 0,
-            began: Instant::now(),
-        }
+        Self { retry, attempts: 0, began: Instant::now() }
     }
 
     /// Waits for the next attempt; false when there is none.
@@ -198,11 +191,7 @@ fn interruption(error: &WaitError) -> Failure {
         WaitError::Interrupted(text) => text.as_str(),
         WaitError::Os(_) => "",
     };
-    Failure {
-        kind: FailureKind::Interrupted,
-        message: format!("interrupted by {signal}"),
-        code: None,
-    }
+    Failure { kind: FailureKind::Interrupted, message: format!("interrupted by {signal}"), code: None }
 }
 
 fn name(transport: Transport) -> &'static str {
@@ -211,11 +200,7 @@ fn name(transport: Transport) -> &'static str {
 
 /// A failure with the dialect's text.
 pub(super) fn failure(message: String) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message,
-        code: None,
-    }
+    Failure { kind: FailureKind::Error, message, code: None }
 }
 
 pub(super) fn os(what: &str, error: &OsError) -> Failure {

@@ -52,10 +52,7 @@ pub(super) fn run(
             break;
         }
     }
-    reporter.emit(&Event::ConnectTimes(ConnectTimes {
-        times: distribution(&times),
-        errors,
-    }));
+    reporter.emit(&Event::ConnectTimes(ConnectTimes { times: distribution(&times), errors }));
     if times.count > 0 { Ok(()) } else { last }
 }
 

@@ -83,12 +83,8 @@ const READ_BYTES: usize = 16 * 1024;
 /// Reads in a row, so that one peer does not starve the others.
 const READS_PER_TURN: u32 = 16;
 /// Default distribution of round trips.
-const ROUND_TRIPS: HistogramSpec = HistogramSpec {
-    bin_width_us: 100,
-    bins: 10_000,
-    lower_percent: 5.0,
-    upper_percent: 95.0,
-};
+const ROUND_TRIPS: HistogramSpec =
+    HistogramSpec { bin_width_us: 100, bins: 10_000, lower_percent: 5.0, upper_percent: 95.0 };
 /// Copies of the last datagram of a server, which is not acknowledged.
 const LAST_COPIES: u64 = 3;
 
@@ -137,11 +133,7 @@ impl Connection {
     /// Applies the client's test to this connection.
     pub(super) fn accept(&mut self, test: AcceptedTest) {
         self.received_bytes = test.payload_bytes as u64;
-        self.width = if test.spec.udp.counters_64bit {
-            NumberWidth::Wide
-        } else {
-            NumberWidth::Narrow
-        };
+        self.width = if test.spec.udp.counters_64bit { NumberWidth::Wide } else { NumberWidth::Narrow };
         self.peer_version = test.header.as_ref().map(|header| header.version.to_string());
         let own = std::mem::take(&mut self.spec);
         self.spec = with_own(test.spec, &own);
@@ -167,11 +159,7 @@ impl Connection {
     pub(super) fn create_directions(&mut self, is_client: bool, first_id: u32) {
         for (next_id, &flow) in (first_id..).zip(flows(&self.spec, self.is_back)) {
             let sends = is_client == (flow == Flow::Forward);
-            let role = if sends {
-                StreamRole::Sender
-            } else {
-                StreamRole::Receiver
-            };
+            let role = if sends { StreamRole::Sender } else { StreamRole::Receiver };
             let direction = self.direction(StreamId(next_id), role, flow);
             match role {
                 StreamRole::Sender => self.sender = Some(direction),
@@ -192,10 +180,7 @@ impl Connection {
                 effective: sockets::effective(self.fd.as_fd(), transport),
                 facts: None,
             },
-            stats: Arc::new(StreamStats::with_histograms(
-                self.histogram_kinds(role),
-                self.distribution(role),
-            )),
+            stats: Arc::new(StreamStats::with_histograms(self.histogram_kinds(role), self.distribution(role))),
             is_wanted: false,
             started_ns: None,
             is_over: false,
@@ -256,9 +241,7 @@ impl Connection {
     /// Nothing holds its data back.
     pub(super) fn is_ready(&self) -> bool {
         self.unsent.is_empty()
-            && self
-                .directions()
-                .any(|direction| direction.is_wanted && direction.started_ns.is_none())
+            && self.directions().any(|direction| direction.is_wanted && direction.started_ns.is_none())
     }
 
     /// The directions whose data start now: the stream, its statistics, its pump, and the bytes moved already.
@@ -269,9 +252,7 @@ impl Connection {
         let first = self.early.first().filter(|_| only_receives);
         let began_ns = first.map_or(now_ns, |(_, arrived_ns)| *arrived_ns);
         let wanted = |direction: &Option<DirectionState>| {
-            direction
-                .as_ref()
-                .is_some_and(|p| p.is_wanted && p.started_ns.is_none())
+            direction.as_ref().is_some_and(|p| p.is_wanted && p.started_ns.is_none())
         };
         for role in [StreamRole::Sender, StreamRole::Receiver] {
             let is_wanted = match role {
@@ -292,12 +273,7 @@ impl Connection {
             };
             if let (Some(direction), Some(build_pump)) = (direction, build_pump) {
                 direction.started_ns = Some(began_ns);
-                started.push((
-                    direction.stream.clone(),
-                    Arc::clone(&direction.stats),
-                    build_pump,
-                    moved,
-                ));
+                started.push((direction.stream.clone(), Arc::clone(&direction.stats), build_pump, moved));
             }
         }
         started
@@ -310,24 +286,15 @@ impl Connection {
         let stats = Arc::clone(&direction.stats);
         if self.spec.transport != Transport::Udp {
             let origin = std::mem::take(&mut self.origin);
-            return (
-                Some(pumps::stream_sender(&self.spec, origin, &stats, self.sent_bytes)),
-                self.sent_bytes,
-            );
+            return (Some(pumps::stream_sender(&self.spec, origin, &stats, self.sent_bytes)), self.sent_bytes);
         }
         self.template = self.datagram();
         let version = self.header.as_ref().map_or(Version::V2_1_8, |header| header.version);
         let sent = u64::from(self.send_long_first());
         // A client knows its server's address; a server learned the address of a flow from a datagram.
         let ignores_unreachable = matches!(self.machine, Machine::FlowClient(_)) && !self.is_back;
-        let build_pump = pumps::datagram_sender(
-            &self.spec,
-            &stats,
-            self.template.clone(),
-            version,
-            sent,
-            ignores_unreachable,
-        );
+        let build_pump =
+            pumps::datagram_sender(&self.spec, &stats, self.template.clone(), version, sent, ignores_unreachable);
         (Some(build_pump), self.sent_bytes)
     }
 
@@ -374,11 +341,7 @@ impl Connection {
             return false;
         }
         let mut first = linerate_iperf2::datagram::template(header, min);
-        DatagramHead {
-            number: 1,
-            sent: wall(),
-        }
-        .write(&mut first);
+        DatagramHead { number: 1, sent: wall() }.write(&mut first);
         if udp::send(self.fd.as_fd(), &first).is_ok() {
             self.sent_bytes += first.len() as u64;
         }
@@ -390,11 +353,7 @@ impl Connection {
         let mut last = self.template.clone();
         for copy in 1..=LAST_COPIES {
             let number = i64::try_from(datagrams.saturating_add(copy)).unwrap_or(i64::MAX);
-            DatagramHead {
-                number: -number,
-                sent: wall(),
-            }
-            .write(&mut last);
+            DatagramHead { number: -number, sent: wall() }.write(&mut last);
             // It is not acknowledged; a client that misses it has a timeout.
             let _ = udp::send(self.fd.as_fd(), &last);
         }

@@ -22,9 +22,7 @@ pub(super) struct HeadWriter {
 
 impl HeadWriter {
     pub(super) fn new() -> Self {
-        Self {
-            offset: RealtimeOffset::read(),
-        }
+        Self { offset: RealtimeOffset::read() }
     }
 }
 
@@ -194,10 +192,7 @@ impl SequenceReader for HeadReader {
         self.stats.update(|samples| {
             *samples.datagrams_received.get_or_insert(0) += unpublished.datagrams;
             samples.reads.get_or_insert_default().calls += unpublished.datagrams;
-            unpublished
-                .delays
-                .iter()
-                .for_each(|delay_s| samples.one_way.add(*delay_s));
+            unpublished.delays.iter().for_each(|delay_s| samples.one_way.add(*delay_s));
             let frame_delays = unpublished.frame_delays.iter();
             frame_delays.for_each(|delay_s| samples.frame_delay.add(*delay_s));
             for delay_s in &unpublished.delays {
@@ -265,11 +260,7 @@ mod tests {
 
     fn datagram(number: i64) -> [u8; 64] {
         let mut bytes = [b'7'; 64];
-        DatagramHead {
-            number,
-            sent: Timestamp::from_unix_ns(clock::unix_ns()),
-        }
-        .write(&mut bytes);
+        DatagramHead { number, sent: Timestamp::from_unix_ns(clock::unix_ns()) }.write(&mut bytes);
         bytes
     }
 
@@ -283,11 +274,7 @@ mod tests {
             assert_eq!(reader.take(&datagram(number), now_ns), DatagramKind::Data);
         }
         assert_eq!(reader.take(&datagram(-8), now_ns), DatagramKind::Last);
-        assert_eq!(
-            reader.take(&datagram(-9), now_ns),
-            DatagramKind::Foreign,
-            "the flow is over"
-        );
+        assert_eq!(reader.take(&datagram(-9), now_ns), DatagramKind::Foreign, "the flow is over");
         reader.publish(&counters);
         let seen = read(&flow_totals);
         assert_eq!((seen.datagrams, seen.lost, seen.out_of_order), (8, 2, 1));

@@ -41,20 +41,12 @@ pub(super) struct FrameDatagram {
 
 impl FrameRows {
     pub(super) fn new(queue: Arc<BurstQueue>) -> Self {
-        Self {
-            queue,
-            current: None,
-            reported: [0; 3],
-        }
+        Self { queue, current: None, reported: [0; 3] }
     }
 
     /// Takes a datagram that `tracker` does not know yet.
     pub(super) fn take(&mut self, datagram: &FrameDatagram, tracker: &SequenceTracker) {
-        if self
-            .current
-            .as_ref()
-            .is_some_and(|frame| frame.number != datagram.frame)
-        {
+        if self.current.as_ref().is_some_and(|frame| frame.number != datagram.frame) {
             self.finish(tracker);
         }
         let current = self.current.get_or_insert_with(|| Current {
@@ -81,14 +73,7 @@ impl FrameRows {
 
     /// The frame that is arriving has ended.
     pub(super) fn finish(&mut self, tracker: &SequenceTracker) {
-        let Some(Current {
-            mut burst,
-            delays,
-            first_delay_s,
-            is_complete,
-            ..
-        }) = self.current.take()
-        else {
+        let Some(Current { mut burst, delays, first_delay_s, is_complete, .. }) = self.current.take() else {
             return;
         };
         let now = [tracker.highest(), tracker.lost(), tracker.out_of_order()];
@@ -100,12 +85,7 @@ impl FrameRows {
             out_of_order: since(2),
             jitter_s: tracker.jitter_s(),
         };
-        burst.frame = Some(UdpFrame {
-            datagrams,
-            delays,
-            first_delay_s,
-            is_complete,
-        });
+        burst.frame = Some(UdpFrame { datagrams, delays, first_delay_s, is_complete });
         self.reported = now;
         self.queue.push(burst);
     }

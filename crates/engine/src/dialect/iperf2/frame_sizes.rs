@@ -14,12 +14,7 @@ pub(super) struct FrameSizes {
 
 impl FrameSizes {
     pub(super) fn fixed(size: usize) -> Self {
-        Self {
-            mean: size as f64,
-            deviation: 0.0,
-            min: size,
-            state: SEED,
-        }
+        Self { mean: size as f64, deviation: 0.0, min: size, state: SEED }
     }
 
     /// Frames of this many bytes per second, none shorter than `min`.
@@ -70,22 +65,13 @@ mod tests {
 
     #[test]
     fn sizes_have_the_requested_mean_and_deviation() {
-        let frames = Isochronous {
-            frames_per_s: 60.0,
-            mean_bps: 20e6,
-            deviation_bps: 4e6,
-            gap: Duration::ZERO,
-        };
+        let frames = Isochronous { frames_per_s: 60.0, mean_bps: 20e6, deviation_bps: 4e6, gap: Duration::ZERO };
         let mut sizes = FrameSizes::of_frames(&frames, 92);
         let drawn: Vec<f64> = (0..20_000).map(|_| sizes.next() as f64).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
         let variance = drawn.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
         assert!((mean / (20e6 / 480.0) - 1.0).abs() < 0.01, "{mean}");
-        assert!(
-            (variance.sqrt() / (4e6 / 480.0) - 1.0).abs() < 0.03,
-            "{}",
-            variance.sqrt()
-        );
+        assert!((variance.sqrt() / (4e6 / 480.0) - 1.0).abs() < 0.03, "{}", variance.sqrt());
     }
 
     #[test]

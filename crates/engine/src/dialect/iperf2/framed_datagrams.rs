@@ -158,11 +158,7 @@ impl Pump for FramedDatagrams {
             {
                 return pumped;
             }
-            if self
-                .budget
-                .as_ref()
-                .is_some_and(|b| b.take(1, self.datagram.len() as u64) == 0)
-            {
+            if self.budget.as_ref().is_some_and(|b| b.take(1, self.datagram.len() as u64) == 0) {
                 return Pumped::Ended(Ended::AmountReached);
             }
             match self.send(now_ns) {
@@ -186,14 +182,7 @@ mod tests {
 
     #[test]
     fn the_last_datagram_of_a_frame_is_as_long_as_what_is_left_of_it() {
-        for (size, expected) in [
-            (1470, 1470),
-            (2940, 2940),
-            (1471, 1578),
-            (1577, 1578),
-            (1578, 1578),
-            (108, 108),
-        ] {
+        for (size, expected) in [(1470, 1470), (2940, 2940), (1471, 1578), (1577, 1578), (1578, 1578), (108, 108)] {
             assert_eq!(whole_datagrams(size, 1470, 108), expected);
         }
     }

@@ -181,11 +181,7 @@ impl Machine {
     /// The socket failed; `cause` is the system's text.
     pub(super) fn failed(&mut self, cause: &str) {
         let now = Instant::now();
-        let failure = || Failure {
-            kind: FailureKind::Error,
-            message: cause.to_owned(),
-            code: None,
-        };
+        let failure = || Failure { kind: FailureKind::Error, message: cause.to_owned(), code: None };
         match self {
             Self::StreamClient(machine) => machine.handle_error(now, cause),
             Self::StreamServer(machine) => machine.handle_error(now, cause),

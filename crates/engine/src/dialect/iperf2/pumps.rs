@@ -71,14 +71,7 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, stats: &Arc<StreamS
         let mut spec = spec.clone();
         // Reports name the length of a write and count writes, so a rate does not change that length.
         spec.block_len_explicit |= spec.pacing.rate_bps.is_some();
-        Ok(Box::new(StreamSender::new(
-            inputs.fd,
-            inputs.counters,
-            source,
-            &spec,
-            inputs.start_ns,
-            budget,
-        )))
+        Ok(Box::new(StreamSender::new(inputs.fd, inputs.counters, source, &spec, inputs.start_ns, budget)))
     })
 }
 
@@ -92,21 +85,11 @@ pub(super) fn stream_receiver(
 ) -> PumpBuilder {
     let (spec, stats) = (spec.clone(), Arc::clone(stats));
     Box::new(move |inputs| {
-        let sink = if spec.skip_rx_copy && !is_framed {
-            Sink::Discard
-        } else {
-            Sink::Memory
-        };
+        let sink = if spec.skip_rx_copy && !is_framed { Sink::Discard } else { Sink::Memory };
         let sees_data = matches!(sink, Sink::Memory);
-        let mut receiver = StreamReceiver::new(
-            inputs.fd,
-            inputs.counters,
-            sink,
-            block_len,
-            pause_max_us(&spec) > 0,
-            None,
-        )
-        .awaiting_end();
+        let mut receiver =
+            StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, pause_max_us(&spec) > 0, None)
+                .awaiting_end();
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
             receiver = receiver.reading_at_most(block_len);
@@ -149,19 +132,11 @@ pub(super) fn datagram_sender(
             let sender = FramedDatagrams::new(inputs, frames, template, version, stats, budget)?;
             return Ok(Box::new(sender.ignoring_unreachable(ignores_unreachable)));
         }
-        let datagrams = Datagrams {
-            block: &template,
-            peer_coalesces: false,
-            sequence: Box::new(HeadWriter::new()),
-        };
+        let datagrams = Datagrams { block: &template, peer_coalesces: false, sequence: Box::new(HeadWriter::new()) };
         let (fd, counters, start_ns) = (inputs.fd, inputs.counters, inputs.start_ns);
         let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
         let sender = sender.continuing_after(sent);
-        Ok(Box::new(if ignores_unreachable {
-            sender.ignoring_unreachable()
-        } else {
-            sender
-        }))
+        Ok(Box::new(if ignores_unreachable { sender.ignoring_unreachable() } else { sender }))
     })
 }
 

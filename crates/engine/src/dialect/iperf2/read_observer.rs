@@ -117,8 +117,7 @@ fn add(stats: &StreamStats, burst: &ReceivedBurst, delay_s: Option<f64>, unix_s:
 impl ReadObserver for ReadWatcher {
     fn observe(&mut self, bytes: &[u8]) {
         let bin = (bytes.len().saturating_sub(1) / self.bin_bytes).min(7);
-        self.stats
-            .update(|samples| count_read(samples.reads.get_or_insert_default(), bin));
+        self.stats.update(|samples| count_read(samples.reads.get_or_insert_default(), bin));
         if let Some(bursts) = &mut self.bursts {
             count_read(&mut bursts.reads, bin);
         }

@@ -163,9 +163,7 @@ impl Session {
             let wait_ns = t.saturating_sub(clock::monotonic_ns());
             Instant::now() + Duration::from_nanos(wait_ns)
         });
-        let bursts = open()
-            .any(|c| c.bursts().is_some())
-            .then(|| Instant::now() + BURST_POLL);
+        let bursts = open().any(|c| c.bursts().is_some()).then(|| Instant::now() + BURST_POLL);
         let start = self.not_before.filter(|_| !self.run.has_started());
         machines.chain(look).chain(run).chain(bursts).chain(start).min()
     }
@@ -178,10 +176,7 @@ impl Session {
             // An interrupted wait is repeated by the owner.
             let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
             for event in &events {
-                if let Some(connection) = self
-                    .connections
-                    .get_mut(usize::try_from(event.token).unwrap_or(usize::MAX))
-                {
+                if let Some(connection) = self.connections.get_mut(usize::try_from(event.token).unwrap_or(usize::MAX)) {
                     connection.on_ready();
                 }
             }
@@ -352,9 +347,7 @@ impl Session {
                         connection.number
                     ))),
                     Action::Close(outcome) => {
-                        connection
-                            .directions()
-                            .for_each(|direction| self.run.end_stream(direction.stream.id));
+                        connection.directions().for_each(|direction| self.run.end_stream(direction.stream.id));
                         if let Err(failure) = &outcome
                             && failure.kind != FailureKind::Interrupted
                         {
@@ -391,11 +384,7 @@ impl Session {
             reporter.emit(&Event::TestStarted);
         }
         let mut joined = Vec::new();
-        for connection in self
-            .connections
-            .iter_mut()
-            .filter(|c| c.closed.is_none() && c.is_ready())
-        {
+        for connection in self.connections.iter_mut().filter(|c| c.closed.is_none() && c.is_ready()) {
             let fd = Arc::clone(&connection.fd);
             for (stream, stats, build_pump, moved) in connection.start(now_ns) {
                 if connection.is_bouncing()
@@ -427,19 +416,13 @@ impl Session {
         }
         self.run.stop_senders();
         let without_sender = |c: &&mut Connection| c.sender.as_ref().is_none_or(|p| p.started_ns.is_none());
-        self.connections
-            .iter_mut()
-            .filter(without_sender)
-            .for_each(|c| c.machine.interrupted());
+        self.connections.iter_mut().filter(without_sender).for_each(|c| c.machine.interrupted());
     }
 
     /// Ends all connections at once.
     pub(super) fn terminate(&mut self) {
         self.connections.iter_mut().for_each(|c| c.machine.interrupted());
-        self.connections
-            .iter_mut()
-            .filter(|c| c.closed.is_none())
-            .for_each(|c| c.machine.failed("the test was ended"));
+        self.connections.iter_mut().filter(|c| c.closed.is_none()).for_each(|c| c.machine.failed("the test was ended"));
     }
 
     pub(super) fn summary(&self) -> Option<&Summary> {
@@ -468,9 +451,7 @@ fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<Stri
     };
     facts.device.clone_from(device);
     for direction in connection.directions() {
-        reporter.emit(&Event::StreamOpened(Stream {
-            facts: Some(Box::new(facts.clone())),
-            ..direction.stream.clone()
-        }));
+        reporter
+            .emit(&Event::StreamOpened(Stream { facts: Some(Box::new(facts.clone())), ..direction.stream.clone() }));
     }
 }

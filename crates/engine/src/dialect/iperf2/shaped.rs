@@ -117,12 +117,7 @@ impl ShapedSender {
                 }
                 *size
             }
-            BurstTiming::Grid {
-                sizes,
-                period_ns,
-                next,
-                end_ns,
-            } => {
+            BurstTiming::Grid { sizes, period_ns, next, end_ns } => {
                 let due_ns = self.start_ns.saturating_add(next.saturating_mul(*period_ns));
                 if due_ns > now_ns {
                     return Err(Pumped::Precisely(due_ns));
@@ -151,11 +146,7 @@ impl ShapedSender {
             return Err(Pumped::Ended(Ended::AmountReached));
         }
         self.number = self.number.wrapping_add(1);
-        self.burst = Burst {
-            size,
-            written: 0,
-            write_began_ns: now_ns,
-        };
+        self.burst = Burst { size, written: 0, write_began_ns: now_ns };
         if self.has_heads {
             self.write_head();
         }

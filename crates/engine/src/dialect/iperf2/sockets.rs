@@ -53,10 +53,7 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
         note(sockopt::set_without_routing(fd), "setting SO_DONTROUTE");
     }
     if let Some(rate_bps) = spec.pacing.fq_rate_bps {
-        note(
-            sockopt::set_max_pacing_rate(fd, rate_bps / 8),
-            "setting the pacing rate",
-        );
+        note(sockopt::set_max_pacing_rate(fd, rate_bps / 8), "setting the pacing rate");
     }
     refused
 }
@@ -100,10 +97,7 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
 /// A socket before it is used.
 pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
     let is_tcp = transport == Transport::Tcp;
-    SocketFacts {
-        effective: effective(fd, transport),
-        mss_bytes: is_tcp.then(|| sockopt::get_mss(fd).ok()).flatten(),
-    }
+    SocketFacts { effective: effective(fd, transport), mss_bytes: is_tcp.then(|| sockopt::get_mss(fd).ok()).flatten() }
 }
 
 pub(super) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
@@ -118,9 +112,7 @@ pub(super) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOp
 /// A connected socket.
 pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport) -> StreamFacts {
     use std::os::fd::AsRawFd;
-    let info = (transport == Transport::Tcp)
-        .then(|| tcp_info::tcp_info(fd.as_fd()).ok())
-        .flatten();
+    let info = (transport == Transport::Tcp).then(|| tcp_info::tcp_info(fd.as_fd()).ok()).flatten();
     StreamFacts {
         number,
         descriptor: u32::try_from(fd.as_raw_fd()).ok(),

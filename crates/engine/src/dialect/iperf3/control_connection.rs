@@ -24,11 +24,7 @@ pub(crate) enum Received<'a> {
 
 impl ControlConnection {
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Self {
-            fd,
-            unsent: Vec::new(),
-            position: 0,
-        }
+        Self { fd, unsent: Vec::new(), position: 0 }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -64,11 +64,7 @@ impl From<EngineError> for Failure {
 pub(crate) fn input(error: &EngineError) -> ServerInput {
     match ErrorCode::from(error) {
         ErrorCode::AccessDenied => ServerInput::Busy,
-        code => ServerInput::Failed {
-            code,
-            errno: error.errno(),
-            cause: error.cause(),
-        },
+        code => ServerInput::Failed { code, errno: error.errno(), cause: error.cause() },
     }
 }
 

@@ -8,11 +8,7 @@ use crate::data::worker::{DatagramFormat, DatagramKind, SequenceReader, Sequence
 use crate::measure::counters::StreamCounters;
 
 pub(super) const FORMAT: DatagramFormat = DatagramFormat {
-    writer: |spec| {
-        Box::new(HeaderWriter {
-            wide: spec.udp.counters_64bit,
-        })
-    },
+    writer: |spec| Box::new(HeaderWriter { wide: spec.udp.counters_64bit }),
     reader: |spec| Box::new(HeaderReader::new(spec.udp.counters_64bit, spec.udp.check)),
 };
 
@@ -37,11 +33,7 @@ struct HeaderReader {
 
 impl HeaderReader {
     fn new(wide: bool, check: SequenceCheck) -> Self {
-        Self {
-            tracker: SequenceTracker::new(wide),
-            wide,
-            check,
-        }
+        Self { tracker: SequenceTracker::new(wide), wide, check }
     }
 }
 

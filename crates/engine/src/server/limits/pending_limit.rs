@@ -28,20 +28,13 @@ impl PendingBounds {
     /// the smaller bound is far beyond what they need.
     pub(crate) fn of_descriptors(descriptors: u64) -> Self {
         let total = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(16, 2048);
-        Self {
-            total,
-            per_source: (total / 4).max(8),
-        }
+        Self { total, per_source: (total / 4).max(8) }
     }
 }
 
 impl PendingLimit {
     pub(crate) fn new(bounds: PendingBounds) -> Self {
-        Self {
-            members: HashMap::new(),
-            by_source: HashMap::new(),
-            bounds,
-        }
+        Self { members: HashMap::new(), by_source: HashMap::new(), bounds }
     }
 
     /// Adds a connection to this listener; returns the one to evict if there are too many: the oldest of this source if it
@@ -88,10 +81,7 @@ mod tests {
     }
 
     fn pending_limit() -> PendingLimit {
-        PendingLimit::new(PendingBounds {
-            total: 6,
-            per_source: 3,
-        })
+        PendingLimit::new(PendingBounds { total: 6, per_source: 3 })
     }
 
     #[test]

@@ -111,12 +111,7 @@ impl Quotas {
             0 => max,
             _ => max.saturating_add(request.last_blocks_bytes.min(max)),
         });
-        let entry = Entry {
-            request,
-            rates,
-            bytes_max,
-            began_ns: None,
-        };
+        let entry = Entry { request, rates, bytes_max, began_ns: None };
         self.entries.insert(id, entry);
         Ok(())
     }
@@ -143,10 +138,7 @@ impl Quotas {
         Rates {
             server: shared(server, &|_| true, |r| &r.server),
             address: shared(address, &|c| c.address == request.address, |r| &r.address),
-            user: request
-                .user
-                .as_ref()
-                .and_then(|_| shared(user, &|c| c.user == request.user, |r| &r.user)),
+            user: request.user.as_ref().and_then(|_| shared(user, &|c| c.user == request.user, |r| &r.user)),
         }
     }
 
@@ -187,10 +179,7 @@ impl Quotas {
 
     fn check_size(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
         let exceeds = |max: Option<u64>, wanted: u64| max.is_some_and(|max| wanted > max);
-        if exceeds(
-            smallest(&self.limits, request, |l| l.streams.map(u64::from)),
-            request.streams.into(),
-        ) {
+        if exceeds(smallest(&self.limits, request, |l| l.streams.map(u64::from)), request.streams.into()) {
             return Err(RefusalReason::Streams);
         }
         let longest = smallest(&self.limits, request, |l| l.duration);
@@ -198,10 +187,7 @@ impl Quotas {
             return Err(RefusalReason::Duration);
         }
         let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
-        if request
-            .duration
-            .is_some_and(|time| anonymous_time_max.is_some_and(|max| time > max))
-        {
+        if request.duration.is_some_and(|time| anonymous_time_max.is_some_and(|max| time > max)) {
             return Err(RefusalReason::Duration);
         }
         if exceeds(smallest(&self.limits, request, |l| l.bytes), request.bytes) {
@@ -213,11 +199,7 @@ impl Quotas {
     /// What was announced must fit; who announces nothing is slowed down.
     fn check_rate(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
         let fits = |(limits, covers): Scope<'_>| {
-            let announced = self
-                .entries
-                .values()
-                .filter(|e| covers(&e.request))
-                .map(|e| e.request.rate_bps);
+            let announced = self.entries.values().filter(|e| covers(&e.request)).map(|e| e.request.rate_bps);
             let sum = announced.fold(request.rate_bps, u64::saturating_add);
             limits.rate_bps.is_none_or(|max| sum <= max)
         };
@@ -246,10 +228,7 @@ fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Resul
 /// The strictest limit of those that apply.
 fn smallest<T: Ord>(limits: &ServerLimits, request: &QuotaRequest, field: impl Fn(&Limits) -> Option<T>) -> Option<T> {
     let user = request.user.as_ref().and_then(|_| field(&limits.user));
-    [field(&limits.server), field(&limits.address), user]
-        .into_iter()
-        .flatten()
-        .min()
+    [field(&limits.server), field(&limits.address), user].into_iter().flatten().min()
 }
 
 #[cfg(test)]
@@ -318,12 +297,7 @@ mod tests {
             (None, 1, seconds(10), 1001, Err(RefusalReason::Bytes)),
         ];
         for (user, streams, duration, bytes, expected) in rows {
-            let request = QuotaRequest {
-                streams,
-                duration,
-                bytes,
-                ..request(1, user)
-            };
+            let request = QuotaRequest { streams, duration, bytes, ..request(1, user) };
             assert_eq!(quotas.take(1, request.clone()), expected, "{request:?}");
         }
     }
@@ -331,10 +305,7 @@ mod tests {
     #[test]
     fn announced_rates_add_up_in_their_scope() {
         let mut quotas = limited_rates(100, 60);
-        let at = |last, rate_bps| QuotaRequest {
-            rate_bps,
-            ..request(last, None)
-        };
+        let at = |last, rate_bps| QuotaRequest { rate_bps, ..request(last, None) };
         assert_eq!(quotas.take(1, at(1, 50)), Ok(()));
         assert_eq!(quotas.take(2, at(1, 11)), Err(RefusalReason::Rate));
         assert_eq!(quotas.take(2, at(2, 50)), Ok(()));
@@ -362,36 +333,20 @@ mod tests {
     #[test]
     fn an_announced_amount_may_end_with_a_block_of_each_stream() {
         let mut quotas = limited_bytes(1000);
-        let announced = QuotaRequest {
-            bytes: 900,
-            last_blocks_bytes: 300,
-            ..request(1, None)
-        };
+        let announced = QuotaRequest { bytes: 900, last_blocks_bytes: 300, ..request(1, None) };
         quotas.take(1, announced.clone()).expect("within the limits");
-        let generous = QuotaRequest {
-            last_blocks_bytes: u64::MAX,
-            ..announced
-        };
+        let generous = QuotaRequest { last_blocks_bytes: u64::MAX, ..announced };
         quotas.take(2, generous).expect("within the limits");
         let mut over = |id, bytes| !quotas.check(0, [(id, bytes)].into_iter()).is_empty();
-        assert_eq!(
-            [over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)],
-            [false, true, false, true]
-        );
+        assert_eq!([over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)], [false, true, false, true]);
     }
 
     #[test]
     fn anonymous_tests_end_after_their_time_limit() {
         let hour = Duration::from_secs(3600);
         let mut quotas = Quotas::new(ServerLimits::default()).with_anonymous_time_max(Some(hour));
-        let lasting = |time, user| QuotaRequest {
-            duration: time,
-            ..request(1, user)
-        };
-        assert_eq!(
-            quotas.take(1, lasting(Some(2 * hour), None)),
-            Err(RefusalReason::Duration)
-        );
+        let lasting = |time, user| QuotaRequest { duration: time, ..request(1, user) };
+        assert_eq!(quotas.take(1, lasting(Some(2 * hour), None)), Err(RefusalReason::Duration));
         assert_eq!(quotas.take(1, lasting(None, None)), Ok(()));
         assert_eq!(quotas.take(2, lasting(Some(2 * hour), Some("mario"))), Ok(()));
         let mut look = |now_ns| quotas.check(now_ns, [(1, 1), (2, 1)].into_iter());

@@ -77,10 +77,7 @@ impl Requirements {
 
     /// The same without a control connection: a flow is known by its source address alone.
     pub(crate) fn without_control(spec: &TestSpec, streams: u32) -> Self {
-        Self {
-            is_unproven: spec.transport == Transport::Udp,
-            ..Self::of(spec, streams)
-        }
+        Self { is_unproven: spec.transport == Transport::Udp, ..Self::of(spec, streams) }
     }
 }
 
@@ -101,9 +98,7 @@ impl Capacity {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
         let memory_bytes = memory::limit_bytes().map_or(u64::MAX, |bytes| bytes / 4);
-        let descriptors = (descriptors / 4)
-            .saturating_mul(3)
-            .saturating_sub(DESCRIPTORS_OF_SERVER);
+        let descriptors = (descriptors / 4).saturating_mul(3).saturating_sub(DESCRIPTORS_OF_SERVER);
         Self {
             descriptors,
             address_descriptors: descriptors / 2,
@@ -117,10 +112,7 @@ impl Capacity {
 
 impl ResourceQuota {
     pub(crate) fn new(capacity: Capacity) -> Self {
-        Self {
-            capacity,
-            taken: BTreeMap::new(),
-        }
+        Self { capacity, taken: BTreeMap::new() }
     }
 
     /// Takes what a test needs.
@@ -134,11 +126,7 @@ impl ResourceQuota {
         let unproven = self.sum(|_, n| n.is_unproven);
         if requirements.is_unproven
             && !(fits(unproven.tests, 1, capacity.unproven_tests)
-                && fits(
-                    unproven.descriptors,
-                    requirements.descriptors,
-                    capacity.unproven_descriptors,
-                ))
+                && fits(unproven.descriptors, requirements.descriptors, capacity.unproven_descriptors))
         {
             return Err(RefusalReason::Flows);
         }
@@ -148,11 +136,7 @@ impl ResourceQuota {
             return Err(RefusalReason::Descriptors);
         }
         if !(fits(all.memory_bytes, requirements.memory_bytes, capacity.memory_bytes)
-            && fits(
-                own.memory_bytes,
-                requirements.memory_bytes,
-                capacity.address_memory_bytes,
-            ))
+            && fits(own.memory_bytes, requirements.memory_bytes, capacity.address_memory_bytes))
         {
             return Err(RefusalReason::Memory);
         }
@@ -172,10 +156,7 @@ impl ResourceQuota {
 
     /// What the tests that `covers` names have taken.
     fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> Taken {
-        let covered = self
-            .taken
-            .values()
-            .filter(|&&(address, requirements)| covers(address, requirements));
+        let covered = self.taken.values().filter(|&&(address, requirements)| covers(address, requirements));
         covered.fold(Taken::default(), |sum, (_, requirements)| Taken {
             tests: sum.tests + 1,
             descriptors: sum.descriptors.saturating_add(requirements.descriptors),
@@ -201,11 +182,7 @@ mod tests {
     }
 
     fn requirements(descriptors: u64, memory_bytes: u64) -> Requirements {
-        Requirements {
-            descriptors,
-            memory_bytes,
-            is_unproven: false,
-        }
+        Requirements { descriptors, memory_bytes, is_unproven: false }
     }
 
     fn quota() -> ResourceQuota {
@@ -252,10 +229,7 @@ mod tests {
     fn flows_have_a_share_of_the_places() {
         let mut quota = quota();
         let mut take = |id, last, descriptors, is_unproven| {
-            let requirements = Requirements {
-                is_unproven,
-                ..requirements(descriptors, 1)
-            };
+            let requirements = Requirements { is_unproven, ..requirements(descriptors, 1) };
             quota.take(id, address(last), requirements)
         };
         assert_eq!(take(1, 1, 6, true), Err(RefusalReason::Flows));
@@ -266,11 +240,7 @@ mod tests {
 
     #[test]
     fn needs_grow_with_streams_and_with_blocks_that_are_not_shared() {
-        let mut spec = TestSpec {
-            direction: Direction::Reverse,
-            block_len_bytes: 4 << 20,
-            ..TestSpec::default()
-        };
+        let mut spec = TestSpec { direction: Direction::Reverse, block_len_bytes: 4 << 20, ..TestSpec::default() };
         let one = Requirements::of(&spec, 1);
         assert_eq!(one.descriptors, 6);
         assert_eq!(one.memory_bytes, (64 + 320 + 4096) << 10);

@@ -36,11 +36,7 @@ const DISCARD_BYTES: usize = 4096;
 
 impl ClosingConnections {
     pub(crate) fn new(closing_max: usize) -> Self {
-        Self {
-            closing: Vec::new(),
-            closing_max,
-            next_look: None,
-        }
+        Self { closing: Vec::new(), closing_max, next_look: None }
     }
 
     /// Closes all of them: their descriptors are needed.
@@ -56,11 +52,7 @@ impl ClosingConnections {
             let _ = epoll.add(fd.as_fd(), token, Interest::READ);
             let now = Instant::now();
             let deadline = now + TIMEOUT;
-            self.closing.push(Closing {
-                fd,
-                _companions: companions,
-                deadline,
-            });
+            self.closing.push(Closing { fd, _companions: companions, deadline });
             self.next_look.get_or_insert(now + LOOK);
         }
     }
@@ -88,8 +80,7 @@ impl ClosingConnections {
     /// Drops those whose peer has closed or whose time is up.
     pub(crate) fn look(&mut self, now: Instant) {
         let mut buffer = [0; DISCARD_BYTES];
-        self.closing
-            .retain(|l| l.deadline > now && !peer_has_closed(&l.fd, &mut buffer));
+        self.closing.retain(|l| l.deadline > now && !peer_has_closed(&l.fd, &mut buffer));
         self.next_look = (!self.closing.is_empty()).then(|| now + LOOK);
     }
 }

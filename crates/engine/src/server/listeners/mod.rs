@@ -46,11 +46,7 @@ const BACKLOG: i32 = i32::MAX;
 
 impl Default for Listeners {
     fn default() -> Self {
-        Self {
-            entries: BTreeMap::new(),
-            next_index: SHARED_SCTP + 1,
-            address: socket::wildcard(Family::V6, 0),
-        }
+        Self { entries: BTreeMap::new(), next_index: SHARED_SCTP + 1, address: socket::wildcard(Family::V6, 0) }
     }
 }
 
@@ -144,12 +140,7 @@ impl Listeners {
 
 impl Listener {
     fn new(fd: OwnedFd, dialect: usize, is_shared: bool) -> Self {
-        Self {
-            fd,
-            dialect,
-            is_shared,
-            is_watched: false,
-        }
+        Self { fd, dialect, is_shared, is_watched: false }
     }
 }
 
@@ -183,10 +174,7 @@ fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
         AddressFamily::V4 => Family::V4,
         AddressFamily::V6 => Family::V6,
     });
-    let unresolved = |source| EngineError::Resolve {
-        operation: Operation::Listen,
-        source,
-    };
+    let unresolved = |source| EngineError::Resolve { operation: Operation::Listen, source };
     if let Some(host) = &local.bind.host {
         let addresses = socket::resolve(host, local.port, family).map_err(|e| unresolved(Some(e)))?;
         return addresses.into_iter().next().ok_or_else(|| unresolved(None));
@@ -216,8 +204,6 @@ fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -
 
 fn is_exhausted(error: &io::Error) -> bool {
     let code = error.raw_os_error();
-    [errno::EMFILE, errno::ENFILE, errno::ENOBUFS, errno::ENOMEM]
-        .into_iter()
-        .any(|e| code == Some(e))
+    [errno::EMFILE, errno::ENFILE, errno::ENOBUFS, errno::ENOMEM].into_iter().any(|e| code == Some(e))
         || error.kind() == ErrorKind::OutOfMemory
 }

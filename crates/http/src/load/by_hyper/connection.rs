@@ -60,13 +60,7 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
         .enumerate()
         .map(|(index, (slot, session))| {
             let is_first_request = sends_first_request && index == 0;
-            spawn_local(serve(
-                Rc::clone(&shared),
-                Rc::clone(&outcome),
-                slot,
-                session,
-                is_first_request,
-            ))
+            spawn_local(serve(Rc::clone(&shared), Rc::clone(&outcome), slot, session, is_first_request))
         })
         .collect();
     let ended = drive(&shared, number, established.driver, tasks).await;
@@ -77,23 +71,15 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
 /// Connects and completes the handshake within the connect timeout.
 async fn open(shared: &Shared, socket: OwnedFd) -> Result<Established, Failure> {
     let deadline = Instant::now() + Duration::from_nanos(shared.spec.connect_timeout_ns);
-    let failed = |error: &io::Error| Failure {
-        class: failure::of_connect(error),
-        text: linerate_sys::error::io_text(error),
-    };
+    let failed =
+        |error: &io::Error| Failure { class: failure::of_connect(error), text: linerate_sys::error::io_text(error) };
     let stream = match timeout_at(deadline, connected(socket)).await {
         Ok(stream) => stream.map_err(|error| failed(&error))?,
         Err(_) => return Err(failed(&io::Error::from_raw_os_error(linerate_sys::errno::ETIMEDOUT))),
     };
     match timeout_at(deadline, shared.client.handshake(stream)).await {
-        Ok(established) => established.map_err(|refusal| Failure {
-            class: refusal.class(),
-            text: refusal.to_string(),
-        }),
-        Err(_) => Err(Failure {
-            class: ErrorClass::Tls,
-            text: "no end of the handshake in time".to_owned(),
-        }),
+        Ok(established) => established.map_err(|refusal| Failure { class: refusal.class(), text: refusal.to_string() }),
+        Err(_) => Err(Failure { class: ErrorClass::Tls, text: "no end of the handshake in time".to_owned() }),
     }
 }
 
@@ -194,10 +180,7 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
     }
     let completed = match timeout(shared.timeout(), send(shared, session)).await {
         Ok(completed) => completed,
-        Err(_) => Err(NoResponse::Failed(Failure {
-            class: ErrorClass::Timeout,
-            text: NO_RESPONSE_IN_TIME.to_owned(),
-        })),
+        Err(_) => Err(NoResponse::Failed(Failure { class: ErrorClass::Timeout, text: NO_RESPONSE_IN_TIME.to_owned() })),
     };
     let state = &mut *shared.state.borrow_mut();
     match completed {

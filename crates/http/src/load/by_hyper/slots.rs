@@ -83,13 +83,7 @@ impl State {
     pub(super) fn new(worker: LoadWorker) -> Self {
         let each = worker.spec.streams.max(1);
         let count = worker.connection_count().saturating_mul(each);
-        Self {
-            slots: Slots {
-                slots: (0..count).map(|_| Slot::default()).collect(),
-                each,
-            },
-            worker,
-        }
+        Self { slots: Slots { slots: (0..count).map(|_| Slot::default()).collect(), each }, worker }
     }
 
     /// The slots of a connection.

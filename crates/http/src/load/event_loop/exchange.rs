@@ -157,13 +157,7 @@ impl EventLoop {
         let done_ns = worker.response_complete(number, sent, response);
         if !response.keeps_alive {
             // The server announced the close with its last response; later requests have none.
-            self.fail(
-                worker,
-                number,
-                Loss::Announced,
-                ErrorClass::Eof,
-                "closed before the response",
-            );
+            self.fail(worker, number, Loss::Announced, ErrorClass::Eof, "closed before the response");
             return false;
         }
         if worker.sends_at_once(done_ns) {
@@ -210,9 +204,7 @@ impl EventLoop {
     /// The response is malformed, so that nothing after it can be parsed.
     fn unreadable(&mut self, worker: &mut LoadWorker, number: u32, text: &str) {
         if self.fail(worker, number, Loss::Unannounced, ErrorClass::Protocol, text) {
-            worker
-                .recorder
-                .connection_failed(ErrorClass::Protocol, || text.to_owned());
+            worker.recorder.connection_failed(ErrorClass::Protocol, || text.to_owned());
         }
     }
 

@@ -75,9 +75,7 @@ impl Transport for EventLoop {
 impl EventLoop {
     fn new(worker: &LoadWorker, timer: &PacingTimer) -> io::Result<Self> {
         let epoll = Epoll::new().map_err(|error| error.source)?;
-        epoll
-            .add(worker.commands.waker(), WAKER, Interest::READ)
-            .map_err(|error| error.source)?;
+        epoll.add(worker.commands.waker(), WAKER, Interest::READ).map_err(|error| error.source)?;
         for (timer, token) in timer.fds().into_iter().zip(TIMERS) {
             epoll.add(timer, token, Interest::READ).map_err(|error| error.source)?;
         }
@@ -132,11 +130,7 @@ impl EventLoop {
 
     /// Takes a socket whose opening was started.
     fn connect(&mut self, worker: &mut LoadWorker, number: u32, opened: Opened, now_ns: u64) {
-        let interest = if opened.is_connected {
-            Interest::READ
-        } else {
-            Interest::WRITE
-        };
+        let interest = if opened.is_connected { Interest::READ } else { Interest::WRITE };
         if let Err(error) = self.epoll.add(&opened.socket, u64::from(number), interest) {
             return self.refuse(worker, number, &error.source);
         }

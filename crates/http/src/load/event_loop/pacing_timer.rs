@@ -28,9 +28,7 @@ impl PacingTimer {
     /// # Errors
     /// The operating system's, for instance `EMFILE`.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self {
-            timers: [Timer::new()?, Timer::new()?],
-        })
+        Ok(Self { timers: [Timer::new()?, Timer::new()?] })
     }
 
     /// Readable when a timer expires.
@@ -44,11 +42,7 @@ impl PacingTimer {
     /// The operating system's.
     pub(super) fn arm(&mut self, at_ns: u64, then_ns: Option<u64>) -> io::Result<()> {
         let [one, two] = &mut self.timers;
-        let (mut first, mut second) = if one.expires_ns <= two.expires_ns {
-            (one, two)
-        } else {
-            (two, one)
-        };
+        let (mut first, mut second) = if one.expires_ns <= two.expires_ns { (one, two) } else { (two, one) };
         if first.expires_ns > at_ns {
             (first, second) = (second, first);
             first.set(at_ns)?;
@@ -71,10 +65,7 @@ impl PacingTimer {
 
 impl Timer {
     fn new() -> io::Result<Self> {
-        Ok(Self {
-            fd: TimerFd::new().map_err(|error| error.source)?,
-            expires_ns: NEVER,
-        })
+        Ok(Self { fd: TimerFd::new().map_err(|error| error.source)?, expires_ns: NEVER })
     }
 
     fn set(&mut self, at_ns: u64) -> io::Result<()> {

@@ -257,11 +257,7 @@ impl LoadWorker {
             Pace::Held | Pace::Closed | Pace::Thinking { .. } => sent_ns,
         };
         let is_starved = due_ns < self.backlog.starved_until_ns();
-        Some(Sent {
-            sent_ns,
-            due_ns,
-            is_starved,
-        })
+        Some(Sent { sent_ns, due_ns, is_starved })
     }
 
     /// A request has a complete response; returns the time.

@@ -16,14 +16,8 @@ const TIMEOUT_NS: u64 = 1_000 * MS;
 const DURATION_NS: u64 = 10_000 * MS;
 
 /// A request is due every millisecond.
-const OPEN: Mode = Mode::Open {
-    rate_per_s: 1_000.0,
-    arrivals: Arrivals::Uniform,
-};
-const CLOSED: Mode = Mode::Closed {
-    pipeline: 1,
-    think_ns: 0,
-};
+const OPEN: Mode = Mode::Open { rate_per_s: 1_000.0, arrivals: Arrivals::Uniform };
+const CLOSED: Mode = Mode::Closed { pipeline: 1, think_ns: 0 };
 
 fn spec(mode: Mode, connections: u32) -> LoadSpec {
     LoadSpec {
@@ -102,12 +96,7 @@ impl Load {
         while let Some(number) = worker.ramp.take(clock::monotonic_ns()) {
             assert_eq!(worker.arrived(number, 1), spec.sends_first_request);
         }
-        Self {
-            worker,
-            transport: Recording::default(),
-            messages,
-            begin_ns,
-        }
+        Self { worker, transport: Recording::default(), messages, begin_ns }
     }
 
     /// Milliseconds after the beginning.
@@ -191,10 +180,7 @@ fn ended_slot_gets_no_request() {
 fn unsustainable_rate_ends_the_window() {
     let mut load = Load::begin(OPEN, 1);
     load.send_due(1_000);
-    assert!(
-        load.worker.run_state.window().is_some(),
-        "a response may take that long"
-    );
+    assert!(load.worker.run_state.window().is_some(), "a response may take that long");
     load.send_due(1_001);
     assert!(load.worker.recorder.stats.is_overloaded && load.worker.run_state.window().is_none());
     load.release(&[0]);
@@ -210,8 +196,7 @@ fn unsustainable_rate_ends_the_window() {
 fn request_returned_during_the_drain_is_unsent() {
     let mut load = Load::begin(OPEN, 1);
     let sent = load.send_one();
-    load.worker
-        .advance_run(load.begin_ns + DURATION_NS, &mut load.transport);
+    load.worker.advance_run(load.begin_ns + DURATION_NS, &mut load.transport);
     load.worker.return_request(0, sent);
     let stats = load.finish([]);
     let unsent = stats.errors.count(ErrorClass::Unsent);
@@ -220,10 +205,7 @@ fn request_returned_during_the_drain_is_unsent() {
 
 #[test]
 fn connections_are_open_after_their_first_response() {
-    let spec = LoadSpec {
-        sends_first_request: true,
-        ..spec(CLOSED, 1)
-    };
+    let spec = LoadSpec { sends_first_request: true, ..spec(CLOSED, 1) };
     let mut load = Load::ramp(&spec);
     load.worker.begin(1);
     assert_eq!(load.worker.step(load.begin_ns), None, "it waits for the response");
@@ -238,21 +220,9 @@ fn connections_are_open_after_their_first_response() {
 fn every_end_of_a_request_is_counted_once() {
     type End = (&'static str, fn(&mut LoadWorker, Sent) -> Option<Sent>, (u64, u64, u64));
     let ends: [End; 4] = [
-        (
-            "completed",
-            |worker, sent| (worker.response_complete(0, sent, &ok()), None).1,
-            (1, 1, 0),
-        ),
-        (
-            "failed",
-            |worker, sent| (worker.failed(0, [sent], ErrorClass::Eof, "closed"), None).1,
-            (1, 0, 1),
-        ),
-        (
-            "returned",
-            |worker, sent| (worker.return_request(0, sent), None).1,
-            (0, 0, 0),
-        ),
+        ("completed", |worker, sent| (worker.response_complete(0, sent, &ok()), None).1, (1, 1, 0)),
+        ("failed", |worker, sent| (worker.failed(0, [sent], ErrorClass::Eof, "closed"), None).1, (1, 0, 1)),
+        ("returned", |worker, sent| (worker.return_request(0, sent), None).1, (0, 0, 0)),
         ("without a response", |_, sent| Some(sent), (1, 0, 1)),
     ];
     for (name, end, expected) in ends {
@@ -284,10 +254,7 @@ fn closed_loop_sends_at_once_and_nothing_after_the_window() {
 
 #[test]
 fn think_time_precedes_the_next_request() {
-    let mode = Mode::Closed {
-        pipeline: 1,
-        think_ns: 5_000 * MS,
-    };
+    let mode = Mode::Closed { pipeline: 1, think_ns: 5_000 * MS };
     let mut load = Load::begin(mode, 1);
     load.transport.free = vec![0];
     load.worker.release(0, true, load.begin_ns);

@@ -46,23 +46,14 @@ impl Worker {
     fn admit(&mut self, fd: OwnedFd) {
         let open = self.shared.open.fetch_add(1, Ordering::Relaxed);
         let is_admitted = open < self.shared.connections_max;
-        let counter = if is_admitted {
-            &self.counters.accepted
-        } else {
-            &self.counters.refused_at_limit
-        };
+        let counter = if is_admitted { &self.counters.accepted } else { &self.counters.refused_at_limit };
         counter.add(1);
         if open >= self.shared.connections_max + REFUSED_AT_ONCE {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        let connection = Connection {
-            fd,
-            since: self.clock.ticks(),
-            awaited: AwaitedEvent::Readable,
-            is_admitted,
-            partial: None,
-        };
+        let connection =
+            Connection { fd, since: self.clock.ticks(), awaited: AwaitedEvent::Readable, is_admitted, partial: None };
         if let Some(token) = self.table.insert(connection) {
             self.register(token);
         }

@@ -106,10 +106,7 @@ impl ConnectionTable {
             Some(index) => index,
             None => {
                 let index = u32::try_from(self.slots.len()).ok()?;
-                self.slots.push(Slot {
-                    generation: 0,
-                    connection: None,
-                });
+                self.slots.push(Slot { generation: 0, connection: None });
                 index
             }
         };

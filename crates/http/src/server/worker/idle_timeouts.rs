@@ -79,15 +79,9 @@ mod tests {
         let mut table = ConnectionTable::default();
         let idle = table.insert(Connection::of_test(0, None)).expect("room");
         let busy = table.insert(Connection::of_test(6000, None)).expect("room");
-        let slow = Box::new(PartialIo {
-            input: b"GET ".to_vec(),
-            ..PartialIo::default()
-        });
+        let slow = Box::new(PartialIo { input: b"GET ".to_vec(), ..PartialIo::default() });
         let slow = table.insert(Connection::of_test(0, Some(slow))).expect("room");
-        let lingering = Box::new(PartialIo {
-            is_closing: true,
-            ..PartialIo::default()
-        });
+        let lingering = Box::new(PartialIo { is_closing: true, ..PartialIo::default() });
         let lingering = table.insert(Connection::of_test(0, Some(lingering))).expect("room");
         assert_eq!(idle_timeouts.expired(&table, 20), []);
         assert_eq!(idle_timeouts.expired(&table, 21), [lingering]);

@@ -108,10 +108,7 @@ impl Worker {
                     number => self.serve(Token::from_number(number), event),
                 }
             }
-            if self
-                .resume_accepting_ns
-                .is_some_and(|at_ns| at_ns <= self.clock.now_ns())
-            {
+            if self.resume_accepting_ns.is_some_and(|at_ns| at_ns <= self.clock.now_ns()) {
                 self.resume_accepting_ns = None;
                 self.listen(Interest::READ);
             }

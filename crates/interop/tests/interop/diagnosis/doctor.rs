@@ -45,11 +45,7 @@ fn unknown_input_is_an_error() {
         (b"\xff\x00\xfe\n", 1, "nothing in it was understood"),
         (b"{\"a\": 1}\n", 1, "nothing in it was understood"),
         (b"", 1, "no facts in it"),
-        (
-            b"$ sysctl net.core.rmem_max\nnet.core.rmem_max = 212992\nlorem ipsum\n",
-            0,
-            "",
-        ),
+        (b"$ sysctl net.core.rmem_max\nnet.core.rmem_max = 212992\nlorem ipsum\n", 0, ""),
     ];
     for (text, code, reason) in cases {
         fs::write(&path, text).expect("our folder");
@@ -75,9 +71,7 @@ fn facts_are_listed_and_explained() {
     assert!(list.contains("nic.*.ring.*.cur"), "{list}");
     let one = explain(&["nic.eth0.100.ring.rx.cur"]).expect_code(0).stdout.clone();
     assert!(one.contains("desc") && one.contains("ethtool -g"), "{one}");
-    explain(&["no.such.fact"])
-        .expect_code(2)
-        .expect_stderr("there is no fact no.such.fact");
+    explain(&["no.such.fact"]).expect_code(2).expect_stderr("there is no fact no.such.fact");
 }
 
 #[test]
@@ -92,10 +86,7 @@ fn left_over_shaper_is_found() {
         let diagnosis = net.doctor(&net.a, &[DEVICE, "--window", "4s"]);
         let found = ids(&diagnosis);
         assert!(found.contains(&"QD-01"), "{rate}: {diagnosis:#}");
-        assert!(
-            found.iter().all(|id| matches!(*id, "QD-01" | "CPU-02" | "CPU-04")),
-            "{rate}: {found:?}"
-        );
+        assert!(found.iter().all(|id| matches!(*id, "QD-01" | "CPU-02" | "CPU-04")), "{rate}: {found:?}");
         assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{rate}");
     }
 }
@@ -106,9 +97,7 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
     let counters = |path: &Path| -> u64 {
         net.doctor(&net.b, &[DEVICE, "--save", path.to_str().expect("a path")]);
         let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("saved")).expect("JSON");
-        snapshot["counters"]["net.snmp.Udp.RcvbufErrors"]["v"]
-            .as_u64()
-            .expect("a counter")
+        snapshot["counters"]["net.snmp.Udp.RcvbufErrors"]["v"].as_u64().expect("a counter")
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("facts.json");
@@ -129,10 +118,7 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
         .expect("a loss");
     #[expect(clippy::cast_precision_loss, reason = "counts of one test")]
     let dropped = (counters(&file) - before) as f64;
-    assert!(
-        (dropped - lost).abs() <= 0.01 * lost,
-        "{dropped} dropped by the socket, {lost} reported as lost"
-    );
+    assert!((dropped - lost).abs() <= 0.01 * lost, "{dropped} dropped by the socket, {lost} reported as lost");
 }
 
 #[test]
@@ -150,10 +136,7 @@ fn two_sizes_of_packets_are_seen_from_both_snapshots() {
     assert_eq!(ids(&diagnosis), ["MTU-01", "MTU-01"], "{diagnosis:#}");
     let compared = net.doctor(&net.a, &["--diff", &a, &b]);
     let first = &compared["differences"][0];
-    assert_eq!(
-        (&first["key"], &first["a"], &first["b"]),
-        (&"nic.*.net.mtu".into(), &"1500".into(), &"1400".into())
-    );
+    assert_eq!((&first["key"], &first["a"], &first["b"]), (&"nic.*.net.mtu".into(), &"1500".into(), &"1400".into()));
     run(&format!("ip -n {} link set {DEVICE} mtu 1500", net.b));
     let b = save(&net.b, "c.json");
     assert_eq!(ids(&net.doctor(&net.a, &["--from", &a, "--from", &b])), [""; 0]);
@@ -182,9 +165,7 @@ fn facts_agree_with_ethtool_ip_and_tc() {
     let mut text = String::new();
     for command in commands {
         let words: Vec<&str> = command.split(' ').collect();
-        let output = inside(&net.a, Path::new(words[0]), &words[1..])
-            .output()
-            .expect("the tool runs");
+        let output = inside(&net.a, Path::new(words[0]), &words[1..]).output().expect("the tool runs");
         let output = [output.stdout, output.stderr].concat();
         text += &format!("### host=h cmd={command}\n{}\n", String::from_utf8_lossy(&output));
     }
@@ -235,12 +216,8 @@ fn diagnosis_of(words: &[&str]) -> Value {
 #[test]
 fn a_device_with_one_queue_is_named() {
     let Some(device) = own_device() else { return };
-    let queues = std::fs::read_dir(format!("/sys/class/net/{device}/queues"))
-        .expect("queues")
-        .flatten();
-    let receive = queues
-        .filter(|queue| queue.file_name().to_string_lossy().starts_with("rx-"))
-        .count();
+    let queues = std::fs::read_dir(format!("/sys/class/net/{device}/queues")).expect("queues").flatten();
+    let receive = queues.filter(|queue| queue.file_name().to_string_lossy().starts_with("rx-")).count();
     let diagnosis = diagnosis_of(&[&device]);
     let findings = diagnosis["findings"].as_array().expect("findings");
     let found = findings.iter().find(|finding| finding["id"] == "CHN-03");
@@ -269,10 +246,7 @@ fn facts_of_the_bus_agree_with_lspci() {
         skip("the device is not on the PCI bus");
         return;
     };
-    let output = std::process::Command::new("lspci")
-        .args(["-vv", "-s", address])
-        .output()
-        .expect("lspci runs");
+    let output = std::process::Command::new("lspci").args(["-vv", "-s", address]).output().expect("lspci runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains(address.trim_start_matches("0000:")), "{text}");
     let pasted = file("pasted.txt");
@@ -280,8 +254,7 @@ fn facts_of_the_bus_agree_with_lspci() {
     let imported = facts(&["--from", &pasted], &file("imported.json"));
     let of_tool = |fact: &str| {
         let mut all = imported.as_object().expect("facts").iter();
-        all.find(|(known, _)| known.ends_with(&format!("pci.{fact}")))
-            .map(|(_, known)| known["v"].clone())
+        all.find(|(known, _)| known.ends_with(&format!("pci.{fact}"))).map(|(_, known)| known["v"].clone())
     };
     // Both read the same registers, or neither does.
     let read_by_both =
@@ -291,11 +264,7 @@ fn facts_of_the_bus_agree_with_lspci() {
         let is_explained = live[key(fact)].get("v").is_some() || live[key(fact)]["absent"].is_string();
         assert!(is_explained, "{fact}: {}", live[key(fact)]);
     }
-    assert_eq!(
-        live[key("iommu")]["v"] == "off",
-        !text.contains("IOMMU group"),
-        "{text}"
-    );
+    assert_eq!(live[key("iommu")]["v"] == "off", !text.contains("IOMMU group"), "{text}");
     let node = text.split("NUMA node: ").nth(1).and_then(|rest| rest.lines().next());
     if let Some(node) = node {
         assert_eq!(live[format!("nic.{device}.numa.node")]["v"].to_string(), node, "{text}");
@@ -341,9 +310,7 @@ fn filters_and_rules_of_the_firewall_are_counted() {
     tc(&format!("qdisc add dev {DEVICE} ingress"));
     for (priority, source) in [("3", "192.0.2.1"), ("4", "192.0.2.2")] {
         let matched = format!("u32 match ip src {source} flowid :1");
-        tc(&format!(
-            "filter add dev {DEVICE} parent ffff: protocol ip prio {priority} {matched}"
-        ));
+        tc(&format!("filter add dev {DEVICE} parent ffff: protocol ip prio {priority} {matched}"));
     }
     let facts = facts_of(&net, &net.a);
     assert_eq!(facts["nic.lr0.qdisc.filter.count"]["v"], 2, "{facts:#}");

@@ -79,10 +79,7 @@ fn timed_a_small_window_is_found() {
     // Beside other work the receiver may be late as well, which is true and not the point.
     let (_, diagnosis) = examined(&net, &["-t", "5", "-w", "4K", "-C", "cubic"]);
     let found = findings(&diagnosis);
-    assert!(
-        found.iter().any(|id| matches!(*id, "WIN-01" | "WIN-02" | "WIN-03")),
-        "{diagnosis:#}"
-    );
+    assert!(found.iter().any(|id| matches!(*id, "WIN-01" | "WIN-02" | "WIN-03")), "{diagnosis:#}");
     assert!(found.iter().all(|id| id.starts_with("WIN-")), "{found:?}");
 }
 
@@ -92,18 +89,12 @@ fn a_path_that_swallows_large_packets_is_found() {
     // The MTU of the receiver is below the sender's, and no ICMP error reports it.
     run(&format!("ip netns exec {} ethtool -K {DEVICE} gso off tso off", net.a));
     run(&format!("ip -n {} link set {DEVICE} mtu 1400", net.b));
-    run(&format!(
-        "ip -n {} route change 10.99.0.0/24 dev {DEVICE} advmss 1460",
-        net.b
-    ));
+    run(&format!("ip -n {} route change 10.99.0.0/24 dev {DEVICE} advmss 1460", net.b));
     let _server = net.server();
     let (_, diagnosis) = examined(&net, &["-t", "5"]);
     let found = findings(&diagnosis);
     assert!(found.contains(&"MTU-02") && found.contains(&"MTU-01"), "{diagnosis:#}");
-    assert!(
-        found.iter().all(|id| id.starts_with("MTU-") || *id == "OFF-01"),
-        "{found:?}"
-    );
+    assert!(found.iter().all(|id| id.starts_with("MTU-") || *id == "OFF-01"), "{found:?}");
 }
 
 #[test]
@@ -143,11 +134,8 @@ fn the_diagnosis_follows_the_report() {
 fn a_stream_of_objects_has_one_more() {
     let server = Server::start(ours(), &[]);
     let client = server.run(ours(), &["-t", "1", "--json-stream", "--lr-doctor"]);
-    let events: Vec<Value> = client
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object per line"))
-        .collect();
+    let events: Vec<Value> =
+        client.stdout.lines().map(|line| serde_json::from_str(line).expect("an object per line")).collect();
     let of_doctor: Vec<_> = events.iter().filter(|event| event["event"] == "lr_doctor").collect();
     assert_eq!(of_doctor.len(), 1);
     assert_eq!(of_doctor[0]["data"]["schema"], "linerate.doctor/1");
@@ -194,18 +182,11 @@ fn strangers_get_no_facts_unless_the_server_gives_them_to_all() {
 #[test]
 fn a_client_that_has_logged_in_gets_facts() {
     let keys = Keys::make();
-    for (words, expected) in [
-        (&[][..], &["client", "server"][..]),
-        (&["--facts", "none"], &["client"]),
-    ] {
+    for (words, expected) in [(&[][..], &["client", "server"][..]), (&["--facts", "none"], &["client"])] {
         let service = keys.service(words);
         let client = keys.client(service.port, ours(), "rossi", &["-J", "--lr-doctor"]);
         let report = client.expect_clean().json();
-        assert_eq!(
-            report["lr_doctor"]["hosts"],
-            Value::from(expected.to_vec()),
-            "{words:?}"
-        );
+        assert_eq!(report["lr_doctor"]["hosts"], Value::from(expected.to_vec()), "{words:?}");
     }
 }
 

@@ -38,48 +38,27 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
         finished.expect_code(0);
         let report = finished.json();
         assert_eq!(report["schema"], "linerate.sweep/1", "{report:#}");
-        assert_eq!(
-            (&report["plan"]["seed"], &report["plan"]["time_s"]),
-            (&7.into(), &1.into())
-        );
+        assert_eq!((&report["plan"]["seed"], &report["plan"]["time_s"]), (&7.into(), &1.into()));
 
         let runs = runs(&report);
         let has_stats = |run: &Value| {
-            [
-                "value",
-                "received_bps",
-                "cpu_client_percent",
-                "cpu_server_percent",
-                "rtt_us",
-            ]
-            .iter()
-            .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
+            ["value", "received_bps", "cpu_client_percent", "cpu_server_percent", "rtt_us"]
+                .iter()
+                .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
         };
         assert!(runs.iter().all(has_stats), "{report:#}");
         assert!(runs.len() >= 4, "{report:#}");
         assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
-        let in_time = |run: &Value| {
-            run["started_s"]
-                .as_f64()
-                .is_some_and(|start| start + RUN_S <= BUDGET_S + 0.1)
-        };
+        let in_time = |run: &Value| run["started_s"].as_f64().is_some_and(|start| start + RUN_S <= BUDGET_S + 0.1);
         assert!(runs.iter().all(in_time), "{report:#}");
         let served = || (server.process.stdout().matches("Accepted connection").count() == runs.len()).then_some(());
-        assert!(
-            wait_for(TIMEOUT, served).is_some(),
-            "{} runs: {:?}",
-            runs.len(),
-            server.process
-        );
+        assert!(wait_for(TIMEOUT, served).is_some(), "{} runs: {:?}", runs.len(), server.process);
 
         let lines = std::fs::read_to_string(&csv).expect("a file");
         assert_eq!(lines.lines().count(), runs.len() + 1, "{lines}");
         assert!(std::fs::read_to_string(&html).expect("a file").contains("<svg"));
         // The cost comes first, then every run.
-        assert!(
-            finished.stderr.contains("about ") && finished.stderr.contains("[2/"),
-            "{finished:?}"
-        );
+        assert!(finished.stderr.contains("about ") && finished.stderr.contains("[2/"), "{finished:?}");
     });
 }
 
@@ -97,16 +76,8 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     assert_eq!(report["verdict"]["setting"]["streams"], "1", "{report:#}");
     let rate = report["verdict"]["value"].as_f64().expect("a rate");
     assert!((80e6..100e6).contains(&rate), "{rate}");
-    assert_eq!(
-        report["factors"][0]["plateau"],
-        serde_json::json!(["1", "3"]),
-        "{report:#}"
-    );
-    assert_eq!(
-        report["factors"][0]["degradations"],
-        serde_json::json!([]),
-        "{report:#}"
-    );
+    assert_eq!(report["factors"][0]["plateau"], serde_json::json!(["1", "3"]), "{report:#}");
+    assert_eq!(report["factors"][0]["degradations"], serde_json::json!([]), "{report:#}");
     let command = report["verdict"]["command"].as_str().expect("a command");
     // What is advised is a command that works.
     let mut words: Vec<&str> = command.split(' ').collect();
@@ -124,10 +95,7 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
     finished.expect_code(0);
     let report = finished.json();
     let falls = report["factors"][0]["degradations"].as_array().expect("falls");
-    let reasons: Vec<&Value> = falls
-        .iter()
-        .flat_map(|fall| fall["reasons"].as_array().expect("reasons"))
-        .collect();
+    let reasons: Vec<&Value> = falls.iter().flat_map(|fall| fall["reasons"].as_array().expect("reasons")).collect();
     let named = reasons.iter().find(|reason| reason["reason"] == "window-below-bdp");
     let named = named.unwrap_or_else(|| panic!("{report:#}"));
     let number = |key: &str| named[key].as_f64().unwrap_or_else(|| panic!("{key}: {report:#}"));
@@ -141,20 +109,12 @@ fn a_host_that_refuses_ends_it_at_once() {
     let port = free_port();
     let text = sweep(port, "-q").finish();
     text.expect_code(1);
-    assert!(
-        text.stderr.contains("Connection refused") && text.stdout.is_empty(),
-        "{text:?}"
-    );
+    assert!(text.stderr.contains("Connection refused") && text.stdout.is_empty(), "{text:?}");
     let program = sweep(port, "-q --json").finish();
     program.expect_code(1);
     let report = program.json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
-    assert!(
-        report["verdict"]["ended_by"]
-            .as_str()
-            .expect("a reason")
-            .contains("refused")
-    );
+    assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("refused"));
     assert_eq!(runs(&report).len(), 1, "nobody asks a closed port again: {report:#}");
 
     let wrong = sweep(port, "--over nosuch").finish();
@@ -173,10 +133,7 @@ fn interrupted_sweep_reports_completed_runs() {
     let report = finished.json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
     assert_eq!(report["verdict"]["ended_by"], "interrupted", "{report:#}");
-    assert!(
-        runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(),
-        "{report:#}"
-    );
+    assert!(runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(), "{report:#}");
 }
 
 #[test]
@@ -184,16 +141,9 @@ fn a_server_that_is_busy_is_waited_for() {
     let server = Server::start(original(), &["--forceflush"]);
     let other = server.client(original(), "127.0.0.1", &["-t", "3", "-b", "10M"]);
     server.process.wait_for_stdout("Accepted connection", 1);
-    let finished = sweep(
-        server.port,
-        "--over streams=1..2 --time 1 -O 0 --repetitions 1 --budget 20s --json",
-    )
-    .finish();
+    let finished = sweep(server.port, "--over streams=1..2 --time 1 -O 0 --repetitions 1 --budget 20s --json").finish();
     finished.expect_code(0);
     finished.expect_stderr("busy");
-    assert!(
-        runs(&finished.json()).iter().all(|run| run["error"].is_null()),
-        "{finished:?}"
-    );
+    assert!(runs(&finished.json()).iter().all(|run| run["error"].is_null()), "{finished:?}");
     other.finish().expect_code(0);
 }

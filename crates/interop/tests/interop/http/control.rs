@@ -22,12 +22,8 @@ struct Channel {
 impl Channel {
     fn start(words: &[&str]) -> Self {
         let process = linerate(&format!("http {} --control 127.0.0.1:0", words.join(" ")));
-        let address = wait_for(TIMEOUT, || {
-            printed(&process.stdout(), "control")?
-                .strip_prefix("http://")?
-                .parse()
-                .ok()
-        });
+        let address =
+            wait_for(TIMEOUT, || printed(&process.stdout(), "control")?.strip_prefix("http://")?.parse().ok());
         let address = address.unwrap_or_else(|| panic!("no control channel: {process:?}"));
         Self { process, address }
     }
@@ -71,11 +67,7 @@ impl Channel {
 }
 
 fn status(response: &str) -> u16 {
-    response
-        .split(' ')
-        .nth(1)
-        .and_then(|word| word.parse().ok())
-        .unwrap_or_default()
+    response.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default()
 }
 
 /// The word behind a name in what a program printed, once its line is complete.
@@ -91,19 +83,12 @@ fn agent(words: &[&str]) -> Channel {
 #[test]
 fn control_channel_requires_the_token() {
     let channel = agent(&[]);
-    for authorization in [
-        "",
-        "Authorization: Bearer wrong-wrong-wrong-wrong-wrong-1234\r\n",
-        "Authorization: Basic eA==\r\n",
-    ] {
-        for request in [
-            "GET /v1/info",
-            "GET /v1/clock",
-            "GET /v1/samples",
-            "POST /v1/cell",
-            "DELETE /v1/cell/a",
-            "GET /",
-        ] {
+    for authorization in
+        ["", "Authorization: Bearer wrong-wrong-wrong-wrong-wrong-1234\r\n", "Authorization: Basic eA==\r\n"]
+    {
+        for request in
+            ["GET /v1/info", "GET /v1/clock", "GET /v1/samples", "POST /v1/cell", "DELETE /v1/cell/a", "GET /"]
+        {
             let response = channel.raw(format!("{request} HTTP/1.1\r\nHost: a\r\n{authorization}\r\n").as_bytes());
             assert_eq!(status(&response), 401, "{request}: {response}");
             assert!(!response.contains("kernel") && !response.contains(TOKEN), "{response}");
@@ -114,14 +99,8 @@ fn control_channel_requires_the_token() {
     assert_eq!(info["environment"]["kernel"], uname().as_str(), "{info:#}");
     assert_eq!(info["environment"]["device"], "lo", "{info:#}");
     let limits = fs::read_to_string(format!("/proc/{}/limits", channel.process.id())).expect("it runs");
-    let soft = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
-    assert_eq!(
-        info["environment"]["nofile_soft"].to_string(),
-        soft.expect("a limit"),
-        "{info:#}"
-    );
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
+    assert_eq!(info["environment"]["nofile_soft"].to_string(), soft.expect("a limit"), "{info:#}");
 }
 
 #[test]
@@ -139,19 +118,13 @@ fn requests_of_web_pages_are_refused() {
         )
     };
     for origin in ["Origin: http://192.0.2.7\r\n", "origin: null\r\n", "Origin:\r\n"] {
-        for (method, path) in [
-            ("GET", "/v1/info"),
-            ("POST", "/v1/cell"),
-            ("OPTIONS", "/v1/cell"),
-            ("GET", "/v1/samples"),
-        ] {
+        for (method, path) in
+            [("GET", "/v1/info"), ("POST", "/v1/cell"), ("OPTIONS", "/v1/cell"), ("GET", "/v1/samples")]
+        {
             let response = request(method, path, origin);
             assert_eq!(status(&response), 403, "{method} {path} {origin}: {response}");
             let (header, body) = response.split_once("\r\n\r\n").expect("a head");
-            assert!(
-                body.contains("web page") && !header.contains("Access-Control"),
-                "{response}"
-            );
+            assert!(body.contains("web page") && !header.contains("Access-Control"), "{response}");
         }
     }
     assert_eq!(status(&request("DELETE", "/v1/cell/a", "")), 404, "no cell was begun");
@@ -187,16 +160,11 @@ fn impostor_is_detected_and_does_not_receive_the_token() {
     }
     assert!(received.contains("/v1/info") && !received.contains(TOKEN), "{received}");
     let finished = client.finish();
-    finished
-        .expect_code(4)
-        .expect_stderr("does not prove that it knows the token");
+    finished.expect_code(4).expect_stderr("does not prove that it knows the token");
 }
 
 fn uname() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease")
-        .expect("a kernel")
-        .trim()
-        .to_owned()
+    fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel").trim().to_owned()
 }
 
 #[test]
@@ -224,19 +192,12 @@ fn without_a_token_a_name_in_host_is_refused() {
             channel.raw(format!("GET /v1/clock HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
         (status(&response), response)
     };
-    for host in [
-        channel.address.to_string(),
-        "127.0.0.1".to_owned(),
-        "localhost:1".to_owned(),
-    ] {
+    for host in [channel.address.to_string(), "127.0.0.1".to_owned(), "localhost:1".to_owned()] {
         assert_eq!(ask(&host).0, 200, "{host}");
     }
     let (refused, response) = ask(&format!("rebound.example:{}", channel.address.port()));
     assert_eq!(refused, 421);
-    assert!(
-        response.contains("Host must be an IP address or localhost"),
-        "{response}"
-    );
+    assert!(response.contains("Host must be an IP address or localhost"), "{response}");
 }
 
 #[test]
@@ -247,10 +208,7 @@ fn requests_without_end_are_refused_and_slow_ones_cut() {
     let header = format!("POST /v1/cell HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n");
     let announced = format!("{header}Content-Length: 1000000\r\n\r\n");
     assert_eq!(status(&channel.raw(announced.as_bytes())), 413);
-    let chunked = format!(
-        "{header}Transfer-Encoding: chunked\r\n\r\n20000\r\n{}",
-        "z".repeat(0x20000)
-    );
+    let chunked = format!("{header}Transfer-Encoding: chunked\r\n\r\n20000\r\n{}", "z".repeat(0x20000));
     assert_eq!(status(&channel.raw(chunked.as_bytes())), 413);
 
     let mut slow = channel.connect();
@@ -268,23 +226,14 @@ fn statistics_of_a_cell_agree_with_proc() {
     let port = listener.local_addr().expect("an address").port();
     let channel = agent(&["--listen-port", &port.to_string()]);
     let info = channel.get("GET", "/v1/info", "");
-    assert_eq!(
-        info["pids"],
-        serde_json::json!([std::process::id()]),
-        "this process listens"
-    );
+    assert_eq!(info["pids"], serde_json::json!([std::process::id()]), "this process listens");
     assert_eq!(info["port"], port, "{info:#}");
 
     let outer = Usage::now();
-    channel.get(
-        "POST",
-        "/v1/cell",
-        r#"{"id":"a","phase":"matrix","payload_bytes":1024,"connections":40}"#,
-    );
+    channel.get("POST", "/v1/cell", r#"{"id":"a","phase":"matrix","payload_bytes":1024,"connections":40}"#);
     let inner = Usage::now();
-    let clients: Vec<TcpStream> = (0..CONNECTIONS)
-        .map(|_| TcpStream::connect(("127.0.0.1", port)).expect("connect"))
-        .collect();
+    let clients: Vec<TcpStream> =
+        (0..CONNECTIONS).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("connect")).collect();
     let servers: Vec<TcpStream> = (0..CONNECTIONS).map(|_| listener.accept().expect("accept").0).collect();
     exchange(&clients, &servers);
     burn(Duration::from_millis(400));
@@ -293,39 +242,19 @@ fn statistics_of_a_cell_agree_with_proc() {
     let outer = Usage::now().since(&outer);
 
     let between = |name: &str, value: f64, low: f64, high: f64| {
-        assert!(
-            (low..=high).contains(&value),
-            "{name}: {value} is not in {low}..={high}: {stats:#}"
-        );
+        assert!((low..=high).contains(&value), "{name}: {value} is not in {low}..={high}: {stats:#}");
     };
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {stats:#}"));
     // Ticks are 10 ms long, and both readings of them may be one off.
-    between(
-        "CPU",
-        number(&stats["process_cpu_ns"]),
-        inner.cpu_ns - 2e7,
-        outer.cpu_ns + 2e7,
-    );
-    between(
-        "sent",
-        number(&stats["nic"]["tx_bytes"]),
-        inner.lo_bytes,
-        outer.lo_bytes,
-    );
+    between("CPU", number(&stats["process_cpu_ns"]), inner.cpu_ns - 2e7, outer.cpu_ns + 2e7);
+    between("sent", number(&stats["nic"]["tx_bytes"]), inner.lo_bytes, outer.lo_bytes);
     between("window", number(&stats["window_ns"]), 4e8, outer.elapsed_ns);
     assert!(number(&stats["connections"]) >= CONNECTIONS as f64, "{stats:#}");
     assert!(number(&stats["fds"]["peak"]) >= 2.0 * CONNECTIONS as f64, "{stats:#}");
     assert!(number(&stats["busiest_thread_busy"]) > 0.0, "{stats:#}");
-    assert!(
-        stats["nic"]["is_loopback"] == true && stats["samples"].as_u64() >= Some(2),
-        "{stats:#}"
-    );
+    assert!(stats["nic"]["is_loopback"] == true && stats["samples"].as_u64() >= Some(2), "{stats:#}");
 
-    assert_eq!(
-        channel.get("DELETE", "/v1/cell/a", ""),
-        stats,
-        "the answer may have been lost"
-    );
+    assert_eq!(channel.get("DELETE", "/v1/cell/a", ""), stats, "the answer may have been lost");
     assert_eq!(channel.ask("DELETE", "/v1/cell/b", "").0, 404);
     assert_eq!(channel.ask("POST", "/v1/restart-workers", "").0, 501, "not our server");
 }
@@ -341,21 +270,9 @@ struct Usage {
 impl Usage {
     fn now() -> Self {
         let devices = fs::read_to_string("/proc/net/dev").expect("devices");
-        let lo = devices
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("lo:"))
-            .expect("loopback");
-        let lo_bytes = lo
-            .split_whitespace()
-            .nth(8)
-            .and_then(|word| word.parse().ok())
-            .expect("a counter");
-        Self {
-            at: Instant::now(),
-            cpu_ns: cpu_time(std::process::id()).as_nanos() as f64,
-            lo_bytes,
-            elapsed_ns: 0.0,
-        }
+        let lo = devices.lines().find_map(|line| line.trim().strip_prefix("lo:")).expect("loopback");
+        let lo_bytes = lo.split_whitespace().nth(8).and_then(|word| word.parse().ok()).expect("a counter");
+        Self { at: Instant::now(), cpu_ns: cpu_time(std::process::id()).as_nanos() as f64, lo_bytes, elapsed_ns: 0.0 }
     }
 
     fn since(&self, before: &Self) -> Self {
@@ -403,10 +320,7 @@ fn samples_are_streamed_in_order_until_the_program_ends() {
     }
     for (reading, number) in readings.iter().zip(1..) {
         assert_eq!(reading["sequence"], number, "{readings:#?}");
-        assert!(
-            reading["rss_bytes"].as_u64() > Some(0) && reading["window_ns"].as_u64() > Some(0),
-            "{reading:#}"
-        );
+        assert!(reading["rss_bytes"].as_u64() > Some(0) && reading["window_ns"].as_u64() > Some(0), "{reading:#}");
     }
     // A client of the stream does not delay the end of the program.
     channel.process.signal(Signal::Terminate);
@@ -433,14 +347,12 @@ fn server_replies_although_its_udp_port_is_stuck() {
     channel.get("POST", "/v1/cell", r#"{"id":"stuck"}"#);
     let data = SocketAddr::from(([127, 0, 0, 1], port));
     let mut waiting = Vec::new();
-    let is_full = wait_for(TIMEOUT, || {
-        match TcpStream::connect_timeout(&data, Duration::from_secs(2)) {
-            Ok(stream) => {
-                waiting.push(stream);
-                None
-            }
-            Err(_) => Some(()),
+    let is_full = wait_for(TIMEOUT, || match TcpStream::connect_timeout(&data, Duration::from_secs(2)) {
+        Ok(stream) => {
+            waiting.push(stream);
+            None
         }
+        Err(_) => Some(()),
     });
     assert!(is_full.is_some(), "the queue never filled: {} wait", waiting.len());
 
@@ -456,8 +368,7 @@ fn server_replies_although_its_udp_port_is_stuck() {
 fn data_address(channel: &Channel) -> SocketAddr {
     let stdout = channel.process.stdout();
     let word = printed(&stdout, "Listening on").and_then(|word| word.strip_prefix("http://"));
-    word.and_then(|word| word.parse().ok())
-        .unwrap_or_else(|| panic!("no address: {stdout}"))
+    word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no address: {stdout}"))
 }
 
 #[test]
@@ -466,18 +377,12 @@ fn server_reports_and_restarts_its_threads() {
     let data = data_address(&channel);
     let info = channel.get("GET", "/v1/info", "");
     assert_eq!(info["capabilities"], serde_json::json!(["restart-workers"]));
-    assert_eq!(
-        (&info["port"], &info["pids"]),
-        (&data.port().into(), &serde_json::json!([channel.process.id()]))
-    );
+    assert_eq!((&info["port"], &info["pids"]), (&data.port().into(), &serde_json::json!([channel.process.id()])));
     channel.get("POST", "/v1/cell", r#"{"id":"one"}"#);
     let _one = get_zero(data);
     let stats = channel.get("DELETE", "/v1/cell/one", "");
     assert_eq!(stats["threads"], 2, "{stats:#}");
-    assert_eq!(
-        stats["thread_imbalance"], 2.0,
-        "one thread has the only connection: {stats:#}"
-    );
+    assert_eq!(stats["thread_imbalance"], 2.0, "one thread has the only connection: {stats:#}");
     assert_eq!(channel.ask("POST", "/v1/restart-workers", "").0, 204);
     get_zero(data);
 }

@@ -32,14 +32,8 @@ const WHOLE: &str = "[phase0]\nstreams = [1]\nduration = \"1s\"\n\
     [phase3.lowrate]\nconnections = 20\nrate = 200\nduration = \"1s\"\n\
     [phase3.active]\nconnections = 30\nduration = \"1s\"\n";
 
-const WHOLE_RUNS: [&str; 6] = [
-    "active-1k-c30-r1",
-    "idle-0-c100-r1",
-    "idle-0-c50-r1",
-    "low_rate-1k-c20-r1",
-    "matrix-1k-c4-r1",
-    "matrix-1k-c8-r1",
-];
+const WHOLE_RUNS: [&str; 6] =
+    ["active-1k-c30-r1", "idle-0-c100-r1", "idle-0-c50-r1", "low_rate-1k-c20-r1", "matrix-1k-c4-r1", "matrix-1k-c8-r1"];
 
 #[test]
 fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
@@ -62,20 +56,14 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
     assert_eq!(again.code(), study.finished.code(), "{again:?}");
     assert!(!again.stderr.contains(" r1: "), "a run was repeated: {again:?}");
     for table in ["T0 ", "T1 ", "T2a ", "T3a ", "T3b ", "T4 ", "T5 ", "T6 ", "T7 "] {
-        let has = |text: &str| {
-            text.lines()
-                .any(|line| line.trim_start_matches('#').trim().starts_with(table))
-        };
+        let has = |text: &str| text.lines().any(|line| line.trim_start_matches('#').trim().starts_with(table));
         assert!(has(&again.stdout), "no {table}: {again:?}");
         assert!(text(&html).contains(table), "{table}");
     }
     compares_studies(&lab, &directory);
     let page = text(&html);
     assert!(page.contains("busiest core"), "both hosts second by second");
-    assert!(
-        page.contains("<svg") && !page.contains("<script"),
-        "a page without programs"
-    );
+    assert!(page.contains("<svg") && !page.contains("<script"), "a page without programs");
     check_tags(&page);
 }
 
@@ -113,11 +101,7 @@ fn compares_studies(lab: &HttpLab, directory: &str) {
     for cell in cells {
         let is_changed = cell["key"]["phase"] == "matrix" && cell["key"]["connections"] == 8;
         assert_eq!(cell["ok_per_s"]["is_different"], is_changed, "{cell:#}");
-        assert_eq!(
-            cell["ok_per_s"]["ratio"],
-            if is_changed { 0.5 } else { 1.0 },
-            "{cell:#}"
-        );
+        assert_eq!(cell["ok_per_s"]["ratio"], if is_changed { 0.5 } else { 1.0 }, "{cell:#}");
     }
 
     let plan = format!("{directory}/plan.toml");
@@ -133,25 +117,15 @@ fn check_sides(run: &Value) {
         let is_busy = |second: &Value| second["busiest_cpu_busy"].as_f64() > Some(0.0);
         assert!(seconds.any(is_busy), "every second of it: {side:#}");
         assert!(side["sockets_by_state"]["established"].as_u64() > Some(0), "{side:#}");
-        assert!(
-            side["rss_high_water_bytes"].as_u64() >= side["rss_bytes"].as_u64(),
-            "{side:#}"
-        );
+        assert!(side["rss_high_water_bytes"].as_u64() >= side["rss_bytes"].as_u64(), "{side:#}");
         assert!(side["sockets_allocated"].as_u64() > Some(0), "{side:#}");
-        assert!(
-            side["busiest_cpu_own"].as_f64().is_some_and(|own| own <= 1.0),
-            "{side:#}"
-        );
+        assert!(side["busiest_cpu_own"].as_f64().is_some_and(|own| own <= 1.0), "{side:#}");
         // Where a control group cannot be read, that is said.
-        for (figure, name) in [
-            ("group_memory", "memory of the control group"),
-            ("group_tasks", "tasks of the control group"),
-        ] {
+        for (figure, name) in
+            [("group_memory", "memory of the control group"), ("group_tasks", "tasks of the control group")]
+        {
             let is_reported = side["missing"].to_string().contains(name);
-            assert!(
-                is_reported != (side[figure]["peak"].as_u64() > Some(0)),
-                "{figure}: {side:#}"
-            );
+            assert!(is_reported != (side[figure]["peak"].as_u64() > Some(0)), "{figure}: {side:#}");
         }
     }
 }
@@ -161,21 +135,14 @@ fn check_whole(study: &HttpStudy) {
     assert_eq!(baseline.len(), 2, "both directions: {study:?}");
     let has_goodput = |test: &Value| test["goodput_bps"].as_f64() > Some(0.0);
     assert!(baseline.iter().all(has_goodput), "{baseline:?}");
-    for (phase, payload_bytes, connections) in [
-        ("payload", 1024, 8),
-        ("matrix", 1024, 4),
-        ("matrix", 1024, 8),
-        ("low_rate", 1024, 20),
-        ("active", 1024, 30),
-    ] {
+    for (phase, payload_bytes, connections) in
+        [("payload", 1024, 8), ("matrix", 1024, 4), ("matrix", 1024, 8), ("low_rate", 1024, 20), ("active", 1024, 30)]
+    {
         let cell = study.cell(phase, payload_bytes, connections);
         let median = &cell["median"];
         assert!(median["ok_per_s"].as_f64() > Some(0.0), "{study:?}");
         assert_eq!(median["error_share"], 0.0, "{study:?}");
-        assert!(
-            median["server_cpus"].as_f64() > Some(0.0),
-            "both ends are watched: {study:?}"
-        );
+        assert!(median["server_cpus"].as_f64() > Some(0.0), "both ends are watched: {study:?}");
         cell["runs"].as_array().into_iter().flatten().for_each(check_sides);
     }
     assert_eq!(study.list("cells").len(), 5, "{study:?}");
@@ -183,11 +150,7 @@ fn check_whole(study: &HttpStudy) {
     let steps = study.json["idle"]["steps"].as_array().expect("steps");
     let open: Vec<&Value> = steps.iter().map(|step| &step["open"]).collect();
     assert_eq!(open, [50, 100], "{study:?}");
-    let ids: Vec<&str> = study
-        .list("checks")
-        .iter()
-        .filter_map(|check| check["id"].as_str())
-        .collect();
+    let ids: Vec<&str> = study.list("checks").iter().filter_map(|check| check["id"].as_str()).collect();
     for id in ["nofile.hard", "backlog", "same_host", "clock"] {
         assert!(ids.contains(&id), "no {id} in {ids:?}");
     }
@@ -198,11 +161,7 @@ fn check_tags(page: &str) {
     let mut open: Vec<&str> = Vec::new();
     for tag in page.split('<').skip(1) {
         let (inner, _) = tag.split_once('>').unwrap_or_else(|| panic!("no end: {tag}"));
-        let name = inner
-            .trim_start_matches('/')
-            .split([' ', '/'])
-            .next()
-            .unwrap_or_default();
+        let name = inner.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
         if inner.starts_with('/') {
             assert_eq!(open.pop(), Some(name), "{inner}");
         } else if !inner.ends_with('/') && !matches!(name, "!DOCTYPE" | "meta") {
@@ -223,12 +182,7 @@ fn slow_plan(lab: &HttpLab) -> String {
     path
 }
 
-const SLOW_NAMES: [&str; 4] = [
-    "matrix-1k-c2-r1",
-    "matrix-1k-c2-r2",
-    "matrix-1k-c4-r1",
-    "matrix-1k-c4-r2",
-];
+const SLOW_NAMES: [&str; 4] = ["matrix-1k-c2-r1", "matrix-1k-c2-r2", "matrix-1k-c4-r1", "matrix-1k-c4-r2"];
 
 /// Waits until so many runs are kept.
 fn wait_for_runs(lab: &HttpLab, directory: &str, count: usize, client: &Process) {
@@ -252,19 +206,14 @@ fn killed_experiment_resumes() {
     assert_eq!(client.finish().code(), None, "killed");
     let cells = format!("{directory}/cells");
     let finished = lab.runs("killed");
-    assert!(
-        finished.len() < SLOW_NAMES.len(),
-        "it was killed too late: {finished:?}"
-    );
+    assert!(finished.len() < SLOW_NAMES.len(), "it was killed too late: {finished:?}");
     let before: Vec<(String, String, SystemTime)> = finished
         .iter()
         .map(|(name, _)| format!("{cells}/{name}.json"))
         .map(|path| (path.clone(), text(&path), modified(&path)))
         .collect();
     // What the end of a program leaves of a file that was being written.
-    let missing = SLOW_NAMES
-        .iter()
-        .find(|name| finished.iter().all(|(kept, _)| kept != *name));
+    let missing = SLOW_NAMES.iter().find(|name| finished.iter().all(|(kept, _)| kept != *name));
     fs::write(format!("{cells}/{}.part", missing.expect("a run is left")), "{\"key\"").expect("a file");
 
     refuses_what_it_cannot_continue(&lab, &url, &directory);
@@ -272,18 +221,12 @@ fn killed_experiment_resumes() {
     let study = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json"]));
     expect_done(&study);
     for (path, content, time) in before {
-        assert_eq!(
-            (text(&path), modified(&path)),
-            (content, time),
-            "{path} was written again"
-        );
+        assert_eq!((text(&path), modified(&path)), (content, time), "{path} was written again");
     }
     let names: Vec<String> = lab.runs("killed").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, SLOW_NAMES, "{study:?}");
     for connections in [2, 4] {
-        let runs = study.cell("matrix", 1024, connections)["runs"]
-            .as_array()
-            .expect("runs");
+        let runs = study.cell("matrix", 1024, connections)["runs"].as_array().expect("runs");
         assert_eq!(runs.len(), 2, "{study:?}");
         assert!(runs.iter().all(|run| run["state"] == "done"), "{study:?}");
     }
@@ -317,11 +260,8 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
     let partial: Value = serde_json::from_str(&text(&format!("{directory}/run.json"))).expect("JSON");
     assert_eq!(partial["is_complete"], false, "{finished:?}");
     let runs = lab.runs("interrupted");
-    let aborted: Vec<&String> = runs
-        .iter()
-        .filter(|(_, run)| run["state"] == "aborted")
-        .map(|(name, _)| name)
-        .collect();
+    let aborted: Vec<&String> =
+        runs.iter().filter(|(_, run)| run["state"] == "aborted").map(|(name, _)| name).collect();
     assert_eq!(aborted.len(), 1, "{runs:?}");
     assert!(runs.len() < SLOW_NAMES.len(), "nothing is begun after it");
 
@@ -337,9 +277,7 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     let lab = HttpLab::start(&["--no-control"]);
     let port = lab.url.rsplit(':').next().unwrap_or_default();
     let token = lab.path("token");
-    let agent = linerate(&format!(
-        "http agent --control 127.0.0.1:0 --listen-port {port} --token-file {token}"
-    ));
+    let agent = linerate(&format!("http agent --control 127.0.0.1:0 --listen-port {port} --token-file {token}"));
     let control = wait_for(TIMEOUT, || {
         let stdout = agent.stdout();
         let (_, rest) = stdout.split_once("control")?;
@@ -357,11 +295,7 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     assert_eq!(study.json["is_complete"], true, "{study:?}");
     let runs = lab.runs("lost");
     assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
-    let is_lost = |run: &Value| {
-        run["flags"]
-            .as_array()
-            .is_some_and(|flags| flags.contains(&json!("control-lost")))
-    };
+    let is_lost = |run: &Value| run["flags"].as_array().is_some_and(|flags| flags.contains(&json!("control-lost")));
     let lost: Vec<&Value> = runs.iter().map(|(_, run)| run).filter(|run| is_lost(run)).collect();
     assert!(!lost.is_empty(), "{study:?}");
     for run in lost {
@@ -387,17 +321,11 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("many.toml", "8, 1000");
     let hard = descriptors_predicted(&lab, &plan, 0);
-    assert_eq!(
-        (&hard["status"], &hard["have"]),
-        (&json!("info"), &json!("256")),
-        "{hard:#}"
-    );
+    assert_eq!((&hard["status"], &hard["have"]), (&json!("info"), &json!("256")), "{hard:#}");
     assert_eq!(hard["cells"], json!(["matrix-1k-c1000"]), "{hard:#}");
     let fix = hard["fix"][0].as_str().unwrap_or_default();
     let predicted = fix.strip_suffix(" worker processes will be used, each with a limit of its own");
-    let predicted: u64 = predicted
-        .and_then(|count| count.parse().ok())
-        .unwrap_or_else(|| panic!("{hard:#}"));
+    let predicted: u64 = predicted.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{hard:#}"));
 
     let url = format!("{}{SLOW_PATH}", lab.url);
     let study = lab.study_of(&["matrix"], &url, &plan);
@@ -406,11 +334,7 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
         assert_eq!(run["state"], "done", "{study:?}");
         let found = &run["load"]["connections"];
         let found = (&found["opened"], &found["open_at_end"], &found["dropped"]);
-        assert_eq!(
-            found,
-            (&json!(connections), &json!(connections), &json!(0)),
-            "{study:?}"
-        );
+        assert_eq!(found, (&json!(connections), &json!(connections), &json!(0)), "{study:?}");
         let client = &run["client"];
         assert_eq!(client["processes"], json!(processes), "{client:#}");
         // What leads the others hardly does anything itself.
@@ -425,25 +349,15 @@ fn cells_beyond_any_descriptor_limit_are_skipped() {
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("more.toml", "8, 15000");
     let hard = descriptors_predicted(&lab, &plan, 3);
-    assert_eq!(
-        (&hard["status"], &hard["have"]),
-        (&json!("fail"), &json!("256")),
-        "{hard:#}"
-    );
+    assert_eq!((&hard["status"], &hard["have"]), (&json!("fail"), &json!("256")), "{hard:#}");
     assert_eq!(hard["cells"], json!(["matrix-1k-c15000"]), "{hard:#}");
     let fix = hard["fix"][0].as_str().unwrap_or_default();
     assert!(fix.starts_with("sudo prlimit --pid $$ --nofile="), "{hard:#}");
     let shown = lab.run(&["check", &lab.url, &plan, "--phases", "2"]);
-    shown
-        .expect_code(3)
-        .expect_stdout("FAIL")
-        .expect_stdout("fix: sudo prlimit");
+    shown.expect_code(3).expect_stdout("FAIL").expect_stdout("fix: sudo prlimit");
 
     let url = format!("{}{SLOW_PATH}", lab.url);
-    for (words, why) in [
-        (&["matrix"][..], "check"),
-        (&["matrix", "--force"], "processes of 256 descriptors"),
-    ] {
+    for (words, why) in [(&["matrix"][..], "check"), (&["matrix", "--force"], "processes of 256 descriptors")] {
         let study = lab.study_of(words, &url, &plan);
         let left_out = &study.cell("matrix", 1024, 15_000)["runs"][0];
         assert_eq!(left_out["state"], "skipped", "{study:?}");
@@ -462,12 +376,7 @@ fn timed_ten_thousand_connections_are_held_at_little_cost() {
     let plan = lab.plan("c10k.toml", plan);
     let study = lab.study(&["c10k"], &plan);
     let idle = &study.json["idle"];
-    for (step, wanted) in idle["steps"]
-        .as_array()
-        .expect("steps")
-        .iter()
-        .zip([1000, 5000, 10_000])
-    {
+    for (step, wanted) in idle["steps"].as_array().expect("steps").iter().zip([1000, 5000, 10_000]) {
         let found = (&step["wanted"], &step["open"], &step["dropped"]);
         assert_eq!(found, (&json!(wanted), &json!(wanted), &json!(0)), "{study:?}");
     }
@@ -479,15 +388,9 @@ fn timed_ten_thousand_connections_are_held_at_little_cost() {
     let connections = &load["connections"];
     assert_eq!(connections["open_at_end"], 10_000, "{study:?}");
     assert_eq!(load["ok"], load["requests"], "{study:?}");
-    assert!(
-        load["errors"].as_object().is_some_and(serde_json::Map::is_empty),
-        "{study:?}"
-    );
+    assert!(load["errors"].as_object().is_some_and(serde_json::Map::is_empty), "{study:?}");
     // Poisson arrivals of three thousand vary by 55.
-    assert!(
-        load["ok"].as_u64().is_some_and(|ok| (2700..3300).contains(&ok)),
-        "{study:?}"
-    );
+    assert!(load["ok"].as_u64().is_some_and(|ok| (2700..3300).contains(&ok)), "{study:?}");
 }
 
 #[test]
@@ -498,19 +401,12 @@ fn plan_is_shown_written_and_read() {
     listing.expect_code(0).expect_stdout("1k").expect_stdout("c30");
     let listing = lab.run(&["lab", &lab.url, &plan, "--plan-only", "--json"]);
     let listing = listing.expect_code(0).json();
-    assert_eq!(
-        listing["cells"].as_array().map(Vec::len),
-        Some(WHOLE_RUNS.len()),
-        "{listing:#}"
-    );
+    assert_eq!(listing["cells"].as_array().map(Vec::len), Some(WHOLE_RUNS.len()), "{listing:#}");
 
     let written = lab.run(&["lab", &plan, "--print-plan"]);
     let again = lab.path("again.toml");
     fs::write(&again, &written.expect_code(0).stdout).expect("a file");
-    assert_eq!(
-        lab.run(&["lab", &again, "--print-plan"]).expect_clean().stdout,
-        written.stdout
-    );
+    assert_eq!(lab.run(&["lab", &again, "--print-plan"]).expect_clean().stdout, written.stdout);
     written.expect_stdout("steps = [50, 100]");
 
     for (line, wrong) in [(8, "[phase9]\n"), (9, "[phase2]\nconections = [4]\n")] {
@@ -527,8 +423,5 @@ fn more_connections_than_a_foreign_server_bears_are_refused() {
     let url = nginx.url("/1k");
     let plan = lab.plan_of_one_cell("many.toml", "1025");
     let refused = lab.client_without(&["matrix", &url, &plan]).finish();
-    refused
-        .expect_code(2)
-        .expect_stderr("1025")
-        .expect_stderr("--allow-large");
+    refused.expect_code(2).expect_stderr("1025").expect_stderr("--allow-large");
 }

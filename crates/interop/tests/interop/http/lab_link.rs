@@ -33,9 +33,7 @@ fn mss<'a>(study: &'a HttpStudy, end: &str) -> &'a Value {
 
 /// Changes the route of one end of the pair.
 fn route(namespace: &str, address: &str, words: &str) {
-    run(&format!(
-        "ip -n {namespace} route replace 10.99.0.0/24 dev {DEVICE} src {address} {words}"
-    ));
+    run(&format!("ip -n {namespace} route replace 10.99.0.0/24 dev {DEVICE} src {address} {words}"));
 }
 
 /// What is changed at the client and at the server, whether there is an agent, and what follows: segments of an answer,
@@ -100,11 +98,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         expect_ceiling(name, &study, ceiling(&study, row.segments, HEADERS_BYTES));
         assert_eq!(mss(&study, "client").as_u64(), row.of_client, "{name}: {study:?}");
         assert_eq!(mss(&study, "server").as_u64(), row.of_server, "{name}: {study:?}");
-        let again = experiment(
-            &lab,
-            row.has_agent,
-            &["matrix", "--resume", &directory, "--json", "--yes"],
-        );
+        let again = experiment(&lab, row.has_agent, &["matrix", "--resume", &directory, "--json", "--yes"]);
         expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
 }
@@ -122,9 +116,7 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     const SERVER_OF_VLAN: &str = "10.99.7.2";
     let Some(net) = Net::new() else { return };
     for (namespace, address) in [(&net.a, "10.99.7.1"), (&net.b, SERVER_OF_VLAN)] {
-        if !try_run(&format!(
-            "ip -n {namespace} link add link {DEVICE} name lr7 type vlan id 7"
-        )) {
+        if !try_run(&format!("ip -n {namespace} link add link {DEVICE} name lr7 type vlan id 7")) {
             return skip("this kernel has no VLAN devices");
         }
         run(&format!("ip -n {namespace} addr add {address}/24 dev lr7"));

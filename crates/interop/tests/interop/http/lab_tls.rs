@@ -24,10 +24,7 @@ fn check_runs(study: &HttpStudy, connections: u64, http: &str, tls: Option<&str>
         assert_eq!(run["state"], "done", "{study:?}");
         assert!(run["load"]["ok"].as_u64() > Some(0), "{study:?}");
         let protocol = &run["load"]["protocol"];
-        assert_eq!(
-            (protocol["http"].as_str(), protocol["tls"]["version"].as_str()),
-            (Some(http), tls)
-        );
+        assert_eq!((protocol["http"].as_str(), protocol["tls"]["version"].as_str()), (Some(http), tls));
         assert_eq!(study.json["protocol"], json!([protocol]), "{study:?}");
     }
     let missing = [&cell["ceiling_per_s"], &cell["median"]["of_ceiling"]];
@@ -39,10 +36,7 @@ fn check_runs(study: &HttpStudy, connections: u64, http: &str, tls: Option<&str>
 #[track_caller]
 fn check_server_side(study: &HttpStudy, connections: u64) {
     let cell = study.cell("matrix", 1024, connections);
-    assert!(
-        cell["runs"][0]["server"]["process_cpu_ns"].as_u64() > Some(0),
-        "{study:?}"
-    );
+    assert!(cell["runs"][0]["server"]["process_cpu_ns"].as_u64() > Some(0), "{study:?}");
     assert!(cell["median"]["server_cpus"].as_f64() > Some(0.0), "{study:?}");
 }
 
@@ -50,18 +44,7 @@ fn check_server_side(study: &HttpStudy, connections: u64) {
 fn experiment_over_tls_is_stored_reported_and_resumed() {
     let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let (plan, directory, pin) = (lab.plan("plan.toml", &matrix("2", IDLE)), lab.path("kept"), lab.pin());
-    let words = [
-        "lab",
-        "--phases",
-        "2-3",
-        &lab.url,
-        &plan,
-        "--pin-sha256",
-        &pin,
-        "--out",
-        &directory,
-        "--json",
-    ];
+    let words = ["lab", "--phases", "2-3", &lab.url, &plan, "--pin-sha256", &pin, "--out", &directory, "--json"];
     let study = HttpStudy::of(lab.run(&words));
     check_runs(&study, 2, "1.1", Some("1.3"));
     check_server_side(&study, 2);
@@ -75,10 +58,7 @@ fn experiment_over_tls_is_stored_reported_and_resumed() {
     assert_eq!(again.code(), study.finished.code(), "{again:?}");
     assert!(!again.stderr.contains(" r1: "), "a run was repeated: {again:?}");
     let page = fs::read_to_string(page).expect("a report");
-    for line in [
-        "protocol: HTTP/1.1 over TLS 1.3 (TLS13_",
-        "(X_net), and shares of it: n/a, what TLS",
-    ] {
+    for line in ["protocol: HTTP/1.1 over TLS 1.3 (TLS13_", "(X_net), and shares of it: n/a, what TLS"] {
         assert!(again.stdout.contains(line) && page.contains(line), "{line}: {again:?}");
     }
     refuses_to_go_on_otherwise(&lab, &directory);
@@ -97,10 +77,7 @@ fn refuses_to_go_on_otherwise(lab: &HttpLab, directory: &str) {
     before["protocol"]["tls"]["version"] = json!("1.2");
     fs::write(&beginning, before.to_string()).expect("a file");
     let refused = lab.run(&["lab", "--phases", "2", "--resume", directory]);
-    refused
-        .expect_code(2)
-        .expect_stderr("protocol: HTTP/1.1 over TLS 1.2")
-        .expect_stderr("now HTTP/1.1 over TLS 1.3");
+    refused.expect_code(2).expect_stderr("protocol: HTTP/1.1 over TLS 1.2").expect_stderr("now HTTP/1.1 over TLS 1.3");
 }
 
 /// Little's law: answers per second times their latency are the requests in flight.
@@ -124,16 +101,7 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
         let [plan, runs, token] = ["plan.toml", "runs", "token"].map(|name| lab.path(name));
         let cells = matrix("2", "");
         fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
-        let words = [
-            "matrix",
-            &lab.url,
-            &plan,
-            "--out",
-            &runs,
-            "--json",
-            "--token-file",
-            &token,
-        ];
+        let words = ["matrix", &lab.url, &plan, "--out", &runs, "--json", "--token-file", &token];
         let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
         check_runs(&study, 2, http, *tls);
         check_server_side(&study, 2);
@@ -149,24 +117,16 @@ fn foreign_server_has_no_stats_and_limited_load() {
     let url = nginx.https_url("/1k");
     let lab = HttpLab::start(&["--no-control"]);
     let (plan, directory) = (lab.plan("foreign.toml", &matrix("2", "")), lab.path("foreign"));
-    let words = [
-        "matrix", &url, &plan, "--h2", "--cacert", &cert, "--out", &directory, "--json",
-    ];
+    let words = ["matrix", &url, &plan, "--h2", "--cacert", &cert, "--out", &directory, "--json"];
     let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
     check_runs(&study, 2, "2", Some("1.2"));
     let run = &study.cell("matrix", 1024, 2)["runs"][0];
     assert_eq!(run["server"], Value::Null, "{study:?}");
-    assert!(
-        run["load"]["ok"].as_u64().is_some_and(|ok| nginx.logged() > ok),
-        "{study:?}"
-    );
+    assert!(run["load"]["ok"].as_u64().is_some_and(|ok| nginx.logged() > ok), "{study:?}");
 
     let many = lab.plan("many.toml", &matrix("1025", ""));
     let refused = lab.client_without(&["matrix", &url, &many, "-k"]).finish();
-    refused
-        .expect_code(2)
-        .expect_stderr("1025")
-        .expect_stderr("--allow-large");
+    refused.expect_code(2).expect_stderr("1025").expect_stderr("--allow-large");
 }
 
 #[test]
@@ -176,12 +136,7 @@ fn impossible_plan_is_rejected_with_reason() {
     let plain = lab.url.replace("https://", "http://");
     let (tls, pin) = (lab.url.as_str(), "ab".repeat(32));
     let rows: [(&str, &[&str], i32, &str); 6] = [
-        (
-            tls,
-            &["--pin-sha256", &pin],
-            4,
-            "cannot be trusted: invalid peer certificate: its SHA-256 is another one",
-        ),
+        (tls, &["--pin-sha256", &pin], 4, "cannot be trusted: invalid peer certificate: its SHA-256 is another one"),
         (tls, &[], 4, "CaUsedAsEndEntity; --cacert FILE"),
         (tls, &["--cacert", "/nowhere.pem"], 2, "--cacert /nowhere.pem: "),
         (tls, &["--pin-sha256", "abc"], 2, "64 hexadecimal digits"),
@@ -211,10 +166,7 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     assert_eq!(found["status"], "fail", "{found:#}");
     assert_eq!(found["cells"], json!(["matrix-1k-c10001"]), "{found:#}");
     let fix = found["fix"].to_string();
-    assert!(
-        fix.contains("fewer connections") && fix.contains("plain text"),
-        "{found:#}"
-    );
+    assert!(fix.contains("fewer connections") && fix.contains("plain text"), "{found:#}");
     for (words, why) in [
         (&["matrix", "-k"][..], "a check before the experiment failed"),
         (&["matrix", "-k", "--force"], "at most 10,000 connections"),
@@ -243,29 +195,12 @@ fn timed_worker_processes_trust_the_same_certificates() {
 fn the_command_line_decides_over_the_plan() {
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan("plan.toml", "[protocol]\nstreams = 1\ninsecure = true\n");
-    let written = lab
-        .client_without(&["lab", "https://h/", &plan, "--print-plan"])
-        .finish();
+    let written = lab.client_without(&["lab", "https://h/", &plan, "--print-plan"]).finish();
     let shown = |part: &str| written.stdout.contains(part);
     assert!(shown("version = \"1.1\"") && shown("insecure = true"), "{written:?}");
-    let words = [
-        "lab",
-        "https://h/",
-        &plan,
-        "--print-plan",
-        "--h2",
-        "-m",
-        "8",
-        "--cacert",
-        "ca.pem",
-    ];
+    let words = ["lab", "https://h/", &plan, "--print-plan", "--h2", "-m", "8", "--cacert", "ca.pem"];
     let written = lab.client_without(&words).finish();
-    for part in [
-        "version = \"2\"",
-        "streams = 8",
-        "insecure = false",
-        "\ncacert = \"ca.pem\"",
-    ] {
+    for part in ["version = \"2\"", "streams = 8", "insecure = false", "\ncacert = \"ca.pem\""] {
         written.expect_clean().expect_stdout(part);
     }
 }

@@ -137,9 +137,7 @@ fn too_few_connections_are_distinguished_from_a_slow_server() {
             let notes = study.json["notes"].to_string();
             assert!(notes.contains("the URL names a path"), "{notes}");
             let cells = [4, 16].map(|connections| study.cell("matrix", 1024, connections));
-            cells
-                .iter()
-                .all(|cell| HttpStudy::verdict(cell) == "concurrency-limited")
+            cells.iter().all(|cell| HttpStudy::verdict(cell) == "concurrency-limited")
         },
     );
 }

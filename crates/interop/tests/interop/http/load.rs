@@ -29,45 +29,21 @@ struct Form {
 
 fn form(name: &'static str, response: String, then: Then) -> Form {
     let counted_bytes = response.len();
-    Form {
-        name,
-        response,
-        then,
-        options: &[],
-        counted_bytes,
-    }
+    Form { name, response, then, options: &[], counted_bytes }
 }
 
 fn forms() -> Vec<Form> {
-    let chunked = ok(
-        "Transfer-Encoding: chunked\r\n",
-        "3\r\nabc\r\n4;a=b\r\ndefg\r\n0\r\nTrailer: x\r\n\r\n",
-    );
+    let chunked = ok("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n4;a=b\r\ndefg\r\n0\r\nTrailer: x\r\n\r\n");
     let head_bytes = chunked.find("\r\n\r\n").map_or(0, |end| end + 4);
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
     let plain = ok("Content-Length: 3\r\n", "abc");
     vec![
         form("a length", plain.clone(), Then::Next),
-        Form {
-            counted_bytes: head_bytes + 7,
-            ..form("chunks, an extension, a trailer", chunked, Then::Next)
-        },
-        form(
-            "closing each time",
-            ok("Connection: close\r\nContent-Length: 3\r\n", "abc"),
-            Then::Close,
-        ),
+        Form { counted_bytes: head_bytes + 7, ..form("chunks, an extension, a trailer", chunked, Then::Next) },
+        form("closing each time", ok("Connection: close\r\nContent-Length: 3\r\n", "abc"), Then::Close),
         form("until it closes", ok("", "abcdef"), Then::Close),
-        form(
-            "HTTP/1.0 until it closes",
-            "HTTP/1.0 200 OK\r\n\r\nabcdef".to_owned(),
-            Then::Close,
-        ),
-        form(
-            "HTTP/1.0 with a length",
-            "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc".to_owned(),
-            Then::Close,
-        ),
+        form("HTTP/1.0 until it closes", "HTTP/1.0 200 OK\r\n\r\nabcdef".to_owned(), Then::Close),
+        form("HTTP/1.0 with a length", "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc".to_owned(), Then::Close),
         form(
             "HTTP/1.0 that stays",
             "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 3\r\n\r\nabc".to_owned(),
@@ -77,25 +53,11 @@ fn forms() -> Vec<Form> {
             counted_bytes: plain.len(),
             ..form("interim answers before it", format!("{interim}{plain}"), Then::Next)
         },
-        form(
-            "204 without a length",
-            "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
-            Then::Next,
-        ),
+        form("204 without a length", "HTTP/1.1 204 No Content\r\n\r\n".to_owned(), Then::Next),
         form("an empty body", ok("Content-Length: 0\r\n", ""), Then::Next),
-        Form {
-            options: &["-X", "HEAD"],
-            ..form("HEAD", ok("Content-Length: 1000000\r\n", ""), Then::Next)
-        },
-        form(
-            "a head of 30 kB",
-            ok(&format!("X: {}\r\nContent-Length: 3\r\n", "y".repeat(30_000)), "abc"),
-            Then::Next,
-        ),
-        Form {
-            options: &["--pipeline", "8"],
-            ..form("eight at once", plain, Then::Next)
-        },
+        Form { options: &["-X", "HEAD"], ..form("HEAD", ok("Content-Length: 1000000\r\n", ""), Then::Next) },
+        form("a head of 30 kB", ok(&format!("X: {}\r\nContent-Length: 3\r\n", "y".repeat(30_000)), "abc"), Then::Next),
+        Form { options: &["--pipeline", "8"], ..form("eight at once", plain, Then::Next) },
     ]
 }
 
@@ -135,11 +97,7 @@ fn unsuccessful_responses_are_counted_by_kind() {
         ("500 Internal Server Error", "status_5xx"),
     ];
     each_case(&rows, |(status, class)| {
-        let length = if status.starts_with("304") {
-            ""
-        } else {
-            "Content-Length: 0\r\n"
-        };
+        let length = if status.starts_with("304") { "" } else { "Content-Length: 0\r\n" };
         let server = RawServer::that_sends(format!("HTTP/1.1 {status}\r\n{length}\r\n"), Then::Next);
         let load = HttpLoad::run(&server.url("/"), &SHORT);
         load.finished.expect_code(1);
@@ -158,17 +116,9 @@ fn nginx_logs_as_many_requests_as_are_reported() {
         ("/100k", "sendfile on; keepalive_requests 1000000;", &["-c", "16"]),
         ("/10k", "keepalive_requests 100;", &["-c", "8"]),
         ("/1k", "keepalive_timeout 0;", &["-c", "8"]),
-        (
-            "/10k",
-            "ssi on; ssi_types *; keepalive_requests 1000000;",
-            &["-c", "8", "--verify"],
-        ),
+        ("/10k", "ssi on; ssi_types *; keepalive_requests 1000000;", &["-c", "8", "--verify"]),
         ("/1k", MANY, &["-c", "8", "-X", "HEAD"]),
-        (
-            "/none",
-            "keepalive_requests 1000000; location /none { return 204; }",
-            &["-c", "8", "--pipeline", "4"],
-        ),
+        ("/none", "keepalive_requests 1000000; location /none { return 204; }", &["-c", "8", "--pipeline", "4"]),
     ];
     each_case(&rows, |(path, server, options)| {
         let nginx = Nginx::start(server);
@@ -177,11 +127,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
         nginx.expect_logged(load.number("requests") + FIRST_CONTACT);
         assert_eq!(load.number("connections/dropped"), 0, "{load:?}");
         let is_closed_now_and_then = ["keepalive_requests 100;", "keepalive_timeout 0;"].contains(server);
-        assert_eq!(
-            load.number("connections/reconnects") > 0,
-            is_closed_now_and_then,
-            "{load:?}"
-        );
+        assert_eq!(load.number("connections/reconnects") > 0, is_closed_now_and_then, "{load:?}");
     });
 }
 
@@ -209,10 +155,7 @@ fn our_server_counts_as_many_requests_as_are_reported() {
         let load = HttpLoad::run(&server.url(path), &[options, &SHORT[2..]].concat());
         load.expect_all_well();
         let requests = load.number("requests") + FIRST_CONTACT;
-        server
-            .stop()
-            .expect_clean()
-            .expect_stdout(&format!(" {requests} requests, {requests} responses (0 errors)"));
+        server.stop().expect_clean().expect_stdout(&format!(" {requests} requests, {requests} responses (0 errors)"));
     });
 }
 

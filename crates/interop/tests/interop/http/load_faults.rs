@@ -31,21 +31,11 @@ struct Fault {
 }
 
 fn fault(name: &'static str, class: &'static str, response: impl Into<String>, then: Then) -> Fault {
-    Fault {
-        name,
-        class,
-        options: &[],
-        response: response.into(),
-        then,
-        behaviour: None,
-    }
+    Fault { name, class, options: &[], response: response.into(), then, behaviour: None }
 }
 
 fn endless(name: &'static str, behaviour: Behaviour) -> Fault {
-    Fault {
-        behaviour: Some(behaviour),
-        ..fault(name, "timeout", "", Then::Hold)
-    }
+    Fault { behaviour: Some(behaviour), ..fault(name, "timeout", "", Then::Hold) }
 }
 
 /// Sends a byte now and then, so that the connection is never silent and never done.
@@ -78,12 +68,7 @@ fn broken_connections() -> Vec<Fault> {
         fault("closed in the head", "eof", ok("Content-"), Then::Close),
         fault("closed in the body", "eof", short, Then::Close),
         fault("closed in a chunk", "eof", chunks("5\r\nabc"), Then::Close),
-        fault(
-            "closed before the last chunk",
-            "eof",
-            chunks("3\r\nabc\r\n"),
-            Then::Close,
-        ),
+        fault("closed before the last chunk", "eof", chunks("3\r\nabc\r\n"), Then::Close),
         fault("closed behind an interim answer", "eof", INTERIM, Then::Close),
     ]
 }
@@ -95,12 +80,7 @@ fn silent_servers() -> Vec<Fault> {
     vec![
         fault("no answer", "timeout", "", Then::Hold),
         fault("half a head", "timeout", ok("Content-"), Then::Hold),
-        fault(
-            "half a body",
-            "timeout",
-            ok("Content-Length: 10\r\n\r\nabc"),
-            Then::Hold,
-        ),
+        fault("half a body", "timeout", ok("Content-Length: 10\r\n\r\nabc"), Then::Hold),
         fault("a large body that stops", "timeout", ok(&large), Then::Hold),
         endless("a head that never ends", |_, stream| {
             send_text(stream, ok(""), Then::Next);
@@ -123,18 +103,10 @@ fn unreadable_responses() -> Vec<Fault> {
         unreadable("bytes", "\0\u{ff}\r\n\r\n".to_owned()),
         unreadable("two lengths", ok("Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc")),
         unreadable("a length and chunks", ok(both)),
-        unreadable(
-            "a chunk without a size",
-            ok("Transfer-Encoding: chunked\r\n\r\nxyz\r\n"),
-        ),
+        unreadable("a chunk without a size", ok("Transfer-Encoding: chunked\r\n\r\nxyz\r\n")),
         unreadable("a head without an end", ok(&format!("X: {}", "y".repeat(70_000)))),
         unreadable("another protocol from now on", switching.to_owned()),
-        fault(
-            "more than was announced",
-            "protocol",
-            format!("{WELL}defg\r\n"),
-            Then::Next,
-        ),
+        fault("more than was announced", "protocol", format!("{WELL}defg\r\n"), Then::Next),
         Fault {
             options: &["--verify"],
             behaviour: Some(|number, stream| {
@@ -177,11 +149,7 @@ fn every_failure_has_a_class_and_an_end() {
 #[test]
 fn peer_without_http_gets_no_load() {
     let rows: [(&str, Behaviour, &str); 3] = [
-        (
-            "garbage",
-            |_, stream| send_text(stream, "SSH-2.0-x\r\n\r\n", Then::Hold),
-            "does not respond in HTTP/1.1",
-        ),
+        ("garbage", |_, stream| send_text(stream, "SSH-2.0-x\r\n\r\n", Then::Hold), "does not respond in HTTP/1.1"),
         ("reset", |_, _| Then::Reset, "no response from"),
         ("closed", |_, _| Then::Close, "no response from"),
     ];
@@ -196,13 +164,11 @@ fn peer_without_http_gets_no_load() {
 /// Connections that are lost again and again are not opened for ever; the others go on.
 #[test]
 fn server_failing_on_some_connections_serves_the_others() {
-    let server = RawServer::start(|number, stream| {
-        if number % 1000 == 999 {
-            Then::Reset
-        } else {
-            send_text(stream, WELL, Then::Next)
-        }
-    });
+    let server = RawServer::start(
+        |number, stream| {
+            if number % 1000 == 999 { Then::Reset } else { send_text(stream, WELL, Then::Next) }
+        },
+    );
     let load = HttpLoad::run(&server.url("/"), &SHORT);
     load.finished.expect_code(0);
     load.expect_only("reset_before_answer");

@@ -18,18 +18,7 @@ fn timed_stall_is_part_of_the_latency_of_due_requests() {
     let rate_text = rate.to_string();
     let load = HttpLoad::start(
         &server.url("/1k"),
-        &[
-            "-c",
-            "64",
-            "--rate",
-            &rate_text,
-            "-d",
-            "6s",
-            "--warmup",
-            "0",
-            "--threads",
-            "1",
-        ],
+        &["-c", "64", "--rate", &rate_text, "-d", "6s", "--warmup", "0", "--threads", "1"],
     );
     let stall = stall_after_a_second(&server, &load);
     let load = HttpLoad::of(load.finish());
@@ -72,20 +61,14 @@ fn wait_for_a_second(load: &Process) {
 fn expect_close(load: &HttpLoad, path: &str, truth_ms: f64, tolerance: f64) {
     let reported_ms = load.quantile_ms(path);
     let error = (reported_ms - truth_ms).abs() / truth_ms;
-    assert!(
-        error <= tolerance,
-        "{path} is {reported_ms} ms, in truth {truth_ms} ms: {load:?}"
-    );
+    assert!(error <= tolerance, "{path} is {reported_ms} ms, in truth {truth_ms} ms: {load:?}");
 }
 
 /// A closed loop has no requests that were due: of its 16 connections each saw the stall once.
 #[test]
 fn a_closed_loop_does_not_invent_requests() {
     let server = HttpServer::start(&["--threads", "1"]);
-    let load = HttpLoad::start(
-        &server.url("/1k"),
-        &["-c", "16", "-d", "4s", "--warmup", "0", "--threads", "1"],
-    );
+    let load = HttpLoad::start(&server.url("/1k"), &["-c", "16", "-d", "4s", "--warmup", "0", "--threads", "1"]);
     let stall = stall_after_a_second(&server, &load);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();

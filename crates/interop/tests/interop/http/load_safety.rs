@@ -72,19 +72,13 @@ fn public_server_takes_small_loads_and_those_of_its_owner() {
     let owned = HttpLoad::of(abroad.load(&owned));
     owned.expect_all_well().expect_all_open(50);
     let requests = polite.number("requests") + owned.number("requests") + 2;
-    abroad
-        .count()
-        .expect_clean()
-        .expect_stdout(&format!(" {requests} requests"));
+    abroad.count().expect_clean().expect_stdout(&format!(" {requests} requests"));
 }
 
 #[test]
 fn excessive_load_on_a_private_server_is_refused_with_the_option_that_allows_it() {
     let server = RawServer::that_sends("", Then::Hold);
-    let rows: [(&[&str], &str); 2] = [
-        (&["-c", "1025"], "--allow-large"),
-        (&["-X", "POST"], "--allow-unsafe-methods"),
-    ];
+    let rows: [(&[&str], &str); 2] = [(&["-c", "1025"], "--allow-large"), (&["-X", "POST"], "--allow-unsafe-methods")];
     for (arguments, way_out) in rows {
         let refused = load(&server.url("/"), arguments);
         refused.expect_code(2).expect_stderr(way_out);
@@ -99,17 +93,11 @@ fn ownership_option_must_name_the_host() {
     let url = server.url("/0");
     let short = ["-d", "200ms", "--warmup", "0"];
     let wrong = load(&url, &[&short[..], &["--i-own-this-target", "example.org"]].concat());
-    wrong
-        .expect_code(2)
-        .expect_stderr("example.org")
-        .expect_stderr("127.0.0.1");
+    wrong.expect_code(2).expect_stderr("example.org").expect_stderr("127.0.0.1");
     let ownership = ["--i-own-this-target", "127.0.0.1", "-c", "1100", "--ramp", "max"];
     let right = HttpLoad::of(load(&url, &[&short[..], &ownership].concat()));
     right.expect_all_well().expect_all_open(1100);
-    let large = HttpLoad::of(load(
-        &url,
-        &[&short[..], &["--allow-large", "-c", "1100", "--ramp", "max"]].concat(),
-    ));
+    let large = HttpLoad::of(load(&url, &[&short[..], &["--allow-large", "-c", "1100", "--ramp", "max"]].concat()));
     large.expect_all_well().expect_all_open(1100);
 }
 
@@ -120,23 +108,10 @@ fn an_unsafe_method_is_sent_when_allowed() {
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 5000]).expect("a file");
     let body = body.display().to_string();
-    let arguments = [
-        "-X",
-        "POST",
-        "--body",
-        &body,
-        "--allow-unsafe-methods",
-        "-d",
-        "300ms",
-        "--warmup",
-        "0",
-    ];
+    let arguments = ["-X", "POST", "--body", &body, "--allow-unsafe-methods", "-d", "300ms", "--warmup", "0"];
     let load = HttpLoad::run(&server.url("/sink"), &arguments);
     load.expect_all_well();
-    assert!(
-        load.number("request_bytes") >= 5000 * load.number("requests"),
-        "{load:?}"
-    );
+    assert!(load.number("request_bytes") >= 5000 * load.number("requests"), "{load:?}");
 }
 
 #[test]

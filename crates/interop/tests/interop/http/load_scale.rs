@@ -11,17 +11,7 @@ use linerate_interop::{
 
 const LONG: Duration = Duration::from_secs(120);
 /// Every connection is opened as fast as it can be, and held for a moment.
-const HELD: [&str; 9] = [
-    "--idle",
-    "-d",
-    "1s",
-    "--warmup",
-    "0",
-    "--ramp",
-    "max",
-    "--allow-large",
-    "--quiet",
-];
+const HELD: [&str; 9] = ["--idle", "-d", "1s", "--warmup", "0", "--ramp", "max", "--allow-large", "--quiet"];
 
 #[test]
 fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
@@ -45,11 +35,7 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
         // First contacts, of the run before as well, may still hold one each.
         let opened = kernel.number("connections/opened");
         assert!((98..=100).contains(&opened), "{threads} threads: {kernel:?}");
-        assert_eq!(
-            kernel.errors()[0].1,
-            300 - opened,
-            "each that is missing: {threads} threads: {kernel:?}"
-        );
+        assert_eq!(kernel.errors()[0].1, 300 - opened, "each that is missing: {threads} threads: {kernel:?}");
     }
     for ports in ["explicit", "auto"] {
         let explicit = load(&["--ports", ports, "--threads", "1"]);
@@ -61,10 +47,9 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
 fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
     let Some(net) = Net::new() else { return };
     // Every port of the range is kept for others, so the kernel has none for a connection, the first one included.
-    for setting in [
-        "net.ipv4.ip_local_reserved_ports=1024-1030,40000-40001",
-        "net.ipv4.ip_local_port_range=40000 40001",
-    ] {
+    for setting in
+        ["net.ipv4.ip_local_reserved_ports=1024-1030,40000-40001", "net.ipv4.ip_local_port_range=40000 40001"]
+    {
         set(&net.a, setting);
     }
     let address = format!("{SERVER}:8080");
@@ -83,10 +68,7 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
         let found = HttpLoad::of(load(ports));
         found.expect_all_open(30);
         let whole = found.finished.json();
-        assert!(
-            whole["server"].is_object(),
-            "the control channel was not reached: {found:?}"
-        );
+        assert!(whole["server"].is_object(), "the control channel was not reached: {found:?}");
     }
 }
 
@@ -114,9 +96,8 @@ fn set(namespace: &str, setting: &str) {
 
 /// A server of one thread on a port of 127.0.0.1.
 fn quiet_server(port: u16) -> Process {
-    let server = linerate(&format!(
-        "http serve --bind 127.0.0.1:{port} --threads 1 --no-control --tcp=0 --max-conns 19000"
-    ));
+    let server =
+        linerate(&format!("http serve --bind 127.0.0.1:{port} --threads 1 --no-control --tcp=0 --max-conns 19000"));
     server.wait_for_stdout("Listening on", 1);
     server
 }
@@ -125,9 +106,7 @@ fn quiet_server(port: u16) -> Process {
 fn worker_processes_get_past_a_limit_of_descriptors() {
     let server = HttpServer::start(&[]);
     let mut command = Command::new("sh");
-    command
-        .args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""])
-        .arg(ours().path());
+    command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(ours().path());
     let arguments = words("-c 600 --idle -d 2s --warmup 0 --ramp max --procs auto");
     let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
     let workers = wait_for(TIMEOUT, || {
@@ -136,10 +115,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
     });
     let load = HttpLoad::of(load.finish());
     load.expect_all_open(600);
-    assert!(
-        workers.is_some_and(|workers| workers >= 3),
-        "{workers:?} workers: {load:?}"
-    );
+    assert!(workers.is_some_and(|workers| workers >= 3), "{workers:?} workers: {load:?}");
 }
 
 #[test]
@@ -155,12 +131,7 @@ fn an_interrupted_load_leaves_no_worker_behind() {
     load.signal(linerate_interop::Signal::Interrupt);
     let load = HttpLoad::of(load.finish());
     load.finished.expect_code(130);
-    let are_gone = || {
-        workers
-            .iter()
-            .all(|id| fs::metadata(format!("/proc/{id}")).is_err())
-            .then_some(())
-    };
+    let are_gone = || workers.iter().all(|id| fs::metadata(format!("/proc/{id}")).is_err()).then_some(());
     assert!(wait_for(TIMEOUT, are_gone).is_some(), "workers {workers:?} of {load:?}");
     server.process.wait_for_idle(before);
 }
@@ -178,10 +149,7 @@ fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
     let at_server = per_connection(few.0, many.0);
     assert!(at_server <= 256, "{at_server} bytes per connection at the server");
     let at_generator = per_connection(few.1, many.1);
-    assert!(
-        at_generator <= 512,
-        "{at_generator} bytes per connection at the generator"
-    );
+    assert!(at_generator <= 512, "{at_generator} bytes per connection at the generator");
 }
 
 /// Holds connections, and returns the resident memory of the server and of the generator in KiB while all are open.
@@ -196,10 +164,7 @@ fn hold(server: &HttpServer, connections: u64) -> (usize, usize) {
     });
     let load = HttpLoad::of(load.finish_within(LONG));
     load.expect_all_open(connections);
-    server.process.wait_for_idle(Status {
-        descriptors: before,
-        ..Status::of(server.process.id())
-    });
+    server.process.wait_for_idle(Status { descriptors: before, ..Status::of(server.process.id()) });
     resident.unwrap_or_else(|| panic!("never {connections} at once: {load:?}"))
 }
 
@@ -210,10 +175,7 @@ fn ten_thousand_connections_are_served_at_a_low_rate() {
     }
     let server = HttpServer::start(&[]);
     let arguments = words("-c 10000 --rate 1000 --arrival poisson -d 3s --warmup 1s");
-    let load = HttpLoad::start(
-        &server.url("/1k"),
-        &[&arguments[..], &["--ramp", "max", "--allow-large"]].concat(),
-    );
+    let load = HttpLoad::start(&server.url("/1k"), &[&arguments[..], &["--ramp", "max", "--allow-large"]].concat());
     let load = HttpLoad::of(load.finish_within(LONG));
     load.expect_all_well();
     assert_eq!(load.number("connections/open_at_end"), 10_000, "{load:?}");
@@ -248,9 +210,5 @@ fn child_ids(process: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
     let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
     let lists: Vec<String> = threads.flatten().filter_map(of_thread).collect();
-    lists
-        .iter()
-        .flat_map(|list| list.split_whitespace())
-        .filter_map(|id| id.parse().ok())
-        .collect()
+    lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|id| id.parse().ok()).collect()
 }

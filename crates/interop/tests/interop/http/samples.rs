@@ -43,18 +43,13 @@ impl Stream {
             assert!(bytes.read_line(&mut header).expect("a head") > 0, "{header}");
         }
         let header = header.to_ascii_lowercase();
-        for part in [
-            "http/1.1 200 ",
-            "\r\ntransfer-encoding: chunked\r\n",
-            "\r\ncontent-type: application/x-ndjson\r\n",
-        ] {
+        for part in
+            ["http/1.1 200 ", "\r\ntransfer-encoding: chunked\r\n", "\r\ncontent-type: application/x-ndjson\r\n"]
+        {
             assert!(header.contains(part), "no {part:?} in {header}");
         }
         assert!(!header.contains("content-length"), "{header}");
-        Self {
-            bytes,
-            lines: Vec::new(),
-        }
+        Self { bytes, lines: Vec::new() }
     }
 
     /// The next line; `None` at the end, behind which nothing may come.
@@ -101,9 +96,7 @@ impl Stream {
 }
 
 fn number(reading: &Value, name: &str) -> u64 {
-    reading[name]
-        .as_u64()
-        .unwrap_or_else(|| panic!("no {name}: {reading:#}"))
+    reading[name].as_u64().unwrap_or_else(|| panic!("no {name}: {reading:#}"))
 }
 
 fn sequence(reading: Option<Value>) -> u64 {
@@ -160,9 +153,7 @@ fn nothing_of_a_load_is_missing_between_two_lines() {
         assert_eq!(begin_ns, number(&pair[0], "at_ns"), "a gap: {pair:#?}");
         assert!(number(&pair[1], "window_ns") > 0, "{pair:#?}");
     }
-    let of_load = readings
-        .iter()
-        .filter(|reading| (before_ns..after_ns).contains(&number(reading, "at_ns")));
+    let of_load = readings.iter().filter(|reading| (before_ns..after_ns).contains(&number(reading, "at_ns")));
     let steps = (after_ns - before_ns) / STEP_NS;
     let samples = of_load.count() as u64;
     // Two more begin the warm-up and the window; late samples are left out.
@@ -172,10 +163,7 @@ fn nothing_of_a_load_is_missing_between_two_lines() {
     let sent = readings.iter().filter_map(|reading| reading["tx_bytes"].as_u64());
     let (sent_bytes, load) = (sent.sum::<u64>(), &result["load"]);
     let body_bytes = load["payload_bytes"].as_u64().expect("bytes");
-    assert!(
-        body_bytes > 0 && sent_bytes >= body_bytes,
-        "{sent_bytes} sent: {load:#}"
-    );
+    assert!(body_bytes > 0 && sent_bytes >= body_bytes, "{sent_bytes} sent: {load:#}");
     let connections = readings.iter().filter_map(|reading| reading["connections"].as_u64());
     assert_eq!(connections.max(), Some(4), "{readings:#?}");
     let spent = |reading: &Value| {
@@ -195,13 +183,7 @@ fn sample_stream_resumes_at_the_requested_line() {
     let lab = HttpLab::start(&[]);
     let mut stream = Stream::open(&lab, "?from=1");
     let readings: Vec<Value> = (0..3).map(|_| stream.next().expect("a reading")).collect();
-    for (query, expected) in [
-        ("", 1),
-        ("?from=0", 1),
-        ("?from=2", 2),
-        ("?from=3&x=1", 3),
-        ("?from=5", 5),
-    ] {
+    for (query, expected) in [("", 1), ("?from=0", 1), ("?from=2", 2), ("?from=3&x=1", 3), ("?from=5", 5)] {
         // The fifth is not there yet: it is waited for, and none before it comes.
         let mut again = Stream::open(&lab, query);
         let found = again.next().expect("a reading");
@@ -244,11 +226,7 @@ fn client_that_never_reads_is_closed_and_delays_no_other() {
 
     let result = load(&lab, "4s");
     assert!(result["server"]["process_cpu_ns"].as_u64() > Some(0), "{result:#}");
-    assert!(
-        result["load"]["errors"]
-            .as_object()
-            .is_some_and(serde_json::Map::is_empty)
-    );
+    assert!(result["load"]["errors"].as_object().is_some_and(serde_json::Map::is_empty));
     let is_given_up = wait_for(TIMEOUT, || (listeners() == 0).then_some(()));
     assert!(is_given_up.is_some(), "{} still listen: {:?}", listeners(), lab.server);
     load(&lab, "1s");
@@ -256,8 +234,6 @@ fn client_that_never_reads_is_closed_and_delays_no_other() {
 
 fn threads_named(process: u32, name: &str) -> usize {
     let threads = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
-    let names = threads
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    let names = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
     names.filter(|known| known.trim_end() == name).count()
 }

@@ -16,15 +16,7 @@ fn run(program: &str, arguments: &[&str]) -> Finished {
 
 /// Fetches a URL; the number of bytes of the body and everything curl says about it.
 fn curl(arguments: &[&str]) -> Finished {
-    let format = [
-        "-sS",
-        "-o",
-        "/dev/null",
-        "-w",
-        "%{http_code} %{size_download} %{size_upload}",
-        "--max-time",
-        "30",
-    ];
+    let format = ["-sS", "-o", "/dev/null", "-w", "%{http_code} %{size_download} %{size_upload}", "--max-time", "30"];
     run("curl", &[&format, arguments].concat())
 }
 
@@ -65,20 +57,13 @@ fn curl_uploads_with_a_length_in_chunks_and_waiting_for_permission() {
     let (fits, exceeds) = (file("fits", 4 << 20), file("exceeds", (4 << 20) + 1));
     let url = server.url("/sink");
     for chunked in [false, true] {
-        let coding: &[&str] = if chunked {
-            &["-H", "Transfer-Encoding: chunked"]
-        } else {
-            &[]
-        };
+        let coding: &[&str] = if chunked { &["-H", "Transfer-Encoding: chunked"] } else { &[] };
         for (path, status) in [(&fits, "204"), (&exceeds, "413")] {
             let finished = curl(&[coding, &["-T", path, &url]].concat());
             assert!(finished.stdout.starts_with(status), "{finished:?}");
         }
     }
-    server
-        .stop()
-        .expect_clean()
-        .expect_stdout("4 requests, 4 responses (2 errors)");
+    server.stop().expect_clean().expect_stdout("4 requests, 4 responses (2 errors)");
 }
 
 #[test]
@@ -97,10 +82,7 @@ fn wrk_finds_no_error() {
 fn ab_keeps_its_connections_although_it_speaks_http_1_0() {
     let server = HttpServer::start(&[]);
     let url = server.url("/1k");
-    for (options, kept) in [
-        (&["-k"][..], "Keep-Alive requests:    2000"),
-        (&[], "Failed requests:        0"),
-    ] {
+    for (options, kept) in [(&["-k"][..], "Keep-Alive requests:    2000"), (&[], "Failed requests:        0")] {
         let finished = run("ab", &[options, &["-q", "-n2000", "-c8", &url]].concat());
         finished.expect_code(0).expect_stdout(kept);
         finished
@@ -109,19 +91,14 @@ fn ab_keeps_its_connections_although_it_speaks_http_1_0() {
             .expect_stdout("Total transferred:");
         assert!(!finished.stdout.contains("Non-2xx"), "{finished:?}");
     }
-    server
-        .stop()
-        .expect_clean()
-        .expect_stdout("4000 requests, 4000 responses (0 errors), 4096000 B payload");
+    server.stop().expect_clean().expect_stdout("4000 requests, 4000 responses (0 errors), 4096000 B payload");
 }
 
 #[test]
 fn h2load_pipelines_and_the_server_counts_what_it_counts() {
     let server = HttpServer::start(&[]);
     let finished = run("h2load", &["--h1", "-n4000", "-c8", "-m16", &server.url("/10k")]);
-    finished
-        .expect_code(0)
-        .expect_stdout("4000 succeeded, 0 failed, 0 errored, 0 timeout");
+    finished.expect_code(0).expect_stdout("4000 succeeded, 0 failed, 0 errored, 0 timeout");
     server.stop().expect_clean().expect_stdout("8 connections");
 }
 
@@ -138,10 +115,7 @@ fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
     assert_eq!(slow.response().body, b"0123456");
     let mut deep = server.connect();
     let sizes: Vec<usize> = (0..16).map(|number| number * number * 700).collect();
-    let requests: String = sizes
-        .iter()
-        .map(|size| format!("GET /b/{size} HTTP/1.1\r\nHost: a\r\n\r\n"))
-        .collect();
+    let requests: String = sizes.iter().map(|size| format!("GET /b/{size} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
     deep.send(requests);
     for size in sizes {
         assert_eq!(deep.response().body.len(), size, "in order");
@@ -163,27 +137,18 @@ fn ambiguous_request_is_refused_and_closes_the_connection() {
         (post("Transfer-Encoding : chunked\r\n"), 400),
         (post("Transfer-Encoding: xchunked\r\n"), 501),
         (post("Transfer-Encoding: chunked, identity\r\n"), 501),
-        (
-            post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"),
-            400,
-        ),
+        (post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"), 400),
         (post("X: y\r\n Transfer-Encoding: chunked\r\n"), 400),
         (post("X: y\nTransfer-Encoding: chunked\r\n"), 400),
         (post("X: y\0\r\n"), 400),
         (post("Transfer-Encoding: chunked\r\n") + "5\nabcde\r\n0\r\n\r\n", 400),
         (post("Transfer-Encoding: chunked\r\n") + "5 \r\nabcde\r\n0\r\n\r\n", 400),
         (post("Transfer-Encoding: chunked\r\n") + "+5\r\nabcde\r\n0\r\n\r\n", 400),
-        (
-            post("Transfer-Encoding: chunked\r\n") + "10000000000000005\r\nabcde\r\n0\r\n\r\n",
-            400,
-        ),
+        (post("Transfer-Encoding: chunked\r\n") + "10000000000000005\r\nabcde\r\n0\r\n\r\n", 400),
         ("GET /0 HTTP/1.1\r\n\r\n".to_owned(), 400),
         ("GET /0 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(), 400),
         ("GET /0 HTTP/1.1\nHost: a\n\n".to_owned(), 400),
-        (
-            format!("GET /0 HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(16_384)),
-            431,
-        ),
+        (format!("GET /0 HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(16_384)), 431),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 505),
     ];
     each_case(&rows, |(input, status)| {
@@ -235,9 +200,7 @@ fn idle_connections_are_closed() {
 fn connections_beyond_the_limit_get_503() {
     let server = HttpServer::start(&["--max-conns", "4"]);
     let mut guests: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    guests
-        .iter_mut()
-        .for_each(|guest| assert_eq!(guest.get("/0").status, 200));
+    guests.iter_mut().for_each(|guest| assert_eq!(guest.get("/0").status, 200));
     for _ in 0..3 {
         let mut refused = server.connect();
         let response = refused.response();
@@ -253,9 +216,7 @@ fn connections_beyond_the_limit_get_503() {
 #[test]
 fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
     let mut command = Command::new("sh");
-    command
-        .args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\""])
-        .arg(ours().path());
+    command.args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\""]).arg(ours().path());
     let server = HttpServer::start_by(command, &["--max-conns", "1000", "--threads", "1"]);
     let started = Instant::now();
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
@@ -268,17 +229,10 @@ fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
     drop(clients);
     assert_eq!(last.response().status, 200, "served when others have left");
     let busy = cpu_time(server.process.id());
-    assert!(
-        busy < Duration::from_millis(50) + started.elapsed() / 2,
-        "{busy:?} of {:?}",
-        started.elapsed()
-    );
+    assert!(busy < Duration::from_millis(50) + started.elapsed() / 2, "{busy:?} of {:?}", started.elapsed());
     let finished = server.stop();
     finished.expect_clean();
-    assert!(
-        !finished.stdout.contains(" 0 times without a descriptor"),
-        "{finished:?}"
-    );
+    assert!(!finished.stdout.contains(" 0 times without a descriptor"), "{finished:?}");
 }
 
 #[test]
@@ -312,9 +266,7 @@ fn an_address_in_use_is_named() {
     let server = HttpServer::start(&[]);
     let address = server.address.to_string();
     let second = linerate(&format!("http serve --no-control --tcp=0 --bind {address}")).finish();
-    second
-        .expect_code(1)
-        .expect_stderr(&format!("bind {address}: Address already in use"));
+    second.expect_code(1).expect_stderr(&format!("bind {address}: Address already in use"));
 }
 
 /// Opens connections, sends a request on each, reads the answers, and holds them until its input ends.
@@ -342,21 +294,12 @@ fn an_idle_connection_costs_less_than_256_bytes() {
     let (address, count) = (server.address, IDLE_CONNECTIONS.to_string());
     let (input, mut go_on) = std::io::pipe().expect("a pipe");
     let mut command = Command::new("python3");
-    command.args([
-        "-c",
-        HOLD_CONNECTIONS,
-        &address.ip().to_string(),
-        &address.port().to_string(),
-        &count,
-    ]);
+    command.args(["-c", HOLD_CONNECTIONS, &address.ip().to_string(), &address.port().to_string(), &count]);
     let clients_at_once = Process::start_reading(command, input);
     clients_at_once.wait_for_stdout("ready", 1);
     let during = Status::of(server.process.id());
     let grown_bytes = during.resident_kib.saturating_sub(before.resident_kib) * 1024;
-    assert!(
-        grown_bytes <= 256 * IDLE_CONNECTIONS,
-        "{grown_bytes} bytes for {IDLE_CONNECTIONS} connections"
-    );
+    assert!(grown_bytes <= 256 * IDLE_CONNECTIONS, "{grown_bytes} bytes for {IDLE_CONNECTIONS} connections");
     std::io::Write::write_all(&mut go_on, b"\n").expect("the crowd listens");
     clients_at_once.finish().expect_clean().expect_stdout("all there");
 }

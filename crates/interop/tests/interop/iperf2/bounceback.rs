@@ -14,11 +14,7 @@ fn a_client_shows_delays_with_trip_times_and_the_distribution_at_the_end() {
             let (client, _) = run_iperf2((Iperf2::Ours, server), &words, "");
             let has_delays = client.stdout.contains(" OWD ");
             assert_eq!(has_delays, !option.is_empty(), "{client:?}");
-            assert_eq!(
-                client.stdout.matches("BB8(f)-PDF: bin(w=100us):cnt(").count(),
-                1,
-                "{client:?}"
-            );
+            assert_eq!(client.stdout.matches("BB8(f)-PDF: bin(w=100us):cnt(").count(), 1, "{client:?}");
             assert!(!client.stdout.contains("BB8-PDF"), "{client:?}");
         }
     });
@@ -27,23 +23,15 @@ fn a_client_shows_delays_with_trip_times_and_the_distribution_at_the_end() {
 /// A server knows no round trips: with `-e` 2.1.8 shows what it moved, 2.2.1 its reads as well.
 #[test]
 fn a_server_has_one_kind_of_columns() {
-    for (layout, header) in [
-        ("2.1", "Interval       Transfer     Bandwidth"),
-        ("2.2", "Bandwidth       Reads=Dist"),
-    ] {
+    for (layout, header) in [("2.1", "Interval       Transfer     Bandwidth"), ("2.2", "Bandwidth       Reads=Dist")] {
         let pairing = (Iperf2::Original, Iperf2::Ours);
         let (_, server) = run_iperf2(pairing, "--bounceback -t 2", &format!("-e -i 1 --lr-format {layout}"));
         assert_eq!(server.stdout.matches("[ ID]").count(), 1, "{server:?}");
         server.expect_stdout(header);
-        assert!(
-            !server.stdout.contains("0.000/0.000"),
-            "columns of a client: {server:?}"
-        );
+        assert!(!server.stdout.contains("0.000/0.000"), "columns of a client: {server:?}");
         let lines = lines(&server.stdout);
         assert!(lines.len() >= 2, "{server:?}");
-        let reads = lines
-            .iter()
-            .all(|line| line.rest.is_empty() || line.rest.ends_with(":0:0:0:0:0:0:0"));
+        let reads = lines.iter().all(|line| line.rest.is_empty() || line.rest.ends_with(":0:0:0:0:0:0:0"));
         assert!(reads, "{server:?}");
     }
 }
@@ -70,10 +58,7 @@ fn a_client_shows_distributions_of_one_way_delays_on_request() {
     for (layout, count) in [("2.1", 0), ("2.2", 1)] {
         let words = format!("{words} --lr-format {layout}");
         let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), &words, "");
-        for kind in [
-            "  OWD-TX(f)-PDF: bin(w=100us):cnt(25)=",
-            "  OWD-RX(f)-PDF: bin(w=100us):cnt(25)=",
-        ] {
+        for kind in ["  OWD-TX(f)-PDF: bin(w=100us):cnt(25)=", "  OWD-RX(f)-PDF: bin(w=100us):cnt(25)="] {
             assert_eq!(client.stdout.matches(kind).count(), count, "{kind}: {client:?}");
         }
     }

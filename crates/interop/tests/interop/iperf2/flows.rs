@@ -170,10 +170,7 @@ fn timed_multicast_group_reaches_its_members() {
         let words = "-u -c 239.193.7.7 -t 0.5 -T 1 -f B";
         let client = Process::start(client.command_inside(&net.a, words)).finish();
         client.expect_clean();
-        assert!(
-            !client.stdout.contains("Server Report"),
-            "nobody answers for a group: {client:?}"
-        );
+        assert!(!client.stdout.contains("Server Report"), "nobody answers for a group: {client:?}");
         // The client cannot know when the server has read the last datagram.
         server.process.wait_for_stdout(" sec ", 1);
         let server = server.stop();
@@ -199,10 +196,7 @@ fn report_agrees(client: &Finished, server: &Finished) {
     client.expect_stdout("Server Report:");
     let reported = totals(&client.stdout).pop().expect("the server's line");
     let counted = totals(&server.stdout);
-    assert!(
-        counted.iter().any(|line| line.amount == reported.amount),
-        "{client:?} {server:?}"
-    );
+    assert!(counted.iter().any(|line| line.amount == reported.amount), "{client:?} {server:?}");
     assert!(reported.rest.contains(" 0/"), "nothing is lost: {server:?}");
 }
 

@@ -29,19 +29,14 @@ fn timed_a_server_reports_the_frames_of_the_original() {
     }
     let sent = totals(&client.stdout)[0].rest.clone();
     let (received, lost) = frames(&server);
-    assert!(
-        lost == 0 && received > 40,
-        "{received} frames, {lost} lost of {sent}: {server:?}"
-    );
+    assert!(lost == 0 && received > 40, "{received} frames, {lost} lost of {sent}: {server:?}");
 }
 
 /// Frames received and lost: the two numbers behind the rate in datagrams.
 fn frames(report: &Finished) -> (u32, u32) {
     let line = totals(&report.stdout).into_iter().find(|line| line.label == "1");
     let rest = line.unwrap_or_else(|| panic!("no line: {report:?}")).rest;
-    let counts = rest
-        .split_once(" pps ")
-        .and_then(|(_, rest)| rest.split_whitespace().next()?.split_once('/'));
+    let counts = rest.split_once(" pps ").and_then(|(_, rest)| rest.split_whitespace().next()?.split_once('/'));
     let (received, lost) = counts.unwrap_or_else(|| panic!("no frames: {report:?}"));
     match (received.parse(), lost.parse()) {
         (Ok(received), Ok(lost)) => (received, lost),
@@ -61,10 +56,7 @@ fn timed_a_server_reports_each_frame_on_request() {
         let total = rows.pop().unwrap_or_else(|| panic!("{server:?}"));
         assert!((18..=22).contains(&rows.len()), "{server:?}");
         assert!(rows.iter().all(|row| row.amount < 10_000.0), "{server:?}");
-        assert!(
-            rows.windows(2).all(|pair| pair[0].end_s <= pair[1].start_s),
-            "{server:?}"
-        );
+        assert!(rows.windows(2).all(|pair| pair[0].end_s <= pair[1].start_s), "{server:?}");
         let sum: f64 = rows.iter().map(|row| row.amount).sum();
         // The first datagram and the one that ends the flow are in no frame.
         assert!(total.amount - sum < 3000.0, "{server:?}");

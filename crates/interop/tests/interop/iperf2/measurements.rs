@@ -46,14 +46,8 @@ fn timed_delayed_receiver_measures_no_jitter_of_datagrams() {
     let client = client.finish();
     client.expect_code(0);
     let receiver = client.stdout.lines().find(|line| line.ends_with("receiver"));
-    let words: Vec<&str> = receiver
-        .unwrap_or_else(|| panic!("{client:?}"))
-        .split_whitespace()
-        .collect();
-    let at = words
-        .iter()
-        .rposition(|word| *word == "ms")
-        .unwrap_or_else(|| panic!("{client:?}"));
+    let words: Vec<&str> = receiver.unwrap_or_else(|| panic!("{client:?}")).split_whitespace().collect();
+    let at = words.iter().rposition(|word| *word == "ms").unwrap_or_else(|| panic!("{client:?}"));
     let jitter_ms: f64 = words[at - 1].parse().expect("a number before its unit");
     assert!(jitter_ms < 3.0, "{jitter_ms} ms: {client:?}");
 }
@@ -75,14 +69,8 @@ fn timed_the_last_interval_has_its_row_of_comma_separated_values() {
         let (_, server) = run_iperf2(pairing, &words, &format!("{transport} -i 0.5 -y C"));
         let rows: Vec<Vec<&str>> = server.stdout.lines().map(|row| row.split(',').collect()).collect();
         let bytes: Vec<u64> = rows.iter().filter_map(|row| row.get(7)?.parse().ok()).collect();
-        let Some((total, intervals)) = bytes.split_last() else {
-            panic!("{server:?}")
-        };
-        assert_eq!(
-            (intervals.len(), intervals.iter().sum::<u64>()),
-            (2, *total),
-            "{server:?}"
-        );
+        let Some((total, intervals)) = bytes.split_last() else { panic!("{server:?}") };
+        assert_eq!((intervals.len(), intervals.iter().sum::<u64>()), (2, *total), "{server:?}");
     }
 }
 

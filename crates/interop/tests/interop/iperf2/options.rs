@@ -86,17 +86,9 @@ fn a_test_begins_at_the_time_that_was_named() {
         contains(&client, "Client traffic to start in ");
         for report in [&client, &server] {
             contains(report, "(epoch-start)");
-            assert_eq!(
-                lines(&report.stdout).first().map(|line| line.start_s),
-                Some(0.0),
-                "{report:?}"
-            );
+            assert_eq!(lines(&report.stdout).first().map(|line| line.start_s), Some(0.0), "{report:?}");
         }
-        assert_eq!(
-            amounts(&client.stdout),
-            amounts(&server.stdout),
-            "{client:?} {server:?}"
-        );
+        assert_eq!(amounts(&client.stdout), amounts(&server.stdout), "{client:?} {server:?}");
         // The server's clock begins with the data as well, seconds after the connection.
         let end_s = |report: &Finished| totals(&report.stdout).last().map_or(0.0, |line| line.end_s);
         assert!(end_s(&server) < end_s(&client) + 1.5, "{client:?} {server:?}");
@@ -151,11 +143,7 @@ fn newer_release_interoperates_with_the_older() {
         let words = format!("{words} --lr-format 2.2 -f B");
         let (client, server) = run_iperf2((Iperf2::Ours, *server), &words, &format!("{udp} -f B"));
         if udp.is_empty() {
-            assert_eq!(
-                amounts(&client.stdout),
-                amounts(&server.stdout),
-                "{client:?} {server:?}"
-            );
+            assert_eq!(amounts(&client.stdout), amounts(&server.stdout), "{client:?} {server:?}");
         } else {
             contains(&server, " 0/11 (0%)");
             contains(&client, " 0/11 (0%)");
@@ -257,11 +245,7 @@ fn connections_alone_end_with_their_times() {
         let words = format!("-c 127.0.0.1 -p {} --connect-only=3 -e", server.port);
         let client = Process::start(program.command(&words)).finish();
         client.expect_code(0);
-        assert_eq!(
-            client.stdout.matches("[  1] local 127.0.0.1%lo port ").count(),
-            3,
-            "{client:?}"
-        );
+        assert_eq!(client.stdout.matches("[  1] local 127.0.0.1%lo port ").count(), 3, "{client:?}");
         contains(&client, "Write buffer size: 131072 Byte\n");
         contains(&client, "\n[ CT] final connect times (min/avg/max/stdev) = ");
         contains(&client, " ms (tot/err) = 3/0\n");

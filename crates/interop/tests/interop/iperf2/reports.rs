@@ -27,11 +27,7 @@ fn the_commands_of_the_reports_run_in_full() {
         sums_follow_each_other(&output, client, 5);
         let output = small.stop();
         output.expect_code(0);
-        assert_eq!(
-            totals(&output.stdout).iter().filter(|line| line.label != "SUM").count(),
-            100,
-            "{output:?}"
-        );
+        assert_eq!(totals(&output.stdout).iter().filter(|line| line.label != "SUM").count(), 100, "{output:?}");
     }
 }
 
@@ -63,17 +59,9 @@ fn client_of(net: &Net, program: Iperf2, words: &str, time_s: u64) -> Finished {
 
 /// Ours has a sum for every second and one for the test; the original's lag behind when it is busy.
 fn sums_follow_each_other(client: &Finished, program: Iperf2, seconds: usize) {
-    let sums: Vec<_> = lines(&client.stdout)
-        .into_iter()
-        .filter(|line| line.label == "SUM")
-        .collect();
-    let Some((total, intervals)) = sums.split_last() else {
-        panic!("{client:?}")
-    };
-    println!(
-        "  {:.1}-{:.1} s: {} ({})",
-        total.start_s, total.end_s, total.amount, total.rate
-    );
+    let sums: Vec<_> = lines(&client.stdout).into_iter().filter(|line| line.label == "SUM").collect();
+    let Some((total, intervals)) = sums.split_last() else { panic!("{client:?}") };
+    println!("  {:.1}-{:.1} s: {} ({})", total.start_s, total.end_s, total.amount, total.rate);
     if program == Iperf2::Original {
         return;
     }

@@ -60,10 +60,7 @@ fn ended(log: &str) -> Vec<Value> {
 fn one_port_serves_both_dialects_by_their_first_bytes() {
     let port = free_port();
     let service = linerate(&format!("serve --one-port 127.0.0.1:{port} --log-format json"));
-    assert!(
-        wait_for(TIMEOUT, || listens(port).then_some(())).is_some(),
-        "{service:?}"
-    );
+    assert!(wait_for(TIMEOUT, || listens(port).then_some(())).is_some(), "{service:?}");
     let clients = [
         iperf3(port, ""),
         iperf2(Iperf2::Original, port, "-n 1M -f B"),
@@ -82,13 +79,9 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     assert!(clients[2].stdout.contains("rps"), "{:?}", clients[2]);
     // Who speaks something else is not taken for a test.
     let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-    stranger
-        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n")
-        .expect("loopback");
+    stranger.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n").expect("loopback");
     let mut response = Vec::new();
-    stranger
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .expect("a socket");
+    stranger.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
     // However it ends, no test begins.
     let _ = stranger.read_to_end(&mut response);
     let seen = wait_for(TIMEOUT, || (ended(&service.stdout()).len() == 6).then_some(()));
@@ -98,18 +91,10 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
 #[test]
 fn the_rules_of_the_server_hold_for_this_dialect_too() {
     let port2 = free_port();
-    let service = Service::start(&[
-        "--iperf2-port",
-        &port2.to_string(),
-        "--limit",
-        "address:tests=1",
-        "--deny",
-        "127.0.0.2",
-    ]);
+    let service =
+        Service::start(&["--iperf2-port", &port2.to_string(), "--limit", "address:tests=1", "--deny", "127.0.0.2"]);
     let first = iperf2(Iperf2::Ours, port2, "-t 1 -b 8m -f B");
-    let began = wait_for(TIMEOUT, || {
-        service.process.stdout().contains("test_started").then_some(())
-    });
+    let began = wait_for(TIMEOUT, || service.process.stdout().contains("test_started").then_some(()));
     assert!(began.is_some(), "{service:?}");
     // As many tests as one address may have run already, and the other address may have none.
     let refused = [

@@ -140,9 +140,7 @@ fn histograms_are_shown_by_the_end_that_measures() {
 fn timed_ten_clients_at_once_are_served_at_once() {
     let server = Iperf2Server::start(Iperf2::Ours, "-f B");
     let words = format!("-c 127.0.0.1 -p {} -t 1 -b 8m -f B", server.port);
-    let clients: Vec<Process> = (0..10)
-        .map(|_| Process::start(Iperf2::Original.command(&words)))
-        .collect();
+    let clients: Vec<Process> = (0..10).map(|_| Process::start(Iperf2::Original.command(&words))).collect();
     let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
     for client in &clients {
         assert!(client.elapsed < Duration::from_millis(2500), "{client:?}");
@@ -215,9 +213,7 @@ fn sum_is(report: &str, expected: f64) {
 /// The intervals of the only stream add up to its total, but for a last one that is too short to be shown.
 fn intervals_add_up(report: &str) {
     let lines = lines(report);
-    let Some((total, intervals)) = lines.split_last() else {
-        panic!("{report}")
-    };
+    let Some((total, intervals)) = lines.split_last() else { panic!("{report}") };
     let sum: f64 = intervals.iter().map(|line| line.amount).sum();
     assert!(sum <= total.amount && sum > 0.75 * total.amount, "{report}");
 }

@@ -29,10 +29,7 @@ fn a_client_without_credentials_is_refused() {
     let keys = Keys::make();
     each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
-        server
-            .run(pairing.client(), &["-n", "64K"])
-            .expect_code(1)
-            .expect_stderr("test authorization failed");
+        server.run(pairing.client(), &["-n", "64K"]).expect_code(1).expect_stderr("test authorization failed");
     });
 }
 
@@ -43,8 +40,7 @@ fn an_unknown_user_is_refused() {
     each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         let options = padding(*pairing, pairing.client());
-        keys.client(server.port, pairing.client(), "rossi", options.as_slice())
-            .expect_code(1);
+        keys.client(server.port, pairing.client(), "rossi", options.as_slice()).expect_code(1);
     });
 }
 
@@ -54,11 +50,7 @@ fn a_refusal_is_an_error_in_the_json_report() {
     let pairing = Pairing::OursToOurs;
     let server = keys.server(pairing.server(), None);
     let refused = keys.client(server.port, pairing.client(), "bianchi", &["-J"]);
-    assert!(
-        Report::parse(&refused.stdout)
-            .text("/error")
-            .contains("test authorization failed")
-    );
+    assert!(Report::parse(&refused.stdout).text("/error").contains("test authorization failed"));
     assert_eq!(refused.stderr, "");
 }
 

@@ -12,11 +12,7 @@ use linerate_interop::{
 #[test]
 fn timed_an_amount_ends_the_test_at_once_and_to_the_block() {
     let program = ours_only!("it has what 3.12 lacks");
-    let cases = [
-        ("-n 1000000", 1_000_000.0),
-        ("-n 1000000 -P 4", 1_000_000.0),
-        ("-k 500 -l 1000", 500_000.0),
-    ];
+    let cases = [("-n 1000000", 1_000_000.0), ("-n 1000000 -P 4", 1_000_000.0), ("-k 500 -l 1000", 500_000.0)];
     each_case(&cases, |(options, amount)| {
         let options: Vec<_> = options.split(' ').chain(["-J"]).collect();
         let pair = run_pair((program, &[]), (program, &options));
@@ -24,10 +20,7 @@ fn timed_an_amount_ends_the_test_at_once_and_to_the_block() {
         let block = report.number("/start/test_start/blksize");
         let streams = report.number("/start/test_start/num_streams");
         let sent = report.number("/end/sum_sent/bytes");
-        assert!(
-            sent >= *amount && sent < amount + block * streams,
-            "{sent} bytes instead of {amount}"
-        );
+        assert!(sent >= *amount && sent < amount + block * streams, "{sent} bytes instead of {amount}");
         assert!(pair.client.elapsed < Duration::from_millis(900), "{:?}", pair.client);
     });
 }
@@ -50,13 +43,7 @@ fn a_rate_below_one_block_per_interval_is_kept_until_the_last_one() {
 fn settings_of_one_client_do_not_reach_the_next() {
     let server = Server::start(ours(), &[]);
     let first = words("-J -n 64K --get-server-output --repeating-payload -T first --extra-data x");
-    assert!(
-        server
-            .run(original(), &first)
-            .expect_clean()
-            .stdout
-            .contains("server_output_text")
-    );
+    assert!(server.run(original(), &first).expect_clean().stdout.contains("server_output_text"));
     ours_only!("3.12 keeps the first client's wishes");
     let second = server.run(original(), &["-J", "-n", "64K"]);
     assert!(!second.expect_clean().stdout.contains("server_output"), "{second:?}");
@@ -109,15 +96,8 @@ fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
     let rows = client.stdout.lines().filter(|line| line.ends_with("sender"));
     for row in rows {
         let span = row.split_whitespace().find(|word| word.contains('-')).unwrap_or("");
-        let end: f64 = span
-            .split_once('-')
-            .and_then(|(_, end)| end.parse().ok())
-            .unwrap_or(f64::INFINITY);
-        assert!(
-            end <= client.elapsed.as_secs_f64() + 0.01,
-            "{row} after {:?}",
-            client.elapsed
-        );
+        let end: f64 = span.split_once('-').and_then(|(_, end)| end.parse().ok()).unwrap_or(f64::INFINITY);
+        assert!(end <= client.elapsed.as_secs_f64() + 0.01, "{row} after {:?}", client.elapsed);
     }
     client.expect_code(0);
 }
@@ -128,11 +108,7 @@ fn timed_the_last_row_of_a_server_covers_the_end_of_the_test() {
     let program = ours_only!("it has what 3.12 lacks");
     for options in [&["-t", "2", "-b", "8M"][..], &["-t", "2", "-R"]] {
         let pair = run_pair((program, &[]), (original(), options));
-        let rows = pair
-            .server
-            .stdout
-            .lines()
-            .filter(|line| line.contains(" sec ") && !line.ends_with("er"));
+        let rows = pair.server.stdout.lines().filter(|line| line.contains(" sec ") && !line.ends_with("er"));
         let starts: Vec<&str> = rows
             .filter_map(|row| row.split_whitespace().find_map(|word| word.split_once('-')))
             .map(|(start, _)| start)
@@ -151,15 +127,8 @@ fn a_server_outlives_its_log() {
     }
     server.process.signal(Signal::Terminate);
     let server = server.finish();
-    server
-        .expect_code(0)
-        .expect_stderr("lines of the report could not be written");
-    assert_eq!(
-        server.stderr.matches("could not be written").count(),
-        1,
-        "{}",
-        server.stderr
-    );
+    server.expect_code(0).expect_stderr("lines of the report could not be written");
+    assert_eq!(server.stderr.matches("could not be written").count(), 1, "{}", server.stderr);
 }
 
 #[test]
@@ -167,9 +136,7 @@ fn output_the_log_file_rejects_is_on_standard_error() {
     let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &[]);
     let client = server.run(program, &["-n", "64K", "--logfile", "/dev/full"]);
-    client
-        .expect_code(1)
-        .expect_stderr("unable to write the report: No space left on device");
+    client.expect_code(1).expect_stderr("unable to write the report: No space left on device");
 }
 
 #[test]
@@ -180,11 +147,7 @@ fn an_interrupted_server_reports_it_once() {
     client.wait_for_stdout("/sec", 1);
     server.process.signal(Signal::Terminate);
     let server = server.finish();
-    assert_eq!(
-        server.stderr.matches("the server has terminated by signal").count(),
-        1,
-        "{server:?}"
-    );
+    assert_eq!(server.stderr.matches("the server has terminated by signal").count(), 1, "{server:?}");
 }
 
 /// The original prints the cause of an unreadable key in a line of its own as well, in OpenSSL's words.
@@ -197,13 +160,7 @@ fn the_cause_of_a_file_or_device_that_cannot_be_used_is_reported() {
             "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must specify a username",
         ),
         (
-            &[
-                "-s",
-                "--rsa-private-key-path",
-                "/none",
-                "--authorized-users-path",
-                "/dev/null",
-            ],
+            &["-s", "--rsa-private-key-path", "/none", "--authorized-users-path", "/dev/null"],
             "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must specify a path",
         ),
         (&["-c", "127.0.0.1", "--bind-dev", "nope0"], "etc.: No such device"),
@@ -218,10 +175,7 @@ fn the_file_with_the_process_id_belongs_to_its_owner_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("pid");
     let server = Server::start(ours(), &["-I", path.to_str().expect("a plain path")]);
-    let mode = std::fs::metadata(&path)
-        .expect("the file is there")
-        .permissions()
-        .mode();
+    let mode = std::fs::metadata(&path).expect("the file is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     drop(server);
 }
@@ -234,13 +188,8 @@ fn client_is_warned_of_concurrent_tests() {
     let beside = server.client(program, "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
     beside.wait_for_stdout("/sec", 1);
     let text = server.run(program, &["-n", "64K"]);
-    text.expect_code(0)
-        .expect_stderr("warning: another test ran on the server at the same time");
+    text.expect_code(0).expect_stderr("warning: another test ran on the server at the same time");
     assert_eq!(text.stderr.lines().count(), 1, "{text:?}");
     let json = server.run(program, &["-n", "64K", "-J"]);
-    assert!(
-        Report::parse(&json.expect_clean().stdout)
-            .get("/end/linerate")
-            .is_none()
-    );
+    assert!(Report::parse(&json.expect_clean().stdout).get("/end/linerate").is_none());
 }

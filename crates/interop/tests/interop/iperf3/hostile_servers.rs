@@ -24,40 +24,28 @@ const fn script(name: &'static str, says: &'static str, run: fn(&TcpListener) ->
 }
 
 const SCRIPTS: [Script; 21] = [
-    script("end at once", "control", |listener| {
-        sending(greeted(listener), &[], true)
+    script("end at once", "control", |listener| sending(greeted(listener), &[], true)),
+    script("busy", "the server is busy running a test. try again later", |listener| {
+        sending(greeted(listener), &[state::ACCESS_DENIED], false)
     }),
-    script(
-        "busy",
-        "the server is busy running a test. try again later",
-        |listener| sending(greeted(listener), &[state::ACCESS_DENIED], false),
-    ),
     script("terminated at once", "the server has terminated", |listener| {
         sending(greeted(listener), &[state::SERVER_TERMINATE], false)
     }),
     script("an unknown state", "received an unknown control message", |listener| {
         sending(greeted(listener), &[77], false)
     }),
-    script("end after the parameters", "control", |listener| {
-        sending(after_parameters(listener), &[], true)
-    }),
+    script("end after the parameters", "control", |listener| sending(after_parameters(listener), &[], true)),
     script("an error without words", "error", |listener| {
         sending(after_parameters(listener), &[state::SERVER_ERROR], true)
     }),
     script("an error with one word", "test authorization failed", |listener| {
         sending(after_parameters(listener), &[0xFE, 0, 0, 0, 142], true)
     }),
-    script(
-        "an error with both words",
-        "total required bandwidth is larger than server limit",
-        |listener| sending(after_parameters(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false),
-    ),
+    script("an error with both words", "total required bandwidth is larger than server limit", |listener| {
+        sending(after_parameters(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false)
+    }),
     script("an error nobody knows", "int_errno=2147483647", |listener| {
-        sending(
-            after_parameters(listener),
-            &[0xFE, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
-            false,
-        )
+        sending(after_parameters(listener), &[0xFE, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], false)
     }),
     script("end instead of a start", "control", |listener| {
         let (control, data) = connected(listener);
@@ -71,33 +59,19 @@ const SCRIPTS: [Script; 21] = [
         let (control, data) = running(listener);
         both(sending(control, &[state::SERVER_TERMINATE], false), data)
     }),
-    script(
-        "an unknown state while running",
-        "received an unknown control message",
-        |listener| {
-            let (control, data) = running(listener);
-            both(sending(control, &[99], false), data)
-        },
-    ),
-    script(
-        "an error while running",
-        "idle timeout for receiving data",
-        |listener| {
-            let (control, data) = running(listener);
-            both(sending(control, &[0xFE, 0, 0, 0, 144, 0, 0, 0, 0], false), data)
-        },
-    ),
-    script("end instead of results", "unable to receive results", |listener| {
-        sending(exchanging(listener), &[], true)
+    script("an unknown state while running", "received an unknown control message", |listener| {
+        let (control, data) = running(listener);
+        both(sending(control, &[99], false), data)
     }),
-    script("results of length 0", "unable to receive results", |listener| {
-        sending(exchanging(listener), &[0; 4], true)
+    script("an error while running", "idle timeout for receiving data", |listener| {
+        let (control, data) = running(listener);
+        both(sending(control, &[0xFE, 0, 0, 0, 144, 0, 0, 0, 0], false), data)
     }),
-    script(
-        "results of the greatest length",
-        "unable to receive results",
-        |listener| sending(exchanging(listener), &[0xFF; 4], true),
-    ),
+    script("end instead of results", "unable to receive results", |listener| sending(exchanging(listener), &[], true)),
+    script("results of length 0", "unable to receive results", |listener| sending(exchanging(listener), &[0; 4], true)),
+    script("results of the greatest length", "unable to receive results", |listener| {
+        sending(exchanging(listener), &[0xFF; 4], true)
+    }),
     script("results cut short", "unable to receive results", |listener| {
         sending(exchanging(listener), &frame("{\"streams\":[]}")[..9], true)
     }),
@@ -143,23 +117,13 @@ fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
     let cuts: Vec<_> = (1..=MESSAGE.len()).collect();
     each_case(&cuts, |cut| {
-        let client = play_with(&[], |listener| {
-            sending(after_parameters(listener), &MESSAGE[..*cut], true)
-        });
+        let client = play_with(&[], |listener| sending(after_parameters(listener), &MESSAGE[..*cut], true));
         client.expect_code(1);
-        let says = if *cut < 5 {
-            "error"
-        } else {
-            "client's requested duration exceeds the server's maximum"
-        };
+        let says = if *cut < 5 { "error" } else { "client's requested duration exceeds the server's maximum" };
         if !ours().is_original() {
             client.expect_stderr(says);
             let knows_errno = *cut == MESSAGE.len();
-            assert_eq!(
-                client.stderr.contains("errno: Permission denied"),
-                knows_errno,
-                "{client:?}"
-            );
+            assert_eq!(client.stderr.contains("errno: Permission denied"), knows_errno, "{client:?}");
         }
     });
 }

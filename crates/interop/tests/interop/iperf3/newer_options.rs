@@ -16,17 +16,9 @@ fn json_stream_writes_one_event_per_line() {
         let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names.first(), Some(&"start"));
         assert_eq!(names.last(), Some(&"end"));
-        assert!(
-            (3..=5).contains(&names.iter().filter(|name| **name == "interval").count()),
-            "{names:?}"
-        );
+        assert!((3..=5).contains(&names.iter().filter(|name| **name == "interval").count()), "{names:?}");
         let end = &events[events.len() - 1].1;
-        assert!(
-            end["sum_received"]["bytes"]
-                .as_f64()
-                .is_some_and(|bytes| bytes > 1_000_000.0),
-            "{end}"
-        );
+        assert!(end["sum_received"]["bytes"].as_f64().is_some_and(|bytes| bytes > 1_000_000.0), "{end}");
     }
 }
 
@@ -70,14 +62,8 @@ fn skip_rx_copy_counts_every_byte() {
         let options = ["-J", "-n", "8M", "--skip-rx-copy", direction];
         let pair = run_pair((program, &["-J"]), (program, &options));
         let client = Report::parse(&pair.client.expect_clean().stdout);
-        let (sent, received) = (
-            client.number("/end/sum_sent/bytes"),
-            client.number("/end/sum_received/bytes"),
-        );
-        assert!(
-            received >= 8_388_608.0 && received <= sent,
-            "{direction}: {received} of {sent}"
-        );
+        let (sent, received) = (client.number("/end/sum_sent/bytes"), client.number("/end/sum_received/bytes"));
+        assert!(received >= 8_388_608.0 && received <= sent, "{direction}: {received} of {sent}");
     }
 }
 
@@ -90,15 +76,8 @@ fn segmentation_offload_keeps_the_datagrams() {
             let pair = run_pair((server, &["-J"]), (program, &options));
             let client = Report::parse(&pair.client.expect_clean().stdout);
             let received = |key: &str| client.number(&format!("/end/sum_received/{key}"));
-            assert!(
-                received("lost_packets").abs() < 0.5,
-                "{direction}: {}",
-                received("lost_packets")
-            );
-            assert!(
-                (received("bytes") - received("packets") * 1400.0).abs() < 0.5,
-                "{direction}: not whole datagrams"
-            );
+            assert!(received("lost_packets").abs() < 0.5, "{direction}: {}", received("lost_packets"));
+            assert!((received("bytes") - received("packets") * 1400.0).abs() < 0.5, "{direction}: not whole datagrams");
             assert!(received("packets") > 1000.0);
         }
     }
@@ -133,18 +112,14 @@ fn an_impossible_keepalive_is_refused() {
     let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-1"]);
     let client = server.run(program, &["--cntl-ka=5/5/2"]);
-    client
-        .expect_code(1)
-        .expect_stderr("control connection Keepalive period should be larger");
+    client.expect_code(1).expect_stderr("control connection Keepalive period should be larger");
 }
 
 #[test]
 fn more_than_128_streams_need_an_option() {
     let program = ours_only!("it has what 3.12 lacks");
     let client = Process::start(program.command(["-c", "127.0.0.1", "-P", "129"])).finish();
-    client
-        .expect_code(1)
-        .expect_stderr("invalid number of parallel streams (min = 1, max = 128)");
+    client.expect_code(1).expect_stderr("invalid number of parallel streams (min = 1, max = 128)");
 }
 
 /// More streams than the original allows: all of them must carry data, and threads must not grow with their number.
@@ -164,9 +139,6 @@ fn a_thousand_streams_share_a_few_threads() {
     let report = Report::parse(&client.finish().expect_clean().stdout);
     let streams = report.array("/end/streams");
     assert_eq!(streams.len(), 1000);
-    let idle = streams
-        .iter()
-        .filter(|stream| stream["receiver"]["bytes"].as_f64().unwrap_or(0.0) <= 0.0)
-        .count();
+    let idle = streams.iter().filter(|stream| stream["receiver"]["bytes"].as_f64().unwrap_or(0.0) <= 0.0).count();
     assert_eq!(idle, 0, "streams without a byte");
 }

@@ -13,24 +13,15 @@ fn a_file_arrives_as_it_was() {
     each_case(&Pairing::ALL, |pairing| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
-        let content: Vec<u8> = (0..300_001_u32)
-            .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-            .collect();
+        let content: Vec<u8> = (0..300_001_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         fs::write(&source, &content).expect("the folder is writable");
-        let pair = run_pair(
-            (pairing.server(), &["-F", text(&copy)]),
-            (pairing.client(), &["-F", text(&source)]),
-        );
+        let pair = run_pair((pairing.server(), &["-F", text(&copy)]), (pairing.client(), &["-F", text(&source)]));
         pair.client.expect_clean().expect_stdout("(100%)");
         pair.server.expect_clean();
         let received = fs::read(&copy).expect("the server wrote the file");
         // The original's server stops reading when the client is done, so a tail may be missing there.
         let is_whole = received.len() == content.len() || pairing.server().is_original();
-        assert!(
-            is_whole && content.starts_with(&received),
-            "{pairing}: {} bytes, or other ones",
-            received.len()
-        );
+        assert!(is_whole && content.starts_with(&received), "{pairing}: {} bytes, or other ones", received.len());
     });
 }
 
@@ -44,10 +35,7 @@ fn a_file_arrives_in_the_reverse_direction() {
         let pair = run_pair((pairing.server(), &["-F", text(&source)]), (pairing.client(), &options));
         pair.client.expect_clean();
         let received = fs::read(&copy).expect("the client wrote the file");
-        assert!(
-            received.len() >= 200_000 && received[..200_000] == [b'x'; 200_000],
-            "{pairing}: content differs"
-        );
+        assert!(received.len() >= 200_000 && received[..200_000] == [b'x'; 200_000], "{pairing}: content differs");
     });
 }
 
@@ -65,10 +53,7 @@ fn socket_options_reach_the_sockets_of_both_ends() {
         assert_eq!(data.len(), 2, "one data connection seen from both ends: {sockets:#?}");
         for row in data {
             assert!(row.contains("tos:0x10 ") || row.contains("tclass:0x10 "), "{row}");
-            assert!(
-                row.contains("rb131072,") && row.contains("tb131072,"),
-                "twice the 64 KiB asked for: {row}"
-            );
+            assert!(row.contains("rb131072,") && row.contains("tb131072,"), "twice the 64 KiB asked for: {row}");
             assert!(row.contains(" reno "), "{row}");
         }
     });
@@ -85,10 +70,7 @@ fn cport_fixes_the_source_ports() {
             let report = Report::parse(&pair.client.expect_clean().stdout);
             for (stream, expected) in [f64::from(first), f64::from(first + 1)].into_iter().enumerate() {
                 let found = report.number(&format!("/start/connected/{stream}/local_port"));
-                assert!(
-                    (found - expected).abs() < 0.5,
-                    "{pairing} {transport}: stream {stream} from port {found}"
-                );
+                assert!((found - expected).abs() < 0.5, "{pairing} {transport}: stream {stream} from port {found}");
             }
         }
     });
@@ -106,10 +88,7 @@ fn affinity_pins_the_client_and_the_servers_part_of_the_test() {
         client.wait_for_stdout("/sec", 2);
         assert_eq!(allowed_cpus(client.id()), "0", "{pairing}: client");
         let server = allowed_cpus(server.process.id());
-        assert!(
-            server.starts_with('0') && !server.starts_with("0-"),
-            "{pairing}: server threads on {server}"
-        );
+        assert!(server.starts_with('0') && !server.starts_with("0-"), "{pairing}: server threads on {server}");
     });
 }
 
@@ -118,17 +97,7 @@ fn allowed_cpus(process_id: u32) -> String {
     let mut masks: Vec<_> = fs::read_dir(format!("/proc/{process_id}/task"))
         .expect("the process runs")
         .filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok())
-        .filter_map(|status| {
-            Some(
-                status
-                    .split_once("Cpus_allowed_list:")?
-                    .1
-                    .lines()
-                    .next()?
-                    .trim()
-                    .to_owned(),
-            )
-        })
+        .filter_map(|status| Some(status.split_once("Cpus_allowed_list:")?.1.lines().next()?.trim().to_owned()))
         .collect();
     masks.sort();
     masks.dedup();
@@ -186,10 +155,7 @@ fn title_begins_every_line_of_the_client() {
     for program in programs() {
         let pair = run_pair((ours(), &[]), (program, &["-n", "1M", "-T", "one two"]));
         let client = pair.client.expect_clean();
-        assert!(
-            client.stdout.lines().all(|line| line.starts_with("one two:  ")),
-            "{client:?}"
-        );
+        assert!(client.stdout.lines().all(|line| line.starts_with("one two:  ")), "{client:?}");
         assert!(!pair.server.stdout.contains("one two"), "{:?}", pair.server);
     }
 }
@@ -197,40 +163,22 @@ fn title_begins_every_line_of_the_client() {
 #[test]
 fn get_server_output_shows_the_servers_text() {
     each_case(&Pairing::ALL, |pairing| {
-        let pair = run_pair(
-            (pairing.server(), &[]),
-            (pairing.client(), &["-n", "1M", "--get-server-output"]),
-        );
+        let pair = run_pair((pairing.server(), &[]), (pairing.client(), &["-n", "1M", "--get-server-output"]));
         let client = pair.client.expect_clean();
-        let (_, shown) = client
-            .stdout
-            .split_once("\nServer output:\n")
-            .unwrap_or_else(|| panic!("{client:?}"));
-        assert!(
-            shown.starts_with("Accepted connection from 127.0.0.1"),
-            "{pairing}: {client:?}"
-        );
+        let (_, shown) = client.stdout.split_once("\nServer output:\n").unwrap_or_else(|| panic!("{client:?}"));
+        assert!(shown.starts_with("Accepted connection from 127.0.0.1"), "{pairing}: {client:?}");
         let (shown, _) = shown.split_once("\n\n").unwrap_or((shown, ""));
-        assert!(
-            pair.server.stdout.contains(shown),
-            "{pairing}: {shown} is not in {:?}",
-            pair.server
-        );
+        assert!(pair.server.stdout.contains(shown), "{pairing}: {shown} is not in {:?}", pair.server);
     });
 }
 
 #[test]
 fn a_json_server_gives_a_text_client_its_json() {
     each_case(&Pairing::ALL, |pairing| {
-        let pair = run_pair(
-            (pairing.server(), &["-J"]),
-            (pairing.client(), &["-t", "1", "-b", "5M", "--get-server-output"]),
-        );
+        let pair =
+            run_pair((pairing.server(), &["-J"]), (pairing.client(), &["-t", "1", "-b", "5M", "--get-server-output"]));
         let client = pair.client.expect_clean();
-        let (_, shown) = client
-            .stdout
-            .split_once("\nServer JSON output:\n")
-            .unwrap_or_else(|| panic!("{client:?}"));
+        let (_, shown) = client.stdout.split_once("\nServer JSON output:\n").unwrap_or_else(|| panic!("{client:?}"));
         let shown = shown.trim_end().trim_end_matches("iperf Done.");
         assert!(Report::parse(shown).number("/end/sum_received/bytes") > 0.0);
     });
@@ -245,10 +193,8 @@ fn a_daemon_serves_and_cleans_up_its_pidfile() {
         let options = ["-s", "-1", "-D", "-p", &port.to_string(), "-I", text(&pidfile)];
         Process::start(program.command(options)).finish().expect_clean();
         wait_for(TIMEOUT, || listens(port).then_some(())).expect("the daemon listens");
-        let id: u32 = fs::read_to_string(&pidfile)
-            .expect("the daemon wrote its id")
-            .parse()
-            .expect("the id is a number");
+        let id: u32 =
+            fs::read_to_string(&pidfile).expect("the daemon wrote its id").parse().expect("the id is a number");
         assert!(Path::new(&format!("/proc/{id}")).exists());
 
         let client = Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "1M"]));

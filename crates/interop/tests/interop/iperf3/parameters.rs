@@ -67,16 +67,12 @@ fn the_parameters_are_the_originals() {
         let expected = parameters(original(), options);
         let found = parameters(ours(), options);
         let shared = |map: &Map<String, Value>| {
-            let pairs = map
-                .iter()
-                .filter(|(key, _)| !OWN.contains(&key.as_str()) && expected.contains_key(*key));
+            let pairs = map.iter().filter(|(key, _)| !OWN.contains(&key.as_str()) && expected.contains_key(*key));
             pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
         };
         assert_eq!(shared(&found), shared(&expected));
-        let added: Vec<_> = found
-            .keys()
-            .filter(|key| !expected.contains_key(*key) && !ADDED.contains(&key.as_str()))
-            .collect();
+        let added: Vec<_> =
+            found.keys().filter(|key| !expected.contains_key(*key) && !ADDED.contains(&key.as_str())).collect();
         assert!(added.is_empty(), "keys nobody sends for these options: {added:?}");
     });
 }
@@ -88,12 +84,7 @@ fn parameters(program: &Program, options: &str) -> Map<String, Value> {
     let client = Process::start(program.command(base.into_iter().chain(options.split_whitespace())));
     let mut control = Control::accept(&listener);
     let cookie = control.take(37);
-    assert!(
-        cookie[..36]
-            .iter()
-            .all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte))
-            && cookie[36] == 0
-    );
+    assert!(cookie[..36].iter().all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte)) && cookie[36] == 0);
     control.send(&[state::PARAM_EXCHANGE]);
     let text = control.take_json();
     drop(control);

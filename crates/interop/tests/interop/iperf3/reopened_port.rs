@@ -21,9 +21,7 @@ fn a_refused_udp_hello_is_repeated() {
     control.send(&[state::CREATE_STREAMS]);
     wait_for(TIMEOUT, || (refused_datagrams() > before).then_some(())).expect("the first hello is refused");
     let socket = UdpSocket::bind(address).expect("the port is free");
-    socket
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .expect("a socket has time-outs");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket has time-outs");
     let (len, _) = socket.recv_from(&mut [0; 64]).expect("the hello is repeated");
     assert_eq!(len, 4);
 }
@@ -32,12 +30,7 @@ fn a_refused_udp_hello_is_repeated() {
 fn refused_datagrams() -> u64 {
     let table = fs::read_to_string("/proc/net/snmp").expect("the kernel counts");
     let mut lines = table.lines().filter_map(|line| line.strip_prefix("Udp: "));
-    let place = lines
-        .next()
-        .and_then(|names| names.split(' ').position(|name| name == "NoPorts"));
-    let value = lines
-        .next()
-        .zip(place)
-        .and_then(|(values, place)| values.split(' ').nth(place));
+    let place = lines.next().and_then(|names| names.split(' ').position(|name| name == "NoPorts"));
+    let value = lines.next().zip(place).and_then(|(values, place)| values.split(' ').nth(place));
     value.and_then(|value| value.parse().ok()).expect("a number")
 }

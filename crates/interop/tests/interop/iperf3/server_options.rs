@@ -35,16 +35,10 @@ fn a_server_numbers_its_tests() {
 fn second_client_is_refused_as_busy() {
     each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
-        let first = server.client(
-            pairing.client(),
-            "127.0.0.1",
-            &["-t", "2", "-i", "0.1", "--forceflush", "-b", "5M"],
-        );
+        let first = server.client(pairing.client(), "127.0.0.1", &["-t", "2", "-i", "0.1", "--forceflush", "-b", "5M"]);
         first.wait_for_stdout("/sec", 1);
         let second = server.run(pairing.client(), &["-t", "1"]);
-        second
-            .expect_code(1)
-            .expect_stderr("the server is busy running a test. try again later");
+        second.expect_code(1).expect_stderr("the server is busy running a test. try again later");
         first.finish().expect_clean();
         server.finish().expect_clean();
     });
@@ -57,14 +51,10 @@ fn bitrate_limit_refuses_a_faster_test() {
         let options = ["-t", "1", "-b", "20M"];
         let refused = run_pair((pairing.server(), &limit), (pairing.client(), &options));
         refused.client.expect_code(1);
-        refused
-            .server
-            .expect_stderr("total required bandwidth is larger than server limit");
+        refused.server.expect_stderr("total required bandwidth is larger than server limit");
 
         let options = ["-t", "1", "-b", "4M", "-P", "2"];
-        run_pair((pairing.server(), &limit), (pairing.client(), &options))
-            .client
-            .expect_clean();
+        run_pair((pairing.server(), &limit), (pairing.client(), &options)).client.expect_clean();
     });
 }
 
@@ -74,8 +64,7 @@ fn bitrate_limit_ends_a_test_that_exceeds_it() {
         let limit = ["--server-bitrate-limit", "10M/1"];
         let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
         pair.client.expect_code(1);
-        pair.server
-            .expect_stderr("total required bandwidth is larger than server limit");
+        pair.server.expect_stderr("total required bandwidth is larger than server limit");
     });
 }
 
@@ -101,16 +90,11 @@ fn idle_timeout_leaves_a_lasting_server_in_service() {
 fn a_frozen_client_runs_into_the_receive_timeout() {
     each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1", "--rcv-timeout", "500"]);
-        let client = server.client(
-            pairing.client(),
-            "127.0.0.1",
-            &["-t", "20", "-i", "0.1", "--forceflush", "-b", "5M"],
-        );
+        let client =
+            server.client(pairing.client(), "127.0.0.1", &["-t", "20", "-i", "0.1", "--forceflush", "-b", "5M"]);
         client.wait_for_stdout("/sec", 1);
         client.signal(Signal::Stop);
-        server
-            .finish()
-            .expect_stderr("iperf3: error - idle timeout for receiving data");
+        server.finish().expect_stderr("iperf3: error - idle timeout for receiving data");
         client.signal(Signal::Continue);
         client.finish().expect_code(1);
     });
@@ -124,10 +108,7 @@ fn a_client_that_receives_nothing_runs_into_its_own_timeout() {
         let client = server.client(pairing.client(), "127.0.0.1", &options);
         client.wait_for_stdout("/sec", 1);
         server.process.signal(Signal::Stop);
-        client
-            .finish()
-            .expect_code(1)
-            .expect_stderr("idle timeout for receiving data");
+        client.finish().expect_code(1).expect_stderr("idle timeout for receiving data");
         server.process.signal(Signal::Continue);
     });
 }
@@ -138,9 +119,7 @@ fn a_port_in_use_is_an_error() {
         let server = Server::start(original(), &[]);
         let port = server.port.to_string();
         let second = Process::start(program.command(["-s", "-1", "-p", &port])).finish();
-        second
-            .expect_code(1)
-            .expect_stderr("unable to start listener for connections: Address already in use");
+        second.expect_code(1).expect_stderr("unable to start listener for connections: Address already in use");
     }
 }
 
@@ -168,17 +147,9 @@ fn max_duration_refuses_longer_and_endless_tests() {
     for options in [["-t", "5"], ["-n", "1M"]] {
         let pair = run_pair((program, &["--server-max-duration", "2"]), (original(), &options));
         pair.client.expect_code(1);
-        pair.server
-            .expect_stderr("client's requested duration exceeds the server's maximum permitted limit");
+        pair.server.expect_stderr("client's requested duration exceeds the server's maximum permitted limit");
         let pair = run_pair((program, &["--server-max-duration", "2"]), (program, &options));
-        pair.client
-            .expect_code(1)
-            .expect_stderr("client's requested duration exceeds the server's maximum");
+        pair.client.expect_code(1).expect_stderr("client's requested duration exceeds the server's maximum");
     }
-    run_pair(
-        (program, &["--server-max-duration", "2"]),
-        (original(), &["-t", "1", "-b", "5M"]),
-    )
-    .client
-    .expect_clean();
+    run_pair((program, &["--server-max-duration", "2"]), (original(), &["-t", "1", "-b", "5M"])).client.expect_clean();
 }

@@ -48,21 +48,13 @@ struct KnownDifference {
 #[test]
 fn only_numbers_differ() {
     let over_ipv6 = has_ipv6().then_some(("::1", &COMMANDS[1]));
-    let cases: Vec<_> = COMMANDS
-        .iter()
-        .map(|command| ("127.0.0.1", command))
-        .chain(over_ipv6)
-        .collect();
+    let cases: Vec<_> = COMMANDS.iter().map(|command| ("127.0.0.1", command)).chain(over_ipv6).collect();
     each_case(&cases, |(host, (client, server))| {
         let expected = transcript(original(), host, client, server);
         let found = transcript(ours(), host, client, server);
         let reasons = KNOWN_DIFFERENCES.map(|known| known.reason);
         for (end, expected, found) in [("client", &expected.0, &found.0), ("server", &expected.1, &found.1)] {
-            let own = if ours().is_original() {
-                modern(found)
-            } else {
-                layout(found)
-            };
+            let own = if ours().is_original() { modern(found) } else { layout(found) };
             if let Some(rows) = difference(&modern(expected), &own) {
                 panic!("{end} of {client:?}:\n{rows}\nknown and allowed: {reasons:#?}");
             }
@@ -75,10 +67,7 @@ fn transcript(program: &Program, host: &str, client: &str, server: &str) -> (Str
     let client: Vec<_> = client.split_whitespace().collect();
     let server: Vec<_> = server.split_whitespace().collect();
     let pair = run_pair_at(host, (program, &server), (program, &client));
-    (
-        pair.client.expect_clean().stdout.clone(),
-        pair.server.expect_clean().stdout.clone(),
-    )
+    (pair.client.expect_clean().stdout.clone(), pair.server.expect_clean().stdout.clone())
 }
 
 /// The layout of what the original printed, brought up to date.

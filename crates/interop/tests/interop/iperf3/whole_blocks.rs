@@ -29,13 +29,10 @@ fn a_paced_test_ends_between_two_blocks_and_both_ends_count_them() {
 #[test]
 fn both_ends_count_to_the_end_of_the_stream() {
     ours_only!("the original cuts off what is under way");
-    each_case(
-        &["-t 1", "-t 1 -R", "-t 1 -P 3", "-n 100K -R", "-n 3M -R -P 2"],
-        |options| {
-            let report = run(ours(), ours(), options);
-            assert_eq!(sent(&report), received(&report));
-        },
-    );
+    each_case(&["-t 1", "-t 1 -R", "-t 1 -P 3", "-n 100K -R", "-n 3M -R -P 2"], |options| {
+        let report = run(ours(), ours(), options);
+        assert_eq!(sent(&report), received(&report));
+    });
 }
 
 /// A portion is small enough for a smooth rate and large enough to be cheap.

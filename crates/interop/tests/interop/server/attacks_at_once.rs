@@ -28,14 +28,8 @@ struct Target {
 /// One way to want too much, repeated until the test is over.
 type Attack = fn(Target, &mut Held);
 
-const ATTACKS: [Attack; 6] = [
-    idle_connections,
-    short_connections,
-    long_blocks,
-    forged_reverse,
-    forged_forward,
-    trickling_tests,
-];
+const ATTACKS: [Attack; 6] =
+    [idle_connections, short_connections, long_blocks, forged_reverse, forged_forward, trickling_tests];
 
 /// What an attacker keeps open; the oldest goes first.
 #[derive(Default)]
@@ -70,39 +64,15 @@ fn short_connections(target: Target, _: &mut Held) {
 
 /// Asks for blocks of 4 MiB (`-R -l 4M`) and reads none.
 fn long_blocks(target: Target, held: &mut Held) {
-    let words: [u32; 15] = [
-        0x4401_0078,
-        1,
-        5001,
-        4 << 20,
-        0,
-        0x0004_0000,
-        0,
-        0,
-        0x0400_0000,
-        0x0002_0001,
-        0x0008_0003,
-        0,
-        0,
-        0,
-        0,
-    ];
+    let words: [u32; 15] =
+        [0x4401_0078, 1, 5001, 4 << 20, 0, 0x0004_0000, 0, 0, 0x0400_0000, 0x0002_0001, 0x0008_0003, 0, 0, 0, 0];
     let header: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let connection = connect(target.iperf2).filter(|mut stream| stream.write_all(&header).is_ok());
     held.keep(connection);
 }
 
 fn forged_reverse(target: Target, held: &mut Held) {
-    forge(
-        target,
-        held,
-        &[
-            FlowMode::Reverse,
-            FlowMode::FullDuplex,
-            FlowMode::Dual,
-            FlowMode::TradeOff,
-        ],
-    );
+    forge(target, held, &[FlowMode::Reverse, FlowMode::FullDuplex, FlowMode::Dual, FlowMode::TradeOff]);
 }
 
 fn forged_forward(target: Target, held: &mut Held) {
@@ -168,10 +138,8 @@ impl Drop for EndOfAttacks<'_> {
 struct Group(PathBuf);
 
 /// Mount point of the memory controller, and the file of a group with its limit (cgroups(7)).
-const CONTROLLERS: [(&str, &str); 2] = [
-    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-    ("/sys/fs/cgroup", "memory.max"),
-];
+const CONTROLLERS: [(&str, &str); 2] =
+    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
 impl Group {
     fn new() -> Option<Self> {
@@ -220,14 +188,9 @@ fn attack_and_serve() {
         skip("no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it");
     }
     let port2 = free_port();
-    let mut service = Service::start_by(
-        limited(group.as_ref()),
-        &["--iperf2-port", &port2.to_string(), "--log-level", "warn"],
-    );
-    let target = Target {
-        iperf3: service.port,
-        iperf2: port2,
-    };
+    let mut service =
+        Service::start_by(limited(group.as_ref()), &["--iperf2-port", &port2.to_string(), "--log-level", "warn"]);
+    let target = Target { iperf3: service.port, iperf2: port2 };
     let is_over = AtomicBool::new(false);
     let repeat = |attack: Attack| {
         let mut held = Held::default();

@@ -37,10 +37,7 @@ fn unread_bytes(port: u16) -> u64 {
     let unread = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let queue = fields.get(4)?.split(':').nth(1)?;
-        fields
-            .get(1)?
-            .ends_with(&suffix)
-            .then(|| u64::from_str_radix(queue, 16).ok())?
+        fields.get(1)?.ends_with(&suffix).then(|| u64::from_str_radix(queue, 16).ok())?
     };
     tables.iter().flat_map(|table| table.lines()).filter_map(unread).sum()
 }
@@ -68,17 +65,9 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
     probe.expect(state::PARAM_EXCHANGE);
     let last_of_flood = flood.last_mut().expect("clients");
     let without_response = last_of_flood.control.response_within(Duration::from_millis(1));
-    assert_eq!(
-        without_response,
-        Received::Silence,
-        "the probe waited for all of the flood"
-    );
+    assert_eq!(without_response, Received::Silence, "the probe waited for all of the flood");
     for client in &mut flood {
-        assert_ne!(
-            client.control.response(),
-            Received::Silence,
-            "long results are answered too"
-        );
+        assert_ne!(client.control.response(), Received::Silence, "long results are answered too");
     }
     service.client(original(), &["-n", "64K"]).finish().expect_clean();
 }
@@ -102,9 +91,5 @@ fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
     }
     assert_eq!(waiting.response_within(Duration::from_millis(1)), Received::Silence);
     fs::write(&users, text).expect("the check reads the pipe");
-    assert_eq!(
-        waiting.response_within(TIMEOUT),
-        Received::Byte(state::CREATE_STREAMS),
-        "{service:?}"
-    );
+    assert_eq!(waiting.response_within(TIMEOUT), Received::Byte(state::CREATE_STREAMS), "{service:?}");
 }

@@ -25,17 +25,10 @@ fn warnings(key: u32, users: u32) -> Vec<String> {
 fn a_service_warns_about_a_readable_key_and_a_writable_file_of_users() {
     ours_only!("the original has no such service");
     assert_eq!(warnings(0o600, 0o600), [""; 0]);
-    let [key] = &warnings(0o640, 0o644)[..] else {
-        panic!("one warning")
-    };
+    let [key] = &warnings(0o640, 0o644)[..] else { panic!("one warning") };
     assert!(key.starts_with("private key") && key.contains("chmod 600"), "{key}");
-    let [users] = &warnings(0o600, 0o664)[..] else {
-        panic!("one warning")
-    };
-    assert!(
-        users.starts_with("user file") && users.contains("lets others change it"),
-        "{users}"
-    );
+    let [users] = &warnings(0o600, 0o664)[..] else { panic!("one warning") };
+    assert!(users.starts_with("user file") && users.contains("lets others change it"), "{users}");
 }
 
 #[test]
@@ -51,8 +44,5 @@ fn a_control_channel_warns_about_a_readable_token() {
     assert_eq!(start(), "", "the file is made readable for its owner alone");
     set_mode(&token, 0o644);
     let text = start();
-    assert!(
-        text.contains("warning - token file") && text.contains("mode 0644"),
-        "{text}"
-    );
+    assert!(text.contains("warning - token file") && text.contains("mode 0644"), "{text}");
 }

@@ -34,10 +34,7 @@ fn malformed_escapes_are_refused_or_read_as_text() {
         "\\uD834\\uDD1E",
     ] {
         for key in ["title", "extra_data", "congestion", "client_version"] {
-            let output = response_to(
-                server.port,
-                &format!("{{\"tcp\":true,\"time\":1,\"{key}\":\"{text}\"}}"),
-            );
+            let output = response_to(server.port, &format!("{{\"tcp\":true,\"time\":1,\"{key}\":\"{text}\"}}"));
             assert!(
                 matches!(output.first(), Some(&(state::CREATE_STREAMS | state::SERVER_ERROR))),
                 "{text} {key}: {output:?}"
@@ -59,9 +56,7 @@ fn tokens_of_every_length_are_refused() {
     .expect("the folder is writable");
     let server = keys.server(ours(), None);
     let lengths: Vec<usize> = (0..8).chain(340..348).chain([1000, 1367, 1368, 1369, 4096]).collect();
-    let tokens = lengths
-        .iter()
-        .flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);
+    let tokens = lengths.iter().flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);
     let tokens: Vec<String> = tokens.chain(["A A A".into(), "\\n\\n".into(), "äöü".into()]).collect();
     // Refusals take their time; many at once do not take longer.
     each_case(&tokens, |token| {

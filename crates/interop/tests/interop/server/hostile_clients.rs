@@ -22,35 +22,17 @@ const ATTACKS: [Attack; 33] = [
     attack("silence", Control::connect),
     attack("immediate end", |port| sending(Control::connect(port), &[], true)),
     attack("garbage", |port| sending(Control::connect(port), &[0xA5; 4096], false)),
-    attack("a web browser", |port| {
-        sending(
-            Control::connect(port),
-            b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-            true,
-        )
-    }),
-    attack("half a cookie, then silence", |port| {
-        sending(Control::connect(port), &cookie()[..20], false)
-    }),
-    attack("half a cookie, then the end", |port| {
-        sending(Control::connect(port), &cookie()[..20], true)
-    }),
+    attack("a web browser", |port| sending(Control::connect(port), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", true)),
+    attack("half a cookie, then silence", |port| sending(Control::connect(port), &cookie()[..20], false)),
+    attack("half a cookie, then the end", |port| sending(Control::connect(port), &cookie()[..20], true)),
     attack("a cookie in drips", |port| dripping(Control::connect(port), &cookie())),
-    attack("a cookie, then silence", |port| {
-        sending(Control::connect(port), &cookie(), false)
-    }),
+    attack("a cookie, then silence", |port| sending(Control::connect(port), &cookie(), false)),
     attack("end instead of parameters", |port| sending(requested(port), &[], true)),
     attack("half a length", |port| sending(requested(port), &[0, 0], true)),
     attack("length 0", |port| sending(requested(port), &[0; 4], false)),
-    attack("length 0 and a body", |port| {
-        sending(requested(port), &[0, 0, 0, 0, b'{', b'}'], false)
-    }),
-    attack("the greatest length", |port| {
-        sending(requested(port), &[0xFF; 4], false)
-    }),
-    attack("the greatest positive length", |port| {
-        sending(requested(port), &[0x7F, 0xFF, 0xFF, 0xFF], false)
-    }),
+    attack("length 0 and a body", |port| sending(requested(port), &[0, 0, 0, 0, b'{', b'}'], false)),
+    attack("the greatest length", |port| sending(requested(port), &[0xFF; 4], false)),
+    attack("the greatest positive length", |port| sending(requested(port), &[0x7F, 0xFF, 0xFF, 0xFF], false)),
     attack("parameters over the limit", |port| {
         let text = format!("{{\"tcp\":true,\"title\":\"{}\"}}", "x".repeat(8193 - 23));
         assert_eq!(text.len(), 8193);
@@ -63,13 +45,9 @@ const ATTACKS: [Attack; 33] = [
     attack("parameters in drips", |port| {
         dripping(requested(port), &frame("{\"tcp\":true,\"time\":1,\"title\":\"slow\"}"))
     }),
-    attack("deep nesting", |port| {
-        sending(requested(port), &frame(&"[".repeat(8000)), false)
-    }),
+    attack("deep nesting", |port| sending(requested(port), &frame(&"[".repeat(8000)), false)),
     attack("no JSON", |port| sending(requested(port), &frame("time=1"), false)),
-    attack("no text at all", |port| {
-        sending(requested(port), &[0, 0, 0, 4, 0xFF, 0xFE, 0x00, 0x80], false)
-    }),
+    attack("no text at all", |port| sending(requested(port), &[0, 0, 0, 4, 0xFF, 0xFE, 0x00, 0x80], false)),
     attack("values out of range", |port| {
         let text = "{\"tcp\":true,\"parallel\":100000,\"len\":-1,\"time\":-5,\"omit\":1e300,\"bandwidth\":-1}";
         sending(requested(port), &frame(text), false)
@@ -80,26 +58,14 @@ const ATTACKS: [Attack; 33] = [
     }),
     attack("end instead of streams", |port| sending(accepted(port), &[], true)),
     attack("silence instead of streams", accepted),
-    attack("done instead of streams", |port| {
-        sending(accepted(port), &[state::IPERF_DONE], false)
-    }),
-    attack("terminated instead of streams", |port| {
-        sending(accepted(port), &[state::CLIENT_TERMINATE], false)
-    }),
-    attack("an unknown state before streams", |port| {
-        sending(accepted(port), &[77], false)
-    }),
+    attack("done instead of streams", |port| sending(accepted(port), &[state::IPERF_DONE], false)),
+    attack("terminated instead of streams", |port| sending(accepted(port), &[state::CLIENT_TERMINATE], false)),
+    attack("an unknown state before streams", |port| sending(accepted(port), &[77], false)),
     attack("end while running", |port| sending(running(port).control, &[], true)),
-    attack("an unknown state while running", |port| {
-        sending(running(port).control, &[77], false)
-    }),
+    attack("an unknown state while running", |port| sending(running(port).control, &[77], false)),
     attack("end instead of results", |port| sending(ended(port), &[], true)),
-    attack("the greatest length of results", |port| {
-        sending(ended(port), &[0xFF; 4], false)
-    }),
-    attack("results that are no object", |port| {
-        sending(ended(port), &frame("[1,2,3]"), false)
-    }),
+    attack("the greatest length of results", |port| sending(ended(port), &[0xFF; 4], false)),
+    attack("results that are no object", |port| sending(ended(port), &frame("[1,2,3]"), false)),
     attack("results with the wrong types", |port| {
         sending(
             ended(port),
@@ -126,10 +92,7 @@ fn attacks_leave_nothing_behind() {
     ours_only!("3.12 waits for ever after most of these");
     // Those that make the server wait for its deadline are left out, for they were run above and take ten seconds each.
     let slow = ["silence", "drips", "half way", "greatest length of results"];
-    let quick: Vec<_> = ATTACKS
-        .iter()
-        .filter(|attack| !slow.iter().any(|word| attack.name.contains(word)))
-        .collect();
+    let quick: Vec<_> = ATTACKS.iter().filter(|attack| !slow.iter().any(|word| attack.name.contains(word))).collect();
     let (server, idle) = Server::start_idle(ours());
     for attack in quick {
         (attack.run)(server.port).drain();
@@ -145,16 +108,7 @@ fn wrong_types_in_the_parameters_do_not_stop_the_server() {
     let keys = "tcp omit time num blockcount parallel len bandwidth title congestion authtoken MSS window TOS \
                 client_version burst flowlabel reverse server_affinity";
     for key in words(keys) {
-        for value in [
-            "null",
-            "[]",
-            "{}",
-            "\"x\"",
-            "true",
-            "-1",
-            "1e400",
-            "18446744073709551615",
-        ] {
+        for value in ["null", "[]", "{}", "\"x\"", "true", "-1", "1e400", "18446744073709551615"] {
             let mut control = requested(server.port);
             control.send(&frame(&format!("{{\"{key}\":{value}}}")));
             control.half_close();

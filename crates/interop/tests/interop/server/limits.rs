@@ -18,44 +18,14 @@ struct Case {
 }
 
 const CASES: [Case; 8] = [
-    case(
-        "address:streams=2",
-        &["-P", "3"],
-        "streams",
-        "number of parallel streams",
-    ),
-    case(
-        "server:streams=3",
-        &["--bidir", "-P", "2"],
-        "streams",
-        "number of parallel streams",
-    ),
+    case("address:streams=2", &["-P", "3"], "streams", "number of parallel streams"),
+    case("server:streams=3", &["--bidir", "-P", "2"], "streams", "number of parallel streams"),
     case("server:duration=5", &["-t", "6"], "duration", "int_errno=37"),
     case("address:duration=5", &["-n", "1M"], "duration", "int_errno=37"),
-    case(
-        "server:bytes=1M",
-        &["-n", "2M"],
-        "bytes",
-        "total required bandwidth is larger than server limit",
-    ),
-    case(
-        "address:rate=10M",
-        &["-b", "6M", "-P", "2"],
-        "rate",
-        "total required bandwidth is larger than server limit",
-    ),
-    case(
-        "server:rate=10M",
-        &["-u", "-b", "11M"],
-        "rate",
-        "total required bandwidth is larger than server limit",
-    ),
-    case(
-        "server:rate=10M",
-        &["-b", "6M", "--bidir"],
-        "rate",
-        "total required bandwidth is larger than server limit",
-    ),
+    case("server:bytes=1M", &["-n", "2M"], "bytes", "total required bandwidth is larger than server limit"),
+    case("address:rate=10M", &["-b", "6M", "-P", "2"], "rate", "total required bandwidth is larger than server limit"),
+    case("server:rate=10M", &["-u", "-b", "11M"], "rate", "total required bandwidth is larger than server limit"),
+    case("server:rate=10M", &["-b", "6M", "--bidir"], "rate", "total required bandwidth is larger than server limit"),
 ];
 
 const fn case(
@@ -64,12 +34,7 @@ const fn case(
     reason: &'static str,
     words: &'static str,
 ) -> Case {
-    Case {
-        limit,
-        options,
-        reason,
-        words,
-    }
+    Case { limit, options, reason, words }
 }
 
 #[test]
@@ -92,17 +57,10 @@ fn an_address_runs_only_so_many_tests_at_once() {
     let running: Vec<Process> = (0..2).map(|_| service.client(original(), &long)).collect();
     running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
     let refused = service.client(original(), &["-t", "1"]).finish();
-    refused
-        .expect_code(1)
-        .expect_stderr("the server is busy running a test. try again later");
-    assert_eq!(
-        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
-        "address_tests"
-    );
+    refused.expect_code(1).expect_stderr("the server is busy running a test. try again later");
+    assert_eq!(service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"], "address_tests");
     // Another address has places of its own.
-    let other = service
-        .client(original(), &["-t", "1", "-b", "1M", "-B", "127.0.0.9"])
-        .finish();
+    let other = service.client(original(), &["-t", "1", "-b", "1M", "-B", "127.0.0.9"]).finish();
     other.expect_clean();
 }
 
@@ -138,10 +96,7 @@ fn a_rate_holds_from_the_first_byte() {
         let bytes = sum("received_bytes") + sum("sent_bytes");
         let seconds = records.iter().filter_map(|r| r["seconds"].as_f64()).fold(0.0, f64::max);
         let expected = seconds * RATE_BYTES_PER_S;
-        assert!(
-            (0.3 * expected..1.1 * expected).contains(&bytes),
-            "{bytes} of {expected}: {records:?}"
-        );
+        assert!((0.3 * expected..1.1 * expected).contains(&bytes), "{bytes} of {expected}: {records:?}");
     });
 }
 
@@ -150,13 +105,8 @@ fn a_rate_holds_from_the_first_byte() {
 fn a_udp_client_that_takes_all_there_is_does_not_fit_any_rate() {
     let service = Service::start(&["--limit", "server:rate=20M"]);
     let refused = service.client(original(), &["-u", "-b", "0", "-t", "1"]).finish();
-    refused
-        .expect_code(1)
-        .expect_stderr("total required bandwidth is larger than server limit");
-    service
-        .client(original(), &["-u", "-b", "10M", "-t", "1"])
-        .finish()
-        .expect_clean();
+    refused.expect_code(1).expect_stderr("total required bandwidth is larger than server limit");
+    service.client(original(), &["-u", "-b", "10M", "-t", "1"]).finish().expect_clean();
 }
 
 #[test]
@@ -165,9 +115,7 @@ fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
     each_case(&cases, |options| {
         let service = Service::start(&["--limit", "address:bytes=1M"]);
         let client = service.client(original(), &[&["-t", "30"], *options].concat()).finish();
-        client
-            .expect_code(1)
-            .expect_stderr("total required bandwidth is larger than server limit");
+        client.expect_code(1).expect_stderr("total required bandwidth is larger than server limit");
         assert!(client.elapsed < Duration::from_secs(10), "{client:?}");
         let record = &service.wait_for_events("test_ended", 1, TIMEOUT)[0];
         let bytes = record["received_bytes"].as_u64().max(record["sent_bytes"].as_u64());
@@ -192,16 +140,8 @@ fn address_lists_are_enforced_and_reloaded() {
     fs::write(&list, "127.0.0.7 # for now\n").expect("the folder is writable");
     let file = format!("@{}", list.display());
     let service = Service::start(&["--allow", "127.0.0.0/24", "--deny", &file]);
-    let code = |address: &str| {
-        service
-            .client(original(), &["-n", "64K", "-B", address])
-            .finish()
-            .code()
-    };
-    assert_eq!(
-        [code("127.0.0.1"), code("127.0.0.7"), code("127.0.1.1")],
-        [Some(0), Some(1), Some(1)]
-    );
+    let code = |address: &str| service.client(original(), &["-n", "64K", "-B", address]).finish().code();
+    assert_eq!([code("127.0.0.1"), code("127.0.0.7"), code("127.0.1.1")], [Some(0), Some(1), Some(1)]);
     let refused = service.client(original(), &["-n", "64K", "-B", "127.0.0.7"]).finish();
     refused.expect_code(1).expect_stderr("test authorization failed");
     assert_eq!(service.wait_for_events("refused", 3, TIMEOUT)[0]["reason"], "address");
@@ -217,12 +157,7 @@ fn address_lists_are_enforced_and_reloaded() {
     fs::write(&list, "not an address\n").expect("the folder is writable");
     service.process.signal(Signal::HangUp);
     let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
-    assert!(
-        warning["message"]
-            .as_str()
-            .is_some_and(|m| m.contains("stay as they were")),
-        "{warning}"
-    );
+    assert!(warning["message"].as_str().is_some_and(|m| m.contains("stay as they were")), "{warning}");
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
 }
 
@@ -257,9 +192,7 @@ fn udp_port_replies_to_clients_only() {
     let _client = RawClient::accepted(service.port, r#"{"udp":true,"time":1,"len":1000}"#);
     let stranger = UdpSocket::bind("127.0.0.7:0").expect("a loopback address");
     stranger.connect(("127.0.0.1", service.port)).expect("a route");
-    stranger
-        .set_read_timeout(Some(Duration::from_millis(300)))
-        .expect("a time");
+    stranger.set_read_timeout(Some(Duration::from_millis(300))).expect("a time");
     stranger.send(b"9876").expect("sent");
     assert!(stranger.recv(&mut [0; 16]).is_err());
 }

@@ -82,33 +82,19 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
     let made = Command::new("mkfifo").arg(&path).status();
     assert!(made.is_ok_and(|status| status.success()), "mkfifo");
     // For reading and writing, because opening one end alone waits for the other (fifo(7)).
-    let both = || {
-        File::options()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .expect("a named pipe")
-    };
+    let both = || File::options().read(true).write(true).open(&path).expect("a named pipe");
     let reader = both();
     let writer = File::options().write(true).open(&path).expect("there is a reader");
     drop(reader);
     let port = free_port();
-    let mut command = server(
-        &["serve", "--log-format", "json", "--log-level", "debug", "--port"],
-        port,
-    );
+    let mut command = server(&["serve", "--log-format", "json", "--log-level", "debug", "--port"], port);
     command.stdout(writer);
     let mut running = Running::start(command, port);
     running.expect_service("iperf3");
     let (sender, lines) = mpsc::channel();
     let reader = both();
     // It reads until the test program ends, because the pipe has no end of file.
-    thread::spawn(move || {
-        BufReader::new(reader)
-            .lines()
-            .map_while(Result::ok)
-            .try_for_each(|l| sender.send(l))
-    });
+    thread::spawn(move || BufReader::new(reader).lines().map_while(Result::ok).try_for_each(|l| sender.send(l)));
     running.expect_service("iperf3");
     let counted = iter::from_fn(|| lines.recv_timeout(TIMEOUT).ok()).find(|line| line.contains("\"dropped\""));
     let counted: Value = serde_json::from_str(&counted.expect("a line about the others")).expect("JSON");
@@ -117,27 +103,18 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
 
 fn server(words: &[&str], port: u16) -> Command {
     let mut command = Command::new(ours().path());
-    command
-        .args(words)
-        .arg(port.to_string())
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(words).arg(port.to_string()).stdin(Stdio::null()).stderr(Stdio::null());
     command
 }
 
 fn full_disk() -> File {
-    File::options()
-        .write(true)
-        .open("/dev/full")
-        .expect("part of every Linux")
+    File::options().write(true).open("/dev/full").expect("part of every Linux")
 }
 
 /// A pipe that takes nothing more (pipe(7): 64 KiB unless changed).
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = io::pipe().expect("a pipe");
-    writer
-        .write_all(&vec![b'\n'; 64 * 1024])
-        .expect("an empty pipe has room");
+    writer.write_all(&vec![b'\n'; 64 * 1024]).expect("an empty pipe has room");
     (reader, writer)
 }
 

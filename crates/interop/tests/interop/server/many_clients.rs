@@ -36,24 +36,15 @@ fn agree_with_the_record(kinds: &[&str]) {
     let service = Service::start(&[]);
     let client = |n: usize| service.client(original(), &words(&format!("-t 3 -b 2M -J {}", kinds[n % kinds.len()])));
     let clients: Vec<Process> = (0..CLIENTS).map(client).collect();
-    let reports: Vec<Report> = clients
-        .into_iter()
-        .map(|c| Report::parse(&c.finish().expect_clean().stdout))
-        .collect();
+    let reports: Vec<Report> = clients.into_iter().map(|c| Report::parse(&c.finish().expect_clean().stdout)).collect();
     let records = service.wait_for_events("test_ended", CLIENTS, Duration::from_secs(5));
-    let records: BTreeMap<&str, &Value> = records
-        .iter()
-        .map(|r| (r["cookie"].as_str().expect("a cookie"), r))
-        .collect();
+    let records: BTreeMap<&str, &Value> =
+        records.iter().map(|r| (r["cookie"].as_str().expect("a cookie"), r)).collect();
     assert_eq!(records.len(), CLIENTS, "one record per client");
     for report in &reports {
         let record = records.get(report.text("/start/cookie")).expect("a record");
         assert_eq!(record["outcome"], "complete", "{record}");
-        assert_eq!(
-            moved(report),
-            [&record["received_bytes"], &record["sent_bytes"]].map(bytes),
-            "{record}"
-        );
+        assert_eq!(moved(report), [&record["received_bytes"], &record["sent_bytes"]].map(bytes), "{record}");
     }
     // A busy host starts the last ones when the first are through.
     let company = records.values().filter_map(|record| record["ran_beside_max"].as_u64());
@@ -86,10 +77,7 @@ fn simultaneous_hellos_all_get_a_reply() {
     let clients: Vec<Process> = (1..=40)
         .map(|n| {
             let address = format!("127.0.0.{n}");
-            service.client(
-                original(),
-                &["-u", "-P", "4", "-t", "1", "-b", "100K", "-l", "500", "-B", &address],
-            )
+            service.client(original(), &["-u", "-P", "4", "-t", "1", "-b", "100K", "-l", "500", "-B", &address])
         })
         .collect();
     for client in clients {
@@ -115,10 +103,7 @@ fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
     let text = server.finish().stdout;
     let mut connected = Vec::new();
     for line in text.lines() {
-        let Some(number) = line
-            .strip_prefix('[')
-            .and_then(|l| l.split(']').next()?.trim().parse::<u32>().ok())
-        else {
+        let Some(number) = line.strip_prefix('[').and_then(|l| l.split(']').next()?.trim().parse::<u32>().ok()) else {
             continue;
         };
         if line.contains(" connected to ") {
@@ -140,11 +125,7 @@ fn linerate_client_receives_the_number_of_concurrent_tests() {
     for (extension, expected) in [(",\"linerate\":{\"protocol\":1}", Some(1)), ("", None)] {
         let parameters = format!("{{\"tcp\":true,\"time\":1{extension}}}");
         let results = RawClient::running(server.port, &parameters).finish();
-        assert_eq!(
-            results.pointer("/linerate/ran_beside").and_then(Value::as_u64),
-            expected,
-            "{results}"
-        );
+        assert_eq!(results.pointer("/linerate/ran_beside").and_then(Value::as_u64), expected, "{results}");
     }
 }
 
@@ -153,19 +134,13 @@ fn admission_policy_is_configurable() {
     let long = ["-t", "20", "-b", "1M", "--forceflush"];
     each_case(&[("parallel:2", 2), ("exclusive", 1)], |(admission, places)| {
         let server = Server::start(ours(), &["--lr-admit", admission]);
-        let running: Vec<Process> = (0..*places)
-            .map(|_| server.client(original(), "127.0.0.1", &long))
-            .collect();
+        let running: Vec<Process> = (0..*places).map(|_| server.client(original(), "127.0.0.1", &long)).collect();
         running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
         let refused = server.run(original(), &["-t", "1"]);
-        refused
-            .expect_code(1)
-            .expect_stderr("the server is busy running a test. try again later");
+        refused.expect_code(1).expect_stderr("the server is busy running a test. try again later");
         drop(running);
         // The places are free as soon as those who held them are gone.
-        let served = wait_for(TIMEOUT, || {
-            (server.run(original(), &["-n", "64K"]).code() == Some(0)).then_some(())
-        });
+        let served = wait_for(TIMEOUT, || (server.run(original(), &["-n", "64K"]).code() == Some(0)).then_some(()));
         served.expect("a place is free again");
     });
 }
@@ -179,29 +154,17 @@ fn a_queue_serves_in_the_order_of_arrival() {
         // The order of arrival is known once the connection stands; both ends of it are listed, and of the first client
         // its data connection as well.
         let expected = 2 + 2 * clients.len();
-        wait_for(TIMEOUT, || {
-            (linerate_interop::established(service.port).len() >= expected).then_some(())
-        })
-        .expect("the client has connected");
+        wait_for(TIMEOUT, || (linerate_interop::established(service.port).len() >= expected).then_some(()))
+            .expect("the client has connected");
     }
     let cookies: Vec<String> = clients
         .into_iter()
-        .map(|c| {
-            Report::parse(&c.finish().expect_clean().stdout)
-                .text("/start/cookie")
-                .to_owned()
-        })
+        .map(|c| Report::parse(&c.finish().expect_clean().stdout).text("/start/cookie").to_owned())
         .collect();
     let records = service.wait_for_events("test_ended", 3, TIMEOUT);
-    let served: Vec<&str> = records
-        .iter()
-        .map(|r| r["cookie"].as_str().expect("a cookie"))
-        .collect();
+    let served: Vec<&str> = records.iter().map(|r| r["cookie"].as_str().expect("a cookie")).collect();
     assert_eq!(served, cookies);
-    assert!(
-        records.iter().all(|r| r["ran_beside_max"] == 0),
-        "one at a time: {records:?}"
-    );
+    assert!(records.iter().all(|r| r["ran_beside_max"] == 0), "one at a time: {records:?}");
 }
 
 #[test]
@@ -210,9 +173,7 @@ fn too_long_queue_refuses_at_once() {
     let first = service.client(original(), &["-t", "60", "-b", "1M", "--forceflush"]);
     first.wait_for_stdout("/sec", 1);
     let refused = service.client(original(), &["-t", "1"]).finish();
-    refused
-        .expect_code(1)
-        .expect_stderr("the server is busy running a test. try again later");
+    refused.expect_code(1).expect_stderr("the server is busy running a test. try again later");
     assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
     let reasons = service.wait_for_events("refused", 1, TIMEOUT);
     assert_eq!(reasons[0]["reason"], "queue_too_long");
@@ -235,11 +196,7 @@ fn lost_response_to_a_hello_is_repeated() {
     repeating.expect_start();
     socket.send(&datagram(1)).expect("sent");
     let results = repeating.finish();
-    assert_eq!(
-        results.pointer("/streams/0/bytes").and_then(Value::as_u64),
-        Some(1000),
-        "{results}"
-    );
+    assert_eq!(results.pointer("/streams/0/bytes").and_then(Value::as_u64), Some(1000), "{results}");
 
     // A stock client waits silently: the answer is repeated until its data arrives.
     let mut waiting = RawClient::accepted(server.port, UDP_FORWARD);
@@ -254,16 +211,8 @@ fn lost_response_to_a_hello_is_repeated() {
         socket.send(&datagram(number)).expect("sent");
     }
     let results = waiting.finish();
-    assert_eq!(
-        results.pointer("/streams/0/bytes").and_then(Value::as_u64),
-        Some(5000),
-        "{results}"
-    );
-    assert_eq!(
-        results.pointer("/streams/0/errors").and_then(Value::as_u64),
-        Some(0),
-        "{results}"
-    );
+    assert_eq!(results.pointer("/streams/0/bytes").and_then(Value::as_u64), Some(5000), "{results}");
+    assert_eq!(results.pointer("/streams/0/errors").and_then(Value::as_u64), Some(0), "{results}");
 }
 
 #[test]
@@ -311,18 +260,13 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
         let mut test = RawClient::accepted(server.port, UDP_FORWARD);
         let socket = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
         socket.connect(("127.0.0.1", server.port)).expect("a route");
-        socket
-            .set_read_timeout(Some(Duration::from_millis(300)))
-            .expect("a time");
+        socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a time");
         socket.send(HELLO).expect("sent");
         assert_eq!(socket.recv(&mut [0; 64]).is_ok(), welcome, "{options:?}");
         if welcome {
             test.expect_start();
         } else {
-            assert_eq!(
-                test.control.response_within(Duration::from_millis(100)),
-                Received::Silence
-            );
+            assert_eq!(test.control.response_within(Duration::from_millis(100)), Received::Silence);
         }
     }
 }
@@ -337,9 +281,7 @@ fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
         let _test = RawClient::accepted(server.port, parameters);
         let victim = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
         victim.connect(("127.0.0.1", server.port)).expect("a route");
-        victim
-            .set_read_timeout(Some(Duration::from_millis(1200)))
-            .expect("a time");
+        victim.set_read_timeout(Some(Duration::from_millis(1200))).expect("a time");
         victim.send(HELLO).expect("sent");
         let (end, mut bytes) = (Instant::now() + Duration::from_secs(3), 0);
         while Instant::now() < end
@@ -358,9 +300,7 @@ fn a_silent_udp_client_gets_a_handful_of_bytes() {
     let _test = RawClient::accepted(server.port, UDP_FORWARD);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(("127.0.0.1", server.port)).expect("a route");
-    socket
-        .set_read_timeout(Some(Duration::from_millis(1200)))
-        .expect("a time");
+    socket.set_read_timeout(Some(Duration::from_millis(1200))).expect("a time");
     socket.send(HELLO).expect("sent");
     let (end, mut bytes) = (Instant::now() + Duration::from_secs(8), 0);
     while Instant::now() < end

@@ -28,12 +28,7 @@ fn service() -> Service {
 fn healthy_clients(service: &Service) -> Vec<Process> {
     let kinds: [&[&str]; 5] = [&[], &["-R"], &["-u"], &["-u", "-R"], &["--bidir"]];
     (0..HEALTHY)
-        .map(|n| {
-            service.client(
-                original(),
-                &[&["-t", "11", "-b", "2M", "-J"], kinds[n % kinds.len()]].concat(),
-            )
-        })
+        .map(|n| service.client(original(), &[&["-t", "11", "-b", "2M", "-J"], kinds[n % kinds.len()]].concat()))
         .collect()
 }
 
@@ -47,10 +42,7 @@ fn expect_unaffected(clients: Vec<Process>) {
                 continue;
             };
             let rate = rate.as_f64().expect("a rate");
-            assert!(
-                (0.9..1.1).contains(&(rate / 2e6)),
-                "{rate} bit/s instead of 2 Mbit/s: {client:?}"
-            );
+            assert!((0.9..1.1).contains(&(rate / 2e6)), "{rate} bit/s instead of 2 Mbit/s: {client:?}");
         }
     }
 }
@@ -82,11 +74,7 @@ fn timed_silence_in_any_step_ends_in_time_and_delays_no_other() {
     expect_unaffected(healthy);
     let causes = service.events("handshake_failed");
     let seen = |cause: &str| causes.iter().filter(|e| e["cause"] == cause).count();
-    assert_eq!(
-        (seen("cookie"), seen("parameters"), seen("streams")),
-        (1, 1, 2),
-        "{causes:?}"
-    );
+    assert_eq!((seen("cookie"), seen("parameters"), seen("streams")), (1, 1, 2), "{causes:?}");
 }
 
 /// A client that is killed resets or closes its connections, at the same steps.
@@ -129,12 +117,7 @@ const fn misfit(name: &'static str, options: &'static [&'static str], signal: Si
         Signal::Kill => Duration::ZERO,
         _ => LIVENESS,
     };
-    Misfit {
-        name,
-        options,
-        signal,
-        limit,
-    }
+    Misfit { name, options, signal, limit }
 }
 
 #[test]
@@ -161,10 +144,7 @@ fn test_of_a_frozen_or_killed_client_ends_in_time_and_delays_no_other() {
 #[test]
 fn a_frozen_udp_receiver_is_given_up_soon_after_the_time_of_its_test() {
     let service = service();
-    let client = service.client(
-        original(),
-        &["-u", "-R", "-b", "1M", "-t", "2", "-i", "0.2", "--forceflush"],
-    );
+    let client = service.client(original(), &["-u", "-R", "-b", "1M", "-t", "2", "-i", "0.2", "--forceflush"]);
     client.wait_for_stdout("/sec", 2);
     client.signal(Signal::Stop);
     let records = service.wait_for_events("test_ended", 1, Duration::from_secs(2) + LIVENESS + MARGIN);
@@ -186,21 +166,14 @@ fn a_slow_test_is_not_taken_for_a_dead_one() {
 #[test]
 fn the_report_of_a_frozen_client_is_complete_and_says_that_it_is_partial() {
     let server = Server::start(ours(), &["--lr-liveness", "1", "-i", "0.5", "--forceflush"]);
-    let client = server.client(
-        original(),
-        "127.0.0.1",
-        &["-t", "60", "-b", "20M", "-i", "0.2", "--forceflush"],
-    );
+    let client = server.client(original(), "127.0.0.1", &["-t", "60", "-b", "20M", "-i", "0.2", "--forceflush"]);
     client.wait_for_stdout("/sec", 5);
     client.signal(Signal::Stop);
     server.process.wait_for_stdout("Server listening on", 2);
     let (stdout, stderr) = (server.process.stdout(), server.process.stderr());
     assert!(stdout.contains("receiver"), "{stdout}");
     assert!(stderr.contains("idle timeout for receiving data"), "{stderr}");
-    assert!(
-        stderr.contains("no sign of life from the client for 1 s, the result is partial"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("no sign of life from the client for 1 s, the result is partial"), "{stderr}");
 }
 
 /// The link goes down while tests run: no packet tells the server, in either direction.
@@ -214,13 +187,7 @@ fn timed_clients_that_are_cut_off_free_their_slots_and_delay_no_other() {
         Process::start(command)
     };
     let healthy: Vec<Process> = (0..HEALTHY)
-        .map(|_| {
-            client(
-                inside(&net.b, original().path(), &[]),
-                "127.0.0.1",
-                &["-t", "9", "-b", "2M", "-J"],
-            )
-        })
+        .map(|_| client(inside(&net.b, original().path(), &[]), "127.0.0.1", &["-t", "9", "-b", "2M", "-J"]))
         .collect();
     let kinds: [&[&str]; 5] = [&[], &["-R"], &["-u"], &["-u", "-R"], &["--bidir"]];
     let far: Vec<Process> = kinds
@@ -287,12 +254,7 @@ fn timed_thousands_of_idle_and_invalid_connections_do_not_block_a_client() {
     let connect = || TcpStream::connect(("127.0.0.1", service.port)).expect("the server listens");
     let _silent: Vec<TcpStream> = (0..STRANGERS).map(|_| connect()).collect();
     let mut mad: Vec<Control> = (0..STRANGERS)
-        .map(|n| {
-            sending(
-                service.port,
-                &(0..200).map(|i| (n * 31 + i * 7) as u8 | 0x80).collect::<Vec<_>>(),
-            )
-        })
+        .map(|n| sending(service.port, &(0..200).map(|i| (n * 31 + i * 7) as u8 | 0x80).collect::<Vec<_>>()))
         .collect();
     let _named: Vec<Control> = (0..STRANGERS).map(|_| sending(service.port, &fresh_cookie())).collect();
     let mut slow: Vec<Control> = (0..STRANGERS / 10).map(|_| Control::connect(service.port)).collect();
@@ -308,10 +270,7 @@ fn timed_thousands_of_idle_and_invalid_connections_do_not_block_a_client() {
     }
     let during = Status::of(service.process.id());
     let grown_kib = during.resident_kib.saturating_sub(before.resident_kib);
-    assert!(
-        grown_kib < 32 * 1024,
-        "{grown_kib} KiB for {STRANGERS} connections of each kind"
-    );
+    assert!(grown_kib < 32 * 1024, "{grown_kib} KiB for {STRANGERS} connections of each kind");
     assert!(during.descriptors < 3000, "{}", during.descriptors);
     let end = Instant::now() + HANDSHAKE + MARGIN;
     for control in &mut mad {
@@ -328,9 +287,8 @@ fn timed_server_without_descriptors_uses_little_cpu_time() {
     let service = Service::start_by(command, &[]);
     // All of them wait when the server looks again, so it cannot take them one by one.
     service.process.signal(Signal::Stop);
-    let strangers: Vec<TcpStream> = (0..400)
-        .filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok())
-        .collect();
+    let strangers: Vec<TcpStream> =
+        (0..400).filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok()).collect();
     service.process.signal(Signal::Continue);
     let _ = service.wait_for_events("warning", 1, TIMEOUT);
     let (before, started) = (cpu_time(service.process.id()), Instant::now());
@@ -338,9 +296,8 @@ fn timed_server_without_descriptors_uses_little_cpu_time() {
     let used = cpu_time(service.process.id()) - before;
     assert!(used < Duration::from_millis(500), "{used:?} in {:?}", started.elapsed());
     drop(strangers);
-    let served = wait_for(TIMEOUT, || {
-        (service.client(original(), &["-n", "64K"]).finish().code() == Some(0)).then_some(())
-    });
+    let served =
+        wait_for(TIMEOUT, || (service.client(original(), &["-n", "64K"]).finish().code() == Some(0)).then_some(()));
     served.expect("the client is served");
 }
 
@@ -361,8 +318,5 @@ fn sending(port: u16, bytes: &[u8]) -> Control {
 fn raise_descriptor_limit() {
     let id = std::process::id().to_string();
     let raised = Command::new("prlimit").args(["--pid", &id, "--nofile=10000:"]).status();
-    assert!(
-        raised.is_ok_and(|s| s.success()),
-        "prlimit raises the limit of this process"
-    );
+    assert!(raised.is_ok_and(|s| s.success()), "prlimit raises the limit of this process");
 }

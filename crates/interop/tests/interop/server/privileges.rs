@@ -37,12 +37,7 @@ fn every_thread_of_a_server_gives_up_all_privileges_and_clients_are_served() {
     drop(client);
 
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
-    for options in [
-        &["-n", "64K"][..],
-        &["-n", "64K", "-R"],
-        &["-u", "-n", "64K"],
-        &["-u", "-R", "-n", "64K"],
-    ] {
+    for options in [&["-n", "64K"][..], &["-n", "64K", "-R"], &["-u", "-n", "64K"], &["-u", "-R", "-n", "64K"]] {
         service.client(original(), options).finish().expect_clean();
     }
     let _ = service.wait_for_events("test_ended", 5, TIMEOUT);
@@ -99,9 +94,7 @@ fn a_user_that_cannot_serve_is_refused_with_a_reason() {
         (&["--user", USER, "--private-key", &key, "--users", &users], 1, &hidden),
     ];
     each_case(&cases, |(options, code, reason)| {
-        serve(Command::new(ours().path()), options)
-            .expect_code(*code)
-            .expect_stderr(reason);
+        serve(Command::new(ours().path()), options).expect_code(*code).expect_stderr(reason);
     });
 }
 
@@ -112,15 +105,11 @@ fn only_root_serves_as_another_user() {
     }
     let mut command = Command::new("setpriv");
     command.args(["--reuid", USER, "--clear-groups"]).arg(ours().path());
-    serve(command, &["--user", USER])
-        .expect_code(2)
-        .expect_stderr("only root can serve as another user");
+    serve(command, &["--user", USER]).expect_code(2).expect_stderr("only root can serve as another user");
 }
 
 fn serve(mut command: Command, options: &[&str]) -> Finished {
-    command
-        .args(["serve", "--port", &free_port().to_string()])
-        .args(options);
+    command.args(["serve", "--port", &free_port().to_string()]).args(options);
     Process::start(command).finish()
 }
 

@@ -25,11 +25,7 @@ impl Victim {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
         socket.connect(("127.0.0.1", port)).expect("a route");
         socket.set_nonblocking(true).expect("a socket");
-        Self {
-            socket,
-            forged_bytes: 0,
-            received_bytes: 0,
-        }
+        Self { socket, forged_bytes: 0, received_bytes: 0 }
     }
 
     fn port(&self) -> u16 {
@@ -75,11 +71,7 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
     });
     for victim in victims.iter_mut() {
         let received = victim.receive();
-        assert!(
-            received <= victim.forged_bytes,
-            "{received} bytes for {} forged",
-            victim.forged_bytes
-        );
+        assert!(received <= victim.forged_bytes, "{received} bytes for {} forged", victim.forged_bytes);
     }
     assert!(seen.is_some(), "no {count} refusals ({reason}): {service:?}");
 }
@@ -88,12 +80,7 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
 fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
     ours_only!("the original has no such service");
     let (service, port2) = service(&[]);
-    let modes = [
-        FlowMode::Reverse,
-        FlowMode::FullDuplex,
-        FlowMode::Dual,
-        FlowMode::TradeOff,
-    ];
+    let modes = [FlowMode::Reverse, FlowMode::FullDuplex, FlowMode::Dual, FlowMode::TradeOff];
     let mut victims: Vec<Victim> = modes.iter().map(|_| Victim::of(port2)).collect();
     for (victim, mode) in victims.iter_mut().zip(modes) {
         victim.forge(mode, &[1, 2, 3], LONGEST_TICKS);
@@ -108,10 +95,7 @@ fn responses_are_not_longer_than_requests() {
     let (service, port2) = service(&[]);
     let mut victim = Victim::of(port2);
     victim.forge(FlowMode::Forward, &[1, 2, -3], 100);
-    assert!(
-        wait_for(TIMEOUT, || (victim.receive() > 0).then_some(())).is_some(),
-        "{service:?}"
-    );
+    assert!(wait_for(TIMEOUT, || (victim.receive() > 0).then_some(())).is_some(), "{service:?}");
     // Every one of these would be worth another report of 128 bytes.
     for _ in 0..20 {
         let datagram = forged(FlowMode::Forward, -3, 100, 0);
@@ -119,12 +103,7 @@ fn responses_are_not_longer_than_requests() {
     }
     let over = wait_for(TIMEOUT, || (!service.events("test_ended").is_empty()).then_some(()));
     assert!(over.is_some(), "{service:?}");
-    assert!(
-        !victim.is_flooded(),
-        "{} for {}",
-        victim.received_bytes,
-        victim.forged_bytes
-    );
+    assert!(!victim.is_flooded(), "{} for {}", victim.received_bytes, victim.forged_bytes);
 }
 
 #[test]
@@ -145,10 +124,7 @@ fn data_over_udp_end_when_the_port_is_unreachable() {
     let mut victim = Victim::of(port2);
     victim.forge(FlowMode::Reverse, &[1, 1], 100_000);
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
-    assert!(
-        wait_for(TIMEOUT, || victim.is_flooded().then_some(())).is_some(),
-        "{service:?}"
-    );
+    assert!(wait_for(TIMEOUT, || victim.is_flooded().then_some(())).is_some(), "{service:?}");
     drop(victim);
     // Its time would be a quarter of an hour.
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
@@ -194,11 +170,7 @@ fn the_drop_in_stops_at_an_unreachable_port_and_refuses_absurd_amounts() {
     assert!(wait_for(TIMEOUT, || victim.is_flooded().then_some(())).is_some());
     drop(victim);
     let report = || server.process.stdout().contains("/sec").then_some(());
-    assert!(
-        wait_for(Duration::from_secs(20), report).is_some(),
-        "{:?}",
-        server.process
-    );
+    assert!(wait_for(Duration::from_secs(20), report).is_some(), "{:?}", server.process);
     assert!(!patient.is_flooded(), "{}", patient.received_bytes);
 }
 

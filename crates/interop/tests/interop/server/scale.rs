@@ -64,10 +64,7 @@ fn two_hundred_clients_share_one_server() {
         .map(|c| Report::parse(&c.finish_within(Duration::from_secs(120)).expect_clean().stdout))
         .collect();
     let mut responses: Vec<f64> = probe.stdout.lines().filter_map(|l| l.parse().ok()).collect();
-    let mut rates: Vec<f64> = reports
-        .iter()
-        .map(|r| r.number("/end/sum_received/bits_per_second"))
-        .collect();
+    let mut rates: Vec<f64> = reports.iter().map(|r| r.number("/end/sum_received/bits_per_second")).collect();
     responses.sort_by(f64::total_cmp);
     rates.sort_by(f64::total_cmp);
     let per_session = (loaded.resident_kib.saturating_sub(idle.resident_kib)) / clients;
@@ -93,8 +90,5 @@ fn two_hundred_clients_share_one_server() {
 }
 
 fn number(name: &str, default: usize) -> usize {
-    env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
+    env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -59,10 +59,7 @@ fn drop_in_continues_when_descriptors_run_short() {
     let mut command = with_descriptors(64);
     command.args(["iperf2", "-s", "-p", &port.to_string()]);
     let mut server = Process::start(command);
-    assert!(
-        wait_for(TIMEOUT, || listens(port).then_some(())).is_some(),
-        "{server:?}"
-    );
+    assert!(wait_for(TIMEOUT, || listens(port).then_some(())).is_some(), "{server:?}");
     let clients: Vec<Process> = (0..30).map(|_| iperf2(port, "-t 1 -b 10m")).collect();
     clients.into_iter().for_each(|client| drop(client.finish()));
     assert!(!server.has_ended(), "{server:?}");
@@ -75,13 +72,9 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
     let (service, port2) = both(&[]);
     expect_service(&service, port2);
     let idle = Status::of(service.process.id());
-    let forgers: Vec<UdpSocket> = (0..200)
-        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback"))
-        .collect();
+    let forgers: Vec<UdpSocket> = (0..200).map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback")).collect();
     for forger in &forgers {
-        forger
-            .send_to(&forged(FlowMode::Forward, 1, 1000, 0), ("127.0.0.1", port2))
-            .expect("loopback");
+        forger.send_to(&forged(FlowMode::Forward, 1, 1000, 0), ("127.0.0.1", port2)).expect("loopback");
     }
     // The server reads what arrives in order: when this flow is over it has seen all of them.
     let client = iperf2(port2, "-u -n 20000 -f B").finish();
@@ -95,9 +88,7 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
 fn forged_flows_have_a_share_of_the_places() {
     let (service, port2) = both(&["--admit", "parallel:40"]);
     let addresses = (1..=40_u8).map(|last| SocketAddr::from(([127, 0, 7, last], 0)));
-    let forgers: Vec<UdpSocket> = addresses
-        .map(|a| UdpSocket::bind(a).expect("a loopback address"))
-        .collect();
+    let forgers: Vec<UdpSocket> = addresses.map(|a| UdpSocket::bind(a).expect("a loopback address")).collect();
     // Datagrams may be lost, so they are sent until enough of them have been refused.
     let seen = wait_for(TIMEOUT, || {
         for (forger, number) in forgers.iter().flat_map(|forger| [(forger, 1), (forger, 2)]) {
@@ -121,10 +112,7 @@ fn long_blocks_cost_memory_once() {
     let client = iperf2(port2, "-R -l 4M -P 30 -t 2 -b 40m -i 1");
     client.wait_for_stdout("[SUM]", 1);
     let running_kib = Status::of(service.process.id()).resident_kib;
-    assert!(
-        running_kib < idle_kib + 64 * 1024,
-        "{idle_kib} KiB, then {running_kib} KiB"
-    );
+    assert!(running_kib < idle_kib + 64 * 1024, "{idle_kib} KiB, then {running_kib} KiB");
     client.finish().expect_code(0);
 }
 
@@ -141,10 +129,7 @@ fn memory_that_cannot_be_had_costs_a_client_its_test_and_not_the_server() {
             .map(|_| service.client(original(), &["-R", "-P", "8", "-l", "1M", "-b", "1M", "-t", "2"]))
             .chain((0..5).map(|_| iperf2(port2, "-R -P 4 -l 4M -t 2 -b 10m")))
             .collect();
-        let failed = clients
-            .into_iter()
-            .map(Process::finish)
-            .filter(|client| client.code() != Some(0));
+        let failed = clients.into_iter().map(Process::finish).filter(|client| client.code() != Some(0));
         assert!(failed.count() > 0, "ulimit {limit}: {service:?}");
         assert!(!service.process.has_ended(), "ulimit {limit}: {service:?}");
         expect_service(&service, port2);
@@ -155,9 +140,7 @@ fn memory_that_cannot_be_had_costs_a_client_its_test_and_not_the_server() {
 fn what_the_tests_of_one_address_need_is_bounded() {
     // A quarter of what the process may have is for tests, and a quarter of that for one address: 16 MiB.
     let mut command = Command::new("sh");
-    command
-        .args(["-c", "ulimit -d 262144; exec \"$@\"", "sh"])
-        .arg(ours().path());
+    command.args(["-c", "ulimit -d 262144; exec \"$@\"", "sh"]).arg(ours().path());
     let (service, port2) = both_by(command, &[]);
     let clients: Vec<Process> = (0..6).map(|_| iperf2(port2, "-R -l 4M -t 2 -b 40m")).collect();
     let refused = service.wait_for_events("refused", 1, TIMEOUT);
@@ -175,9 +158,7 @@ fn listens_beside_in(net: &Net, port: u16) -> bool {
 #[test]
 fn many_connections_make_few_lines() {
     let (service, port2) = both_by(with_descriptors(64), &[]);
-    let held: Vec<TcpStream> = (0..100)
-        .filter_map(|_| TcpStream::connect(("127.0.0.1", port2)).ok())
-        .collect();
+    let held: Vec<TcpStream> = (0..100).filter_map(|_| TcpStream::connect(("127.0.0.1", port2)).ok()).collect();
     for _ in 0..500 {
         drop(TcpStream::connect(("127.0.0.1", port2)));
     }
@@ -208,14 +189,8 @@ fn one_address_has_a_tenth_of_the_places_and_at_least_eight() {
     let mut tenth = Control::connect(service.port);
     tenth.send(&fresh_cookie());
     assert_eq!(tenth.response(), Received::Byte(state::ACCESS_DENIED));
-    assert_eq!(
-        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
-        "address_tests"
-    );
-    service
-        .client(original(), &["-n", "64K", "-B", "127.0.0.9"])
-        .finish()
-        .expect_clean();
+    assert_eq!(service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"], "address_tests");
+    service.client(original(), &["-n", "64K", "-B", "127.0.0.9"]).finish().expect_clean();
     kept.clear();
 }
 
@@ -249,9 +224,7 @@ fn what_an_http_server_opens_has_one_policy() {
     let serve = |tcp: Option<u16>| {
         let tcp = tcp.map_or(String::new(), |port| format!("--tcp={port}"));
         let port = free_port();
-        let server = linerate(&format!(
-            "http serve --no-control --bind 127.0.0.1:{port} --allow 203.0.113.0/24 {tcp}"
-        ));
+        let server = linerate(&format!("http serve --no-control --bind 127.0.0.1:{port} --allow 203.0.113.0/24 {tcp}"));
         server.wait_for_stdout("Listening on", 1);
         server
     };
@@ -260,10 +233,7 @@ fn what_an_http_server_opens_has_one_policy() {
     let server = serve(Some(port));
     server.wait_for_stdout("TCP tests", 1);
     let client = Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "64K"]));
-    client
-        .finish()
-        .expect_code(1)
-        .expect_stderr("test authorization failed");
+    client.finish().expect_code(1).expect_stderr("test authorization failed");
 }
 
 /// A test without a time limit.

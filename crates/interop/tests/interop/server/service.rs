@@ -59,21 +59,14 @@ fn timed_a_second_interrupt_ends_the_server_at_once() {
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
     service.process.signal(Signal::Interrupt);
     service.process.finish().expect_code(0);
-    assert!(
-        started.elapsed() < Duration::from_millis(900),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_millis(900), "{:?}", started.elapsed());
 }
 
 #[test]
 fn a_hang_up_ends_the_dialects_server_but_not_the_service() {
     let server = Server::start(ours(), &[]);
     server.process.signal(Signal::HangUp);
-    server
-        .finish()
-        .expect_code(0)
-        .expect_stderr("the server has terminated");
+    server.finish().expect_code(0).expect_stderr("the server has terminated");
     let service = Service::start(&[]);
     service.process.signal(Signal::HangUp);
     let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
@@ -139,10 +132,7 @@ fn the_unit_file_is_valid() {
     ] {
         assert!(text.lines().any(|l| l == line), "{line}");
     }
-    let options = text
-        .lines()
-        .find_map(|l| l.strip_prefix("ExecStart=/usr/bin/linerate "))
-        .expect("a command");
+    let options = text.lines().find_map(|l| l.strip_prefix("ExecStart=/usr/bin/linerate ")).expect("a command");
     let options: Vec<&str> = options.split_whitespace().filter(|w| !w.starts_with('$')).collect();
     let help = linerate(&format!("{} --help", options.join(" "))).finish();
     help.expect_code(0);
@@ -171,18 +161,12 @@ fn metrics_are_served_at_the_given_address_only() {
     let service = Service::start(&["--metrics", &metrics]);
     let options = ["-t", "1", "-b", "2M"];
     service.client(original(), &options).finish().expect_clean();
-    service
-        .client(original(), &[&options[..], &["-u", "-R"]].concat())
-        .finish()
-        .expect_clean();
+    service.client(original(), &[&options[..], &["-u", "-R"]].concat()).finish().expect_clean();
     let client = service.client(original(), &[&LONG[..], &["--forceflush", "-P", "3"]].concat());
     client.wait_for_stdout("/sec", 2);
     let _ = service.wait_for_events("test_started", 3, TIMEOUT);
     let page = get(&metrics, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert!(
-        page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"),
-        "{page}"
-    );
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"), "{page}");
     for line in [
         "linerate_running_tests 1",
         "linerate_running_streams 3",
@@ -192,17 +176,10 @@ fn metrics_are_served_at_the_given_address_only() {
     ] {
         assert!(page.lines().any(|l| l == line), "{line}\n{page}");
     }
-    let sent = page
-        .lines()
-        .find(|l| l.starts_with("linerate_bytes_total{direction=\"sent\",protocol=\"udp\"}"));
-    let sent: u64 = sent
-        .and_then(|l| l.rsplit(' ').next()?.parse().ok())
-        .expect("a number of bytes");
+    let sent = page.lines().find(|l| l.starts_with("linerate_bytes_total{direction=\"sent\",protocol=\"udp\"}"));
+    let sent: u64 = sent.and_then(|l| l.rsplit(' ').next()?.parse().ok()).expect("a number of bytes");
     assert!((200_000..400_000).contains(&sent), "{sent} bytes");
-    assert!(
-        page.contains("process_resident_memory_bytes ") && page.contains("process_open_fds "),
-        "{page}"
-    );
+    assert!(page.contains("process_resident_memory_bytes ") && page.contains("process_open_fds "), "{page}");
     assert!(get(&metrics, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(get(&metrics, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(get(&metrics, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
@@ -228,10 +205,7 @@ fn get(address: &str, request: &str) -> String {
 fn listeners(id: u32) -> usize {
     let output = Command::new("ss").args(["-ltnpH"]).output().expect("ss is installed");
     let own = format!("pid={id},");
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter(|l| l.contains(&own))
-        .count()
+    String::from_utf8_lossy(&output.stdout).lines().filter(|l| l.contains(&own)).count()
 }
 
 #[test]
@@ -269,47 +243,23 @@ fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
     let keys = Keys::make();
     let service = keys.service(&[]);
     let rows = [
-        (
-            Some(keys.token("mario", "bianchi", 0, "oaep")),
-            "wrong_password",
-            "wrong password",
-        ),
-        (
-            Some(keys.token("luigi", "rossi", 0, "oaep")),
-            "unknown_user",
-            "unknown user",
-        ),
-        (
-            Some(keys.token("mario", "rossi", -3600, "oaep")),
-            "clock_skew",
-            "clock differs by -3",
-        ),
-        (
-            Some(keys.token("mario", "rossi", 0, "pkcs1")),
-            "padding_mismatch",
-            "PKCS#1 v1.5",
-        ),
+        (Some(keys.token("mario", "bianchi", 0, "oaep")), "wrong_password", "wrong password"),
+        (Some(keys.token("luigi", "rossi", 0, "oaep")), "unknown_user", "unknown user"),
+        (Some(keys.token("mario", "rossi", -3600, "oaep")), "clock_skew", "clock differs by -3"),
+        (Some(keys.token("mario", "rossi", 0, "pkcs1")), "padding_mismatch", "PKCS#1 v1.5"),
         (Some("!!!".to_owned()), "malformed_token", "malformed token"),
         (None, "no_credentials", "no credentials"),
     ];
     let mut responses = Vec::new();
     for (number, (token, cause, explanation)) in rows.iter().enumerate() {
         let (response, elapsed) = refused_login(service.port, token.as_deref());
-        let event = service
-            .wait_for_events("login_failed", number + 1, TIMEOUT)
-            .remove(number);
+        let event = service.wait_for_events("login_failed", number + 1, TIMEOUT).remove(number);
         assert_eq!(event["cause"], *cause);
-        assert!(
-            event["message"].as_str().is_some_and(|m| m.contains(explanation)),
-            "{event}"
-        );
+        assert!(event["message"].as_str().is_some_and(|m| m.contains(explanation)), "{event}");
         responses.push((response, elapsed));
     }
     let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
-    assert!(
-        responses.iter().all(|(response, _)| *response == refusal),
-        "{responses:?}"
-    );
+    assert!(responses.iter().all(|(response, _)| *response == refusal), "{responses:?}");
     // Whatever the check found, it is answered after the same time; a busy machine may add to it.
     let mut times: Vec<u128> = responses.iter().map(|(_, elapsed)| elapsed.as_millis()).collect();
     times.sort_unstable();
@@ -318,11 +268,7 @@ fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
     for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
         assert!(!log.contains(secret), "{log}");
     }
-    assert_eq!(
-        login(&keys, &service, ours(), &[]),
-        Some(0),
-        "who knows the password is still let in"
-    );
+    assert_eq!(login(&keys, &service, ours(), &[]), Some(0), "who knows the password is still let in");
 }
 
 #[test]
@@ -339,32 +285,16 @@ fn guessing_passwords_is_slowed_down_per_address() {
     let locked = causes.iter().filter(|e| e["cause"] == "too_many_failures").count();
     assert!((1..=2).contains(&locked), "{causes:?}");
     assert_eq!(login(&keys, &service, ours(), &[]), Some(1), "this address has to wait");
-    assert_eq!(
-        login(&keys, &service, ours(), &["-B", "127.0.0.5"]),
-        Some(0),
-        "others need not"
-    );
+    assert_eq!(login(&keys, &service, ours(), &["-B", "127.0.0.5"]), Some(0), "others need not");
 }
 
 #[test]
 fn both_paddings_are_accepted_during_a_migration() {
     let keys = Keys::make();
     let strict = keys.service(&[]);
-    assert_eq!(
-        (
-            login(&keys, &strict, ours(), &[]),
-            login(&keys, &strict, original(), &[])
-        ),
-        (Some(0), Some(1))
-    );
+    assert_eq!((login(&keys, &strict, ours(), &[]), login(&keys, &strict, original(), &[])), (Some(0), Some(1)));
     let lenient = keys.service(&["--accept-both-paddings"]);
-    assert_eq!(
-        (
-            login(&keys, &lenient, ours(), &[]),
-            login(&keys, &lenient, original(), &[])
-        ),
-        (Some(0), Some(0))
-    );
+    assert_eq!((login(&keys, &lenient, ours(), &[]), login(&keys, &lenient, original(), &[])), (Some(0), Some(0)));
     let record = &lenient.wait_for_events("test_ended", 2, TIMEOUT)[0];
     assert_eq!(record["user"], "mario");
 }
@@ -380,20 +310,14 @@ fn a_user_runs_only_so_many_tests_at_once() {
     let running = Process::start(command);
     running.wait_for_stdout("/sec", 1);
     assert_eq!(login(&keys, &service, original(), &[]), Some(1));
-    assert_eq!(
-        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
-        "user_tests"
-    );
+    assert_eq!(service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"], "user_tests");
 }
 
 /// The log is for machines as well: every line is JSON, and times never go back.
 #[test]
 fn the_log_is_in_order() {
     let service = Service::start(&["--log-level", "debug", "--interval", "1"]);
-    service
-        .client(original(), &["-t", "3", "-b", "1M"])
-        .finish()
-        .expect_clean();
+    service.client(original(), &["-t", "3", "-b", "1M"]).finish().expect_clean();
     let records = service.wait_for_events("test_ended", 1, TIMEOUT);
     assert_eq!(records.len(), 1);
     let progress = wait_for(TIMEOUT, || service.events("test_progress").pop());
@@ -401,12 +325,7 @@ fn the_log_is_in_order() {
     let text = service.process.stdout();
     let times: Vec<String> = text
         .lines()
-        .map(|l| {
-            serde_json::from_str::<Value>(l).expect("JSON")["time"]
-                .as_str()
-                .expect("a time")
-                .to_owned()
-        })
+        .map(|l| serde_json::from_str::<Value>(l).expect("JSON")["time"].as_str().expect("a time").to_owned())
         .collect();
     assert!(times.is_sorted(), "{times:?}");
 }
@@ -421,12 +340,8 @@ fn a_service_sends_its_report_to_a_client_that_wants_it() {
     let service = Service::start(&[]);
     for program in [original(), ours()] {
         let text = service.client(program, &["-n", "64K", "--get-server-output"]).finish();
-        text.expect_clean()
-            .expect_stdout("Server output:")
-            .expect_stdout("receiver");
-        let json = service
-            .client(program, &["-n", "64K", "--get-server-output", "-J"])
-            .finish();
+        text.expect_clean().expect_stdout("Server output:").expect_stdout("receiver");
+        let json = service.client(program, &["-n", "64K", "--get-server-output", "-J"]).finish();
         let report = Report::parse(&json.expect_clean().stdout);
         assert!(report.text("/server_output_text").contains("Accepted connection from"));
     }

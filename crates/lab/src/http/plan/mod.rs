@@ -262,9 +262,7 @@ impl Plan {
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         if text.len() > TEXT_BYTES_MAX {
             let len = text.len();
-            return Err(PlanError(format!(
-                "a plan has at most {TEXT_BYTES_MAX} bytes, this has {len}"
-            )));
+            return Err(PlanError(format!("a plan has at most {TEXT_BYTES_MAX} bytes, this has {len}")));
         }
         let plan: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
@@ -302,11 +300,7 @@ impl Plan {
         self.defaults.cooldown = self.defaults.cooldown.min(Duration::from_secs(1));
         self.tcp.duration = self.tcp.duration.min(short);
         self.c10k.idle.hold = self.c10k.idle.hold.min(short);
-        self.c10k.idle.heartbeat = self
-            .c10k
-            .idle
-            .heartbeat
-            .filter(|heartbeat| *heartbeat <= self.c10k.idle.hold);
+        self.c10k.idle.heartbeat = self.c10k.idle.heartbeat.filter(|heartbeat| *heartbeat <= self.c10k.idle.hold);
         self.c10k.low_rate.duration = self.c10k.low_rate.duration.min(Duration::from_secs(10));
         self.c10k.active.duration = self.c10k.active.duration.min(short);
         self
@@ -322,9 +316,7 @@ fn line_of(text: &str, byte: usize) -> usize {
 fn fnv1a(bytes: &[u8]) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes
-        .iter()
-        .fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+    bytes.iter().fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
 const KIB: u64 = 1024;
@@ -375,10 +367,7 @@ impl Default for TcpPhase {
 
 impl Default for PayloadPhase {
     fn default() -> Self {
-        Self {
-            payloads_bytes: vec![KIB, 10 * KIB, 100 * KIB],
-            connections: 64,
-        }
+        Self { payloads_bytes: vec![KIB, 10 * KIB, 100 * KIB], connections: 64 }
     }
 }
 
@@ -394,12 +383,7 @@ impl Default for MatrixPhase {
 
 impl Default for IdlePhase {
     fn default() -> Self {
-        Self {
-            steps: vec![1000, 5000, 10_000, 20_000],
-            hold: Duration::from_secs(30),
-            heartbeat: None,
-            touch: true,
-        }
+        Self { steps: vec![1000, 5000, 10_000, 20_000], hold: Duration::from_secs(30), heartbeat: None, touch: true }
     }
 }
 
@@ -417,30 +401,19 @@ impl Default for LowRatePhase {
 
 impl Default for ActivePhase {
     fn default() -> Self {
-        Self {
-            connections: 10_000,
-            payloads_bytes: vec![KIB],
-            duration: Duration::from_secs(30),
-        }
+        Self { connections: 10_000, payloads_bytes: vec![KIB], duration: Duration::from_secs(30) }
     }
 }
 
 impl Default for Objective {
     fn default() -> Self {
-        Self {
-            p99: None,
-            error_share: 1e-4,
-        }
+        Self { p99: None, error_share: 1e-4 }
     }
 }
 
 impl Default for Source {
     fn default() -> Self {
-        Self {
-            addresses: Vec::new(),
-            ports: Ports::Auto,
-            close: Close::Auto,
-        }
+        Self { addresses: Vec::new(), ports: Ports::Auto, close: Close::Auto }
     }
 }
 

@@ -79,11 +79,7 @@ impl TryFrom<Keys> for Protocol {
             (false, None, Some(pin)) => Trust::Pinned(fingerprint(&pin)?),
             _ => return Err(TrustError::Conflict),
         };
-        Ok(Self {
-            version: keys.version,
-            streams: keys.streams,
-            trust,
-        })
+        Ok(Self { version: keys.version, streams: keys.streams, trust })
     }
 }
 
@@ -106,11 +102,7 @@ impl From<Protocol> for Keys {
 
 impl Default for Protocol {
     fn default() -> Self {
-        Self {
-            version: HttpVersion::Http1,
-            streams: 1,
-            trust: Trust::System,
-        }
+        Self { version: HttpVersion::Http1, streams: 1, trust: Trust::System }
     }
 }
 
@@ -132,8 +124,7 @@ impl Plan {
 
 fn is_https(url: &str) -> bool {
     const SCHEME: &str = "https://";
-    url.get(..SCHEME.len())
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+    url.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
 /// SHA-256 of a certificate from 64 hexadecimal digits, with or without colons between pairs.
@@ -164,9 +155,7 @@ pub fn fingerprint(text: &str) -> Result<[u8; 32], TrustError> {
 pub fn file_name(name: &str) -> Result<String, TrustError> {
     let is_name =
         !name.is_empty() && name.chars().count() <= FILE_NAME_CHARS_MAX && !name.chars().any(char::is_control);
-    is_name
-        .then(|| name.to_owned())
-        .ok_or_else(|| TrustError::FileName(shown(name)))
+    is_name.then(|| name.to_owned()).ok_or_else(|| TrustError::FileName(shown(name)))
 }
 
 #[cfg(test)]

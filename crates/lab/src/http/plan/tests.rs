@@ -43,15 +43,8 @@ fn empty_file_is_the_default_plan() {
 fn keys_of_all_tables_are_read() {
     let plan = Plan::parse(TOML).expect("TOML");
     assert_eq!(plan.target.as_deref(), Some("http://192.168.5.2:8080"));
-    assert_eq!(
-        (plan.seed, plan.defaults.repeats, plan.defaults.ramp),
-        (7, 5, Ramp::Max)
-    );
-    let protocol = Protocol {
-        version: HttpVersion::Http2,
-        streams: 8,
-        trust: Trust::Pinned([0xab; 32]),
-    };
+    assert_eq!((plan.seed, plan.defaults.repeats, plan.defaults.ramp), (7, 5, Ramp::Max));
+    let protocol = Protocol { version: HttpVersion::Http2, streams: 8, trust: Trust::Pinned([0xab; 32]) };
     assert_eq!(plan.protocol, protocol);
     assert_eq!(plan.payloads.payloads_bytes, [1024, 10_240, 4096]);
     assert_eq!(plan.matrix.connections, [16, 64]);
@@ -67,21 +60,9 @@ fn written_plan_is_read_back_unchanged() {
         dev: Some("enp1s0".to_owned()),
         ..Plan::parse(TOML).expect("TOML")
     };
-    let trusting = |trust| Plan {
-        protocol: Protocol {
-            trust,
-            ..Protocol::default()
-        },
-        ..Plan::default()
-    };
+    let trusting = |trust| Plan { protocol: Protocol { trust, ..Protocol::default() }, ..Plan::default() };
     let file = trusting(Trust::File("/etc/a \"b\\c\".pem".to_owned()));
-    for plan in [
-        Plan::default(),
-        Plan::default().quick(),
-        full,
-        file,
-        trusting(Trust::Anything),
-    ] {
+    for plan in [Plan::default(), Plan::default().quick(), full, file, trusting(Trust::Anything)] {
         let text = plan.to_toml();
         assert_eq!(Plan::parse(&text), Ok(plan), "{text}");
     }
@@ -105,9 +86,7 @@ fn unknown_key_is_named_with_its_line_and_the_allowed_ones() {
 
 #[test]
 fn wrong_value_is_named_with_its_line_or_key_and_what_is_allowed() {
-    let rows = include_str!("refused.txt")
-        .lines()
-        .filter(|line| !line.starts_with('#'));
+    let rows = include_str!("refused.txt").lines().filter(|line| !line.starts_with('#'));
     for row in rows {
         let (text, expected) = row.split_once(" => ").expect(row);
         let found = toml_error(&text.replace("\\n", "\n"));
@@ -128,11 +107,7 @@ fn contradicting_values_are_refused() {
     let numbers: Vec<String> = (1..=64).map(|n| n.to_string()).collect();
     let list = numbers.join(",");
     let text = format!("[defaults]\nrepeats = 3\n[phase2]\npayloads = [{list}]\nconnections = [{list}]");
-    assert!(
-        toml_error(&text).contains("12297 runs of at most 10000"),
-        "{}",
-        toml_error(&text)
-    );
+    assert!(toml_error(&text).contains("12297 runs of at most 10000"), "{}", toml_error(&text));
 }
 
 #[test]

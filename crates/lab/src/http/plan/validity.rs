@@ -41,10 +41,7 @@ fn top(plan: &Plan) -> Checked {
     number("protocol.streams", plan.protocol.streams, &(1..=1024))?;
     let share = plan.objective.error_share;
     if !(0.0..=1.0).contains(&share) {
-        return wrong(
-            "slo.error_rate",
-            format_args!("expected a share from 0 to 1, found {share}"),
-        );
+        return wrong("slo.error_rate", format_args!("expected a share from 0 to 1, found {share}"));
     }
     plan.objective.p99.map_or(Ok(()), |p99| time("slo.p99", p99, &WAIT))
 }
@@ -106,9 +103,7 @@ fn combinations(plan: &Plan) -> Checked {
     }
     if plan.protocol.has_streams_without_http2() {
         let streams = plan.protocol.streams;
-        return refused(format!(
-            "protocol.streams ({streams}) are HTTP/2's: set protocol.version to \"2\""
-        ));
+        return refused(format!("protocol.streams ({streams}) are HTTP/2's: set protocol.version to \"2\""));
     }
     let cells = plan.matrix.payloads_bytes.len() * plan.matrix.connections.len() + plan.payloads.payloads_bytes.len();
     let repeats = plan.defaults.repeats;
@@ -130,10 +125,7 @@ fn number<T: PartialOrd + Display + Copy>(key: &str, number: T, range: &RangeInc
         return Ok(());
     }
     let (low, high) = (range.start(), range.end());
-    wrong(
-        key,
-        format_args!("expected a whole number from {low} to {high}, found {number}"),
-    )
+    wrong(key, format_args!("expected a whole number from {low} to {high}, found {number}"))
 }
 
 fn numbers(key: &str, values: &[u32], range: &RangeInclusive<u32>) -> Checked {
@@ -174,13 +166,7 @@ fn url(key: &str, url: Option<&str>) -> Checked {
     if host.is_some_and(|host| !host.is_empty()) && is_printable && url.chars().count() <= TEXT_CHARS_MAX {
         return Ok(());
     }
-    wrong(
-        key,
-        format_args!(
-            "`{}` is no URL: expected for instance http://192.168.5.2:8080",
-            shown(url)
-        ),
-    )
+    wrong(key, format_args!("`{}` is no URL: expected for instance http://192.168.5.2:8080", shown(url)))
 }
 
 fn is_device(name: &str) -> bool {

@@ -52,12 +52,8 @@ macro_rules! string_form {
 }
 
 string_form!(time, Duration, duration, |time: &Duration| duration_name(*time));
-string_form!(time_or_off, Option<Duration>, |text| or("off", text), |time| name_or(
-    "off", time
-));
-string_form!(time_or_none, Option<Duration>, |text| or("none", text), |time| name_or(
-    "none", time
-));
+string_form!(time_or_off, Option<Duration>, |text| or("off", text), |time| name_or("off", time));
+string_form!(time_or_none, Option<Duration>, |text| or("none", text), |time| name_or("none", time));
 string_form!(payload, u64, payload_bytes, |bytes: &u64| payload_name(*bytes));
 
 /// Neither a time nor the word for none.
@@ -97,10 +93,7 @@ impl<'de> Deserialize<'de> for Ramp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read(deserializer, |text| match text {
             "max" => Ok(Self::Max),
-            rate => rate
-                .parse()
-                .map(Self::PerSecond)
-                .map_err(|_| "expected connections per second or \"max\""),
+            rate => rate.parse().map(Self::PerSecond).map_err(|_| "expected connections per second or \"max\""),
         })
     }
 }

@@ -18,33 +18,18 @@ pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
 
 fn of_test(test: &Baseline) -> Vec<String> {
     let name = name(test);
-    let lost = test
-        .retransmit_share
-        .filter(|share| *share > RETRANSMITS_MAX)
-        .map(|share| {
-            format!(
-                "{name}: {} of the segments sent again, more than {}",
-                percent(share),
-                percent(RETRANSMITS_MAX)
-            )
-        });
+    let lost = test.retransmit_share.filter(|share| *share > RETRANSMITS_MAX).map(|share| {
+        format!("{name}: {} of the segments sent again, more than {}", percent(share), percent(RETRANSMITS_MAX))
+    });
     let slow = test.of_theory.filter(|share| *share < GOODPUT_MIN).map(|share| {
         let rate = rate_name(test.goodput_bps);
-        format!(
-            "{name}: {rate}, {} of what the link carries, less than {}",
-            percent(share),
-            percent(GOODPUT_MIN)
-        )
+        format!("{name}: {rate}, {} of what the link carries, less than {}", percent(share), percent(GOODPUT_MIN))
     });
     lost.into_iter().chain(slow).collect()
 }
 
 fn name(test: &Baseline) -> String {
-    let sender = if test.is_reverse {
-        "server to client"
-    } else {
-        "client to server"
-    };
+    let sender = if test.is_reverse { "server to client" } else { "client to server" };
     let streams = if test.streams == 1 { "stream" } else { "streams" };
     format!("{sender}, {} {streams}", test.streams)
 }
@@ -56,14 +41,9 @@ pub(super) fn sentence(baseline: &[Baseline]) -> Option<String> {
         let ((a_reverse, a_bps), (b_reverse, b_bps)) = (key(a), key(b));
         a_reverse.cmp(&b_reverse).then(a_bps.total_cmp(&b_bps))
     })?;
-    let share = best.of_theory.map_or_else(String::new, |share| {
-        format!(", {} of what the link carries", percent(share))
-    });
-    let reached = format!(
-        "TCP alone reaches {} ({}){share}",
-        rate_name(best.goodput_bps),
-        name(best)
-    );
+    let share =
+        best.of_theory.map_or_else(String::new, |share| format!(", {} of what the link carries", percent(share)));
+    let reached = format!("TCP alone reaches {} ({}){share}", rate_name(best.goodput_bps), name(best));
     let defects = path_defects(baseline);
     Some(match defects.first() {
         None => format!("The path is clean: {reached}."),

@@ -48,12 +48,7 @@ impl JudgedCells {
         let mut cells: Vec<Cell> = drafts.into_iter().map(|draft| judged(input, &shapes, draft)).collect();
         cells.extend(by_products(input, &cells));
         cells.sort_by_key(|cell| cell.key);
-        Self {
-            cells,
-            rows: shapes.into_values().map(|shape| shape.row).collect(),
-            notes,
-            is_refuted,
-        }
+        Self { cells, rows: shapes.into_values().map(|shape| shape.row).collect(), notes, is_refuted }
     }
 
     /// The cell with this key.
@@ -99,19 +94,14 @@ fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
             groups.entry(run.key).or_default().push(run.clone());
         }
     }
-    groups
-        .into_iter()
-        .map(|(key, runs)| draft(input, key, runs, is_refuted))
-        .collect()
+    groups.into_iter().map(|(key, runs)| draft(input, key, runs, is_refuted)).collect()
 }
 
 fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
     let link = Link::between(&input.setup.client, input.setup.server.as_ref(), input.setup.ip)
         .map(|link| link.with_segments_of(&runs));
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
-    let ceiling = link
-        .zip(load.as_ref())
-        .and_then(|(link, load)| ceiling(input, link, load, is_refuted));
+    let ceiling = link.zip(load.as_ref()).and_then(|(link, load)| ceiling(input, link, load, is_refuted));
     let allowed = ceiling.zip(load).map(|(ceiling, load)| {
         let (header_bytes, payload_bytes) = response_bytes(&key, load);
         let per_s = ceiling.responses_per_s(header_bytes, payload_bytes);
@@ -124,24 +114,18 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     let network = match link {
         _ if is_one_host => Network::Loopback,
         None => Network::Unknown,
-        Some(link) => Network::Link {
-            bps: link.bps,
-            bits_per_response,
-        },
+        Some(link) => Network::Link { bps: link.bps, bits_per_response },
     };
     let facts = CellFacts {
         is_one_host: is_one_host || share_a_kernel(input),
         ..cell_facts(key, &runs, &median, network, input.setup.port)
     };
     let alone = (input.setup.judge)(&facts);
-    let opposite_share = ceiling
-        .zip(load.as_ref())
-        .zip(median.ok_per_s)
-        .and_then(|((ceiling, load), ok_per_s)| {
-            let (header_bytes, payload_bytes) = response_bytes(&key, load);
-            let request_bytes = load.request_bytes? / load.requests.max(1);
-            Some(ceiling.opposite_share(ok_per_s, request_bytes, header_bytes.saturating_add(payload_bytes)))
-        });
+    let opposite_share = ceiling.zip(load.as_ref()).zip(median.ok_per_s).and_then(|((ceiling, load), ok_per_s)| {
+        let (header_bytes, payload_bytes) = response_bytes(&key, load);
+        let request_bytes = load.request_bytes? / load.requests.max(1);
+        Some(ceiling.opposite_share(ok_per_s, request_bytes, header_bytes.saturating_add(payload_bytes)))
+    });
     Draft {
         key,
         runs,
@@ -168,28 +152,18 @@ fn share_a_kernel(input: &StudyInput<'_>) -> bool {
 /// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
 /// take from it is not known.
 pub(super) fn ceiling(input: &StudyInput<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
-    let segments = if load.streams() > 1 {
-        Segments::Shared
-    } else {
-        Segments::Own
-    };
+    let segments = if load.streams() > 1 { Segments::Shared } else { Segments::Own };
     if !load.protocol.as_ref().is_some_and(NegotiatedProtocol::is_plain_http1) {
         return None;
     }
-    let reached = if is_refuted {
-        1.0
-    } else {
-        reached_share(input.baseline, &link)
-    };
+    let reached = if is_refuted { 1.0 } else { reached_share(input.baseline, &link) };
     Ceiling::new(link, reached, segments)
 }
 
 /// Bytes of the head and the body of an answer: as measured, else as planned.
 pub(super) fn response_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
     let payload_bytes = load.payload_bytes.checked_div(load.ok).unwrap_or(key.payload_bytes);
-    let header_bytes = load
-        .response_head_bytes
-        .unwrap_or_else(|| usual_header_bytes(payload_bytes));
+    let header_bytes = load.response_head_bytes.unwrap_or_else(|| usual_header_bytes(payload_bytes));
     (header_bytes, payload_bytes)
 }
 
@@ -201,12 +175,7 @@ fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
     }
     points
         .into_iter()
-        .map(|(payload_bytes, points)| {
-            (
-                payload_bytes,
-                Shape::of(payload_bytes, points, &input.setup.plan.objective),
-            )
-        })
+        .map(|(payload_bytes, points)| (payload_bytes, Shape::of(payload_bytes, points, &input.setup.plan.objective)))
         .collect()
 }
 
@@ -227,14 +196,9 @@ fn point(draft: &Draft) -> Point {
 
 fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -> Cell {
     // A low rate is not one of the points of a curve of throughput.
-    let shape = shapes
-        .get(&draft.key.payload_bytes)
-        .filter(|_| draft.key.rate_per_s.is_none());
+    let shape = shapes.get(&draft.key.payload_bytes).filter(|_| draft.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
-    let facts = CellFacts {
-        position,
-        ..draft.facts
-    };
+    let facts = CellFacts { position, ..draft.facts };
     Cell {
         key: draft.key,
         median: facts.medians,
@@ -246,22 +210,13 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
 
 /// Cells of phase 1 that phase 2 made: with their results, and without runs of their own.
 fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
-    let payloads = input
-        .setup
-        .plan
-        .payloads
-        .payloads_bytes
-        .iter()
-        .filter(|_| input.setup.phases.has(1));
+    let payloads = input.setup.plan.payloads.payloads_bytes.iter().filter(|_| input.setup.phases.has(1));
     payloads
         .filter_map(|payload_bytes| {
             let key = by_product(&input.setup.plan, input.setup.phases, *payload_bytes)?;
             let cell = cells.iter().find(|cell| cell.key == key)?;
             Some(Cell {
-                key: CellKey {
-                    phase: Phase::Payload,
-                    ..key
-                },
+                key: CellKey { phase: Phase::Payload, ..key },
                 runs: Vec::new(),
                 median: cell.median,
                 ceiling_per_s: cell.ceiling_per_s,
@@ -291,12 +246,7 @@ pub(super) fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
                 .filter(|draft| draft.key.phase == Phase::Matrix && draft.key.payload_bytes == payload_bytes);
             let added = of_row.filter(is_added).count();
             let connections = shape.refinement().filter(|_| added < REFINEMENTS_MAX as usize)?;
-            Some(CellKey {
-                phase: Phase::Matrix,
-                payload_bytes,
-                connections,
-                rate_per_s: None,
-            })
+            Some(CellKey { phase: Phase::Matrix, payload_bytes, connections, rate_per_s: None })
         })
         .collect()
 }

@@ -32,11 +32,8 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     // A head differs from the usual one by the same lines whatever the payload, and its length has digits of its own.
     let (header_bytes, payload_bytes) = response_bytes(&cell.key, load);
     let usual_bytes = usual_header_bytes(payload_bytes);
-    let head_of = |payload_bytes| {
-        header_bytes
-            .saturating_add(usual_header_bytes(payload_bytes))
-            .saturating_sub(usual_bytes)
-    };
+    let head_of =
+        |payload_bytes| header_bytes.saturating_add(usual_header_bytes(payload_bytes)).saturating_sub(usual_bytes);
     let between = (0..POINTS_MAX).map(|step| (*first as f64 * 2_f64.powf(step as f64 / STEPS_OF_OCTAVE)) as u64);
     let mut all = payloads.clone();
     all.extend(between.filter(|payload_bytes| (*first..*last).contains(payload_bytes)));
@@ -114,10 +111,7 @@ mod tests {
         let found = [
             why(|owned| {
                 for load in owned.runs.iter_mut().filter_map(|run| run.load.as_mut()) {
-                    load.protocol = Some(NegotiatedProtocol {
-                        http: HttpVersion::Http2,
-                        tls: None,
-                    });
+                    load.protocol = Some(NegotiatedProtocol { http: HttpVersion::Http2, tls: None });
                 }
             }),
             why(|owned| owned.setup.client.is_loopback = true),
@@ -127,10 +121,7 @@ mod tests {
             }),
             why(|owned| owned.runs.iter_mut().for_each(|run| run.load = None)),
         ];
-        for (found, expected) in found
-            .iter()
-            .zip(["HTTP/2", "one host", "speed of the link", "no answer"])
-        {
+        for (found, expected) in found.iter().zip(["HTTP/2", "one host", "speed of the link", "no answer"]) {
             assert!(found.as_ref().is_some_and(|why| why.contains(expected)), "{found:?}");
         }
     }

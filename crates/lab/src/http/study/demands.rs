@@ -18,18 +18,14 @@ pub(super) fn passes(input: &StudyInput<'_>, judged: &JudgedCells, idle: Option<
 /// Whether some number of connections reaches a payload's best throughput within what is wanted.
 fn objective(input: &StudyInput<'_>, judged: &JudgedCells, row: &Row) -> Pass {
     let wanted = &input.setup.plan.objective;
-    let latency = wanted
-        .p99
-        .map_or_else(String::new, |p99| format!(", 99 % within {}", duration_name(p99)));
+    let latency = wanted.p99.map_or_else(String::new, |p99| format!(", 99 % within {}", duration_name(p99)));
     Pass {
         what: format!(
             "{}: best throughput, steady, at most {} failed{latency}",
             payload_name(row.payload_bytes),
             percent(wanted.error_share)
         ),
-        is_met: row
-            .best_per_s
-            .map(|_| row.best_stable_connections.is_some() && !row.is_limited_by_objective),
+        is_met: row.best_per_s.map(|_| row.best_stable_connections.is_some() && !row.is_limited_by_objective),
         evidence: evidence(judged, row),
     }
 }
@@ -41,9 +37,8 @@ fn evidence(judged: &JudgedCells, row: &Row) -> String {
             None => "no valid cell".to_owned(),
         };
     };
-    let p99 = cell.median.p99_ns.map_or_else(String::new, |p99_ns| {
-        format!(", 99 % within {}", time_name(p99_ns as f64))
-    });
+    let p99 =
+        cell.median.p99_ns.map_or_else(String::new, |p99_ns| format!(", 99 % within {}", time_name(p99_ns as f64)));
     format!(
         "{} connections: {} answers per second{p99}",
         grouped(u64::from(cell.key.connections)),

@@ -48,24 +48,9 @@ struct SeedRow {
 }
 
 const SEED: [SeedRow; 3] = [
-    SeedRow {
-        payload_bytes: KIB,
-        best_mb_per_s: 103.8,
-        share_at_16: 47.5 / 103.8,
-        server_cpus: 3.82,
-    },
-    SeedRow {
-        payload_bytes: 10 * KIB,
-        best_mb_per_s: 115.5,
-        share_at_16: 0.99,
-        server_cpus: 0.73,
-    },
-    SeedRow {
-        payload_bytes: 100 * KIB,
-        best_mb_per_s: 117.5,
-        share_at_16: 0.999,
-        server_cpus: 0.13,
-    },
+    SeedRow { payload_bytes: KIB, best_mb_per_s: 103.8, share_at_16: 47.5 / 103.8, server_cpus: 3.82 },
+    SeedRow { payload_bytes: 10 * KIB, best_mb_per_s: 115.5, share_at_16: 0.99, server_cpus: 0.73 },
+    SeedRow { payload_bytes: 100 * KIB, best_mb_per_s: 117.5, share_at_16: 0.999, server_cpus: 0.13 },
 ];
 
 pub(crate) fn seed_input() -> OwnedInput {
@@ -125,12 +110,7 @@ fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) ->
     let frames = (http_bytes / load.ok).div_ceil(1448) * load.ok;
     let mut run = observed(run(load));
     let cpus = row.server_cpus * share_of_best;
-    run.key = CellKey {
-        phase: Phase::Matrix,
-        payload_bytes: row.payload_bytes,
-        connections,
-        rate_per_s: None,
-    };
+    run.key = CellKey { phase: Phase::Matrix, payload_bytes: row.payload_bytes, connections, rate_per_s: None };
     run.repeat = repeat;
     run.server = Some(EndpointStats {
         cpus: Some(8),

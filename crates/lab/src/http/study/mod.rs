@@ -161,9 +161,7 @@ fn is_all_skipped(study: &Study) -> bool {
 #[must_use]
 pub fn invalid_share(study: &Study) -> Option<f64> {
     let run: Vec<_> = study.cells.iter().filter(|cell| !cell.runs.is_empty()).collect();
-    let invalid = run
-        .iter()
-        .filter(|cell| cell.verdict.primary.class == VerdictClass::Invalid);
+    let invalid = run.iter().filter(|cell| cell.verdict.primary.class == VerdictClass::Invalid);
     (!run.is_empty()).then(|| invalid.count() as f64 / run.len() as f64)
 }
 

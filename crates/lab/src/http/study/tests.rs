@@ -7,17 +7,12 @@ use linerate_model::http::{CellKey, ErrorClass, Flag, Phase, RunState};
 
 fn matrix_run(owned: &mut OwnedInput, payload_bytes: u64, connections: u32) -> Vec<&mut CellRun> {
     let runs = owned.runs.iter_mut();
-    runs.filter(|run| (run.key.payload_bytes, run.key.connections) == (payload_bytes, connections))
-        .collect()
+    runs.filter(|run| (run.key.payload_bytes, run.key.connections) == (payload_bytes, connections)).collect()
 }
 
 #[test]
 fn an_experiment_without_runs_is_a_study_without_verdicts() {
-    let owned = OwnedInput {
-        runs: Vec::new(),
-        baseline: Vec::new(),
-        ..seed_input()
-    };
+    let owned = OwnedInput { runs: Vec::new(), baseline: Vec::new(), ..seed_input() };
     let study = study_of(&owned);
     assert!(study.cells.is_empty() && study.rows.is_empty() && study.passes.is_empty());
     assert_eq!(study.sentences, [None, None, None]);
@@ -29,10 +24,7 @@ fn an_experiment_without_runs_is_a_study_without_verdicts() {
 fn every_prefix_of_the_runs_gives_a_study() {
     let full = seed_input();
     for length in 0..=full.runs.len() {
-        let part = OwnedInput {
-            runs: full.runs[..length].to_vec(),
-            ..seed_input()
-        };
+        let part = OwnedInput { runs: full.runs[..length].to_vec(), ..seed_input() };
         assert!(study_of(&part).cells.len() <= 21);
     }
     assert_eq!(study_of(&full).cells.len(), 21);
@@ -48,17 +40,9 @@ fn a_study_names_its_form_and_holds_its_plan() {
 #[test]
 fn phase_1_is_a_by_product_of_phase_2_without_runs_of_its_own() {
     let study = study_of(&seed_input());
-    let payload: Vec<_> = study
-        .cells
-        .iter()
-        .filter(|cell| cell.key.phase == Phase::Payload)
-        .collect();
+    let payload: Vec<_> = study.cells.iter().filter(|cell| cell.key.phase == Phase::Payload).collect();
     assert_eq!(payload.len(), 3);
-    assert!(
-        payload
-            .iter()
-            .all(|cell| cell.runs.is_empty() && cell.median.runs == 3 && cell.key.connections == 64)
-    );
+    assert!(payload.iter().all(|cell| cell.runs.is_empty() && cell.median.runs == 3 && cell.key.connections == 64));
 }
 
 #[test]
@@ -76,10 +60,7 @@ fn the_ceiling_follows_what_tcp_alone_reached() {
 fn what_http_exceeds_by_far_is_no_ceiling() {
     let mut owned = seed_input();
     owned.baseline.iter_mut().for_each(|test| test.goodput_bps /= 4.0);
-    for end in [Some(&mut owned.setup.client), owned.setup.server.as_mut()]
-        .into_iter()
-        .flatten()
-    {
+    for end in [Some(&mut owned.setup.client), owned.setup.server.as_mut()].into_iter().flatten() {
         end.link_bps = Some(10_000_000_000);
     }
     for run in &mut owned.runs {
@@ -94,11 +75,7 @@ fn what_http_exceeds_by_far_is_no_ceiling() {
     assert!((1_010_000.0..1_020_000.0).contains(&ceiling), "{ceiling}");
     let classes: Vec<_> = study.cells.iter().map(|cell| cell.verdict.primary.class).collect();
     assert!(!classes.contains(&VerdictClass::NetworkBound), "{classes:?}");
-    assert!(
-        study.notes.iter().any(|note| note.contains("TCP alone")),
-        "{:?}",
-        study.notes
-    );
+    assert!(study.notes.iter().any(|note| note.contains("TCP alone")), "{:?}", study.notes);
 }
 
 #[test]
@@ -109,12 +86,7 @@ fn without_a_link_speed_nothing_is_network_bound() {
     owned.runs.iter_mut().for_each(|run| run.client.nic = None);
     let study = study_of(&owned);
     assert!(study.cells.iter().all(|cell| cell.ceiling_per_s.is_none()));
-    assert!(
-        study
-            .cells
-            .iter()
-            .all(|cell| cell.verdict.primary.class != VerdictClass::NetworkBound)
-    );
+    assert!(study.cells.iter().all(|cell| cell.verdict.primary.class != VerdictClass::NetworkBound));
     assert_eq!(study.rows[0].best_stable_connections, Some(64));
 }
 
@@ -122,9 +94,7 @@ fn without_a_link_speed_nothing_is_network_bound() {
 fn more_than_a_fifth_of_invalid_cells_spoils_the_experiment() {
     let mut owned = seed_input();
     for connections in [16, 64, 128] {
-        matrix_run(&mut owned, KIB, connections)
-            .into_iter()
-            .for_each(|run| run.flags.push(Flag::Unsteady));
+        matrix_run(&mut owned, KIB, connections).into_iter().for_each(|run| run.flags.push(Flag::Unsteady));
     }
     let study = study_of(&owned);
     assert_eq!(invalid_share(&study), Some(3.0 / 18.0));
@@ -144,16 +114,10 @@ fn latency_objective_counts_with_assert_only() {
     let pass = &study.passes[0];
     assert_eq!(
         (pass.what.as_str(), pass.is_met),
-        (
-            "1k: best throughput, steady, at most 0.01 % failed, 99 % within 1ms",
-            Some(false)
-        )
+        ("1k: best throughput, steady, at most 0.01 % failed, 99 % within 1ms", Some(false))
     );
     assert!(pass.evidence.starts_with("16 connections: 46,"), "{pass:?}");
-    assert_eq!(
-        (ending(&study, false), ending(&study, true)),
-        (Ending::Done, Ending::ObjectiveMissed)
-    );
+    assert_eq!((ending(&study, false), ending(&study, true)), (Ending::Done, Ending::ObjectiveMissed));
     owned.setup.plan.objective.p99 = Some(Duration::from_secs(1));
     assert_eq!(ending(&study_of(&owned), true), Ending::Done);
 }
@@ -173,19 +137,14 @@ fn error_rate_above_the_objective_is_no_best_case() {
 #[test]
 fn knees_are_refined_twice_at_most_and_only_if_planned() {
     let mut owned = seed_input();
-    let added: Vec<(u64, u32)> = refinements(&input(&owned))
-        .iter()
-        .map(|key| (key.payload_bytes / KIB, key.connections))
-        .collect();
+    let added: Vec<(u64, u32)> =
+        refinements(&input(&owned)).iter().map(|key| (key.payload_bytes / KIB, key.connections)).collect();
     // Between 16 and 64 for small answers; 16 connections are the fewest of the others and wait already.
     assert_eq!(added, [(1, 32)]);
     for connections in [31, 33] {
         let template = owned.runs[0].clone();
         owned.runs.push(CellRun {
-            key: CellKey {
-                connections,
-                ..template.key
-            },
+            key: CellKey { connections, ..template.key },
             load: Some(load_of(KIB, connections, 90_000.0)),
             ..template
         });
@@ -204,15 +163,9 @@ fn a_path_that_loses_or_is_slow_is_not_clean() {
     owned.baseline[1].retransmit_share = Some(0.002);
     let defects = path_defects(&owned.baseline);
     assert_eq!(defects.len(), 2);
-    assert!(
-        defects[0].starts_with("client to server, 1 stream: 941.4 Mbit/s, 80 % of"),
-        "{defects:?}"
-    );
+    assert!(defects[0].starts_with("client to server, 1 stream: 941.4 Mbit/s, 80 % of"), "{defects:?}");
     let sentence = study_of(&owned).sentences[0].clone().expect("tested");
-    assert!(
-        sentence.starts_with("The path is not clean") && sentence.contains("linerate doctor"),
-        "{sentence}"
-    );
+    assert!(sentence.starts_with("The path is not clean") && sentence.contains("linerate doctor"), "{sentence}");
 }
 
 #[test]
@@ -220,25 +173,13 @@ fn busy_connections_are_compared_with_the_best_of_their_payload() {
     let mut owned = seed_input();
     let template = owned.runs[1].clone();
     owned.runs.push(CellRun {
-        key: CellKey {
-            phase: Phase::Active,
-            connections: 10_000,
-            ..template.key
-        },
+        key: CellKey { phase: Phase::Active, connections: 10_000, ..template.key },
         load: Some(load_of(KIB, 10_000, 80_000.0)),
         ..template
     });
     let study = study_of(&owned);
     let active = study.cells.last().expect("the active cell");
-    assert_eq!(
-        active.verdict.primary.class,
-        VerdictClass::QueueingBound,
-        "{:#?}",
-        active.verdict
-    );
+    assert_eq!(active.verdict.primary.class, VerdictClass::QueueingBound, "{:#?}", active.verdict);
     let whole = study.sentences[2].clone().expect("a sentence");
-    assert!(
-        whole.contains("10,000 busy connections keep 79.") && whole.ends_with("best stable case."),
-        "{whole}"
-    );
+    assert!(whole.contains("10,000 busy connections keep 79.") && whole.ends_with("best stable case."), "{whole}");
 }

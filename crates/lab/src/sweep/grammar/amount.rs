@@ -110,9 +110,7 @@ pub fn with_unit(name: &str, amount: u64) -> String {
         _ => BINARY,
     };
     let units = [(base.pow(3), "G"), (base.pow(2), "M"), (base, "K")];
-    let fitting = units
-        .into_iter()
-        .find(|(size, _)| amount >= *size && amount.is_multiple_of(*size));
+    let fitting = units.into_iter().find(|(size, _)| amount >= *size && amount.is_multiple_of(*size));
     fitting.map_or_else(|| amount.to_string(), |(size, unit)| format!("{}{unit}", amount / size))
 }
 

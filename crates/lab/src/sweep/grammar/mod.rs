@@ -120,9 +120,7 @@ pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, Facto
 fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, FactorError> {
     let mut typed: Vec<(&'static str, Vec<&str>)> = Vec::new();
     for word in texts.iter().flat_map(|text| text.split(',')) {
-        let (name, levels) = word
-            .split_once('=')
-            .map_or((word, None), |(name, levels)| (name, Some(levels)));
+        let (name, levels) = word.split_once('=').map_or((word, None), |(name, levels)| (name, Some(levels)));
         if let Some(name) = NAMES.into_iter().find(|known| *known == name) {
             if typed.iter().any(|(known, _)| *known == name) {
                 return Err(FactorError::Duplicate(name));
@@ -165,9 +163,7 @@ fn range(
             _ => Err(LevelError::SeveralRanges(words.join(","))),
         };
     };
-    let (low, high) = word
-        .split_once("..")
-        .ok_or_else(|| LevelError::NoRange((*word).to_owned()))?;
+    let (low, high) = word.split_once("..").ok_or_else(|| LevelError::NoRange((*word).to_owned()))?;
     let (low, high) = (amount(low, base, &limits)?, amount(high, base, &limits)?);
     if low >= high {
         return Err(LevelError::EmptyRange((*word).to_owned()));
@@ -192,13 +188,9 @@ fn choices<T: PartialEq>(words: &[&str], read: impl Fn(&str) -> Result<T, LevelE
 
 /// The name of an algorithm as the kernel allows it (`TCP_CA_NAME_MAX`, include/net/tcp.h).
 fn algorithm(word: &str) -> Result<String, LevelError> {
-    let is_name = (1..=15).contains(&word.len())
-        && word
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    is_name
-        .then(|| word.to_owned())
-        .ok_or_else(|| LevelError::Algorithm(word.to_owned()))
+    let is_name =
+        (1..=15).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    is_name.then(|| word.to_owned()).ok_or_else(|| LevelError::Algorithm(word.to_owned()))
 }
 
 fn pinning(word: &str) -> Result<CpuPinning, AmountError> {
@@ -207,14 +199,8 @@ fn pinning(word: &str) -> Result<CpuPinning, AmountError> {
         _ => amount(text, DECIMAL, &CPUS).map(|cpu| u32::try_from(cpu).ok()),
     };
     match word.split_once('/') {
-        None => Ok(CpuPinning {
-            client: cpu(word)?,
-            server: None,
-        }),
-        Some((client, server)) => Ok(CpuPinning {
-            client: cpu(client)?,
-            server: cpu(server)?,
-        }),
+        None => Ok(CpuPinning { client: cpu(word)?, server: None }),
+        Some((client, server)) => Ok(CpuPinning { client: cpu(client)?, server: cpu(server)? }),
     }
 }
 

@@ -16,30 +16,19 @@ fn factors_with_and_without_levels() {
         levels,
         [
             ("streams", Levels::Range(1, 8)),
-            (
-                "congestion",
-                Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()])
-            ),
+            ("congestion", Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()])),
             ("window", Levels::Range(65_536, 16 << 20)),
             ("rate", Levels::Range(100_000_000, 10_000_000_000)),
             (
                 "affinity",
-                Levels::Affinity(vec![
-                    pin(None, None),
-                    pin(Some(0), None),
-                    pin(Some(0), Some(1)),
-                    pin(None, Some(1))
-                ])
+                Levels::Affinity(vec![pin(None, None), pin(Some(0), None), pin(Some(0), Some(1)), pin(None, Some(1))])
             ),
         ]
     );
     let repeated = factors(&["streams".to_owned(), "length=1..4K".to_owned()], false).expect("two");
     assert_eq!(repeated[0].levels, Levels::Range(1, 64));
     assert_eq!(repeated[1].levels, Levels::Range(1, 4096));
-    assert_eq!(
-        one("congestion").expect("all of the host")[0].levels,
-        Levels::Congestion(vec![])
-    );
+    assert_eq!(one("congestion").expect("all of the host")[0].levels, Levels::Congestion(vec![]));
 }
 
 #[test]
@@ -72,10 +61,7 @@ fn choices_and_text_have_limits() {
 fn any_range(name: &'static str, limits: RangeInclusive<u64>) -> impl Strategy<Value = SweptFactor> {
     (limits.clone(), limits)
         .prop_filter("an empty range", |(a, b)| a != b)
-        .prop_map(move |(a, b)| SweptFactor {
-            name,
-            levels: Levels::Range(a.min(b), a.max(b)),
-        })
+        .prop_map(move |(a, b)| SweptFactor { name, levels: Levels::Range(a.min(b), a.max(b)) })
 }
 
 fn any_swept() -> impl Strategy<Value = SweptFactor> {
@@ -88,20 +74,11 @@ fn any_swept() -> impl Strategy<Value = SweptFactor> {
         any_range("window", WINDOW),
         any_range("rate", RATE),
         names
-            .prop_filter("a factor's name", |all| !all
-                .iter()
-                .any(|one| NAMES.contains(&one.as_str())))
-            .prop_map(|all| SweptFactor {
-                name: "congestion",
-                levels: Levels::Congestion(all.into_iter().collect()),
-            }),
+            .prop_filter("a factor's name", |all| !all.iter().any(|one| NAMES.contains(&one.as_str())))
+            .prop_map(|all| SweptFactor { name: "congestion", levels: Levels::Congestion(all.into_iter().collect()) }),
         proptest::collection::vec(pinnings, 2..8)
-            .prop_filter("given twice", |all| (1..all.len())
-                .all(|at| !all[..at].contains(&all[at])))
-            .prop_map(|all| SweptFactor {
-                name: "affinity",
-                levels: Levels::Affinity(all),
-            }),
+            .prop_filter("given twice", |all| (1..all.len()).all(|at| !all[..at].contains(&all[at])))
+            .prop_map(|all| SweptFactor { name: "affinity", levels: Levels::Affinity(all) }),
     ]
 }
 

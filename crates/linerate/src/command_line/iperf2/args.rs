@@ -232,9 +232,7 @@ impl Args {
         let mut walk = Getopt::new(&grammar, words);
         for found in &mut walk {
             let outcome = match found {
-                Ok(found) => OPTIONS
-                    .get(found.id)
-                    .map_or(Ok(()), |option| option.act(&mut args, found.value)),
+                Ok(found) => OPTIONS.get(found.id).map_or(Ok(()), |option| option.act(&mut args, found.value)),
                 // An unknown option is named and ignored.
                 Err(error) => {
                     args.messages.push(Message::Error(error.message(program, OLD_GNU)));
@@ -247,8 +245,7 @@ impl Args {
         }
         for word in walk.operands() {
             let beginning = [program.as_encoded_bytes(), b": ignoring extra argument -- "].concat();
-            args.messages
-                .push(Message::Error([&beginning, word.as_encoded_bytes()].concat()));
+            args.messages.push(Message::Error([&beginning, word.as_encoded_bytes()].concat()));
         }
         Ok(args)
     }
@@ -267,15 +264,8 @@ impl Args {
     }
 
     fn new(layout: Layout) -> Self {
-        let local = LocalOptions {
-            port: 5001,
-            interval: None,
-            ..LocalOptions::default()
-        };
-        let test = TestSpec {
-            payload: Payload::Repeating,
-            ..TestSpec::default()
-        };
+        let local = LocalOptions { port: 5001, interval: None, ..LocalOptions::default() };
+        let test = TestSpec { payload: Payload::Repeating, ..TestSpec::default() };
         Self {
             role: None,
             local,
@@ -295,10 +285,7 @@ impl Args {
             server: ServerArgs::default(),
             misplaced: Misplaced::default(),
             daemon: false,
-            output: OutputOptions {
-                layout,
-                ..OutputOptions::default()
-            },
+            output: OutputOptions { layout, ..OutputOptions::default() },
             messages: Vec::new(),
         }
     }
@@ -323,9 +310,7 @@ pub(crate) fn layout(words: &[OsString]) -> Layout {
     let grammar = options::grammar();
     let mut layout = Layout::default();
     for found in Getopt::new(&grammar, words).flatten() {
-        let is_format = OPTIONS
-            .get(found.id)
-            .is_some_and(|option| option.long == options::LR_FORMAT);
+        let is_format = OPTIONS.get(found.id).is_some_and(|option| option.long == options::LR_FORMAT);
         if is_format && let Some(named) = found.value.and_then(named_layout) {
             layout = named;
         }

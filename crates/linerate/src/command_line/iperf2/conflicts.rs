@@ -62,46 +62,19 @@ const CONFLICTS: &[Conflict] = &[
         |a| a.args.test.workload.without_header && a.needs_header(),
         "compatibility mode not supported with the requested with options",
     ),
-    (
-        |a| a.ways() > 1,
-        "options of --full-duplex, --reverse, -d and -r are mutually exclusive",
-    ),
+    (|a| a.ways() > 1, "options of --full-duplex, --reverse, -d and -r are mutually exclusive"),
     (
         |a| a.is_bouncing() && a.ways() > 0,
         "option of --bounceback goes both ways already, without -R, -d, -r or --full-duplex",
     ),
-    (
-        |a| a.is_udp() && a.args.test.workload.detect_peer,
-        "option of -X or --peer-detect not supported with -u UDP",
-    ),
-    (
-        |a| a.is_udp() && a.args.connect_only.is_some(),
-        "option of --connect-only not supported with -u UDP",
-    ),
-    (
-        |a| a.is_udp() && a.is_bouncing(),
-        "option of --bounceback not supported with -u UDP",
-    ),
-    (
-        |a| a.is_udp() && a.is_near_congestion(),
-        "option of --near-congestion not supported with -u UDP",
-    ),
-    (
-        |a| a.is_udp() && a.args.permit_key.is_some(),
-        "Option of --permit-key not supported with UDP",
-    ),
-    (
-        |a| !a.is_udp() && a.args.shape.gap_s.is_some(),
-        "option --ipg requires -u UDP",
-    ),
-    (
-        |a| !a.is_udp() && matches!(a.args.rate, Some(RateArg::Datagrams(_))),
-        "units of pps not supported with TCP",
-    ),
-    (
-        |a| a.is_isochronous() && a.has_rate(),
-        "options of --b and --isochronous cannot be applied together",
-    ),
+    (|a| a.is_udp() && a.args.test.workload.detect_peer, "option of -X or --peer-detect not supported with -u UDP"),
+    (|a| a.is_udp() && a.args.connect_only.is_some(), "option of --connect-only not supported with -u UDP"),
+    (|a| a.is_udp() && a.is_bouncing(), "option of --bounceback not supported with -u UDP"),
+    (|a| a.is_udp() && a.is_near_congestion(), "option of --near-congestion not supported with -u UDP"),
+    (|a| a.is_udp() && a.args.permit_key.is_some(), "Option of --permit-key not supported with UDP"),
+    (|a| !a.is_udp() && a.args.shape.gap_s.is_some(), "option --ipg requires -u UDP"),
+    (|a| !a.is_udp() && matches!(a.args.rate, Some(RateArg::Datagrams(_))), "units of pps not supported with TCP"),
+    (|a| a.is_isochronous() && a.has_rate(), "options of --b and --isochronous cannot be applied together"),
     (
         |a| a.is_near_congestion() && a.has_rate(),
         "option of --near-congestion and -b rate limited are mutually exclusive",
@@ -122,10 +95,7 @@ const CONFLICTS: &[Conflict] = &[
         |a| a.to_group && a.args.parallel.unwrap_or(1) > 1,
         "client option of -P greater than 1 not supported with multicast address",
     ),
-    (
-        |a| a.args.permit_key == Some(None),
-        "option of --permit-key requires a value on the client",
-    ),
+    (|a| a.args.permit_key == Some(None), "option of --permit-key requires a value on the client"),
 ];
 
 /// Checks the options of a client.
@@ -159,11 +129,7 @@ pub(crate) fn check_server(args: &Args) -> Result<(), Stop> {
 }
 
 fn complain(wrong: Vec<String>) -> Result<(), Stop> {
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Refused(wrong))
-    }
+    if wrong.is_empty() { Ok(()) } else { Err(Stop::Refused(wrong)) }
 }
 
 /// A group of IPv4 (224.0.0.0/4) or IPv6 (ff00::/8).
@@ -205,11 +171,7 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
         ));
     }
     // Ours follows 2.2.1: 2.1.8 accepts the combination and measures nothing.
-    let head = if is_udp {
-        TRIP_TIMES_DATAGRAM_BYTES
-    } else {
-        BURST_HEAD_BYTES
-    };
+    let head = if is_udp { TRIP_TIMES_DATAGRAM_BYTES } else { BURST_HEAD_BYTES };
     if args.test.workload.trip_times && !is_bouncing && block_len_bytes < head {
         wrong.push(format!(
             "ERROR: payload (-l) size of {block_len_bytes} too small for --trip-times, must be {head} or greater"
@@ -234,15 +196,10 @@ fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
         return Vec::new();
     }
     let request = args.bounce.request_bytes.unwrap_or(block_len_bytes);
-    let rows = [
-        ("request", Some(request)),
-        ("reply", args.bounce.reply_bytes.filter(|bytes| *bytes > 0)),
-    ];
+    let rows = [("request", Some(request)), ("reply", args.bounce.reply_bytes.filter(|bytes| *bytes > 0))];
     let too_small = |(name, bytes): (&str, Option<u32>)| {
         let bytes = bytes.filter(|bytes| *bytes < BOUNCE_BYTES_MIN)?;
-        Some(format!(
-            "ERROR: a bounceback {name} of {bytes} bytes is too small, must be {BOUNCE_BYTES_MIN} or greater"
-        ))
+        Some(format!("ERROR: a bounceback {name} of {bytes} bytes is too small, must be {BOUNCE_BYTES_MIN} or greater"))
     };
     rows.into_iter().filter_map(too_small).collect()
 }
@@ -251,12 +208,8 @@ fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
 fn reverse_amount(args: &Args) -> Option<String> {
     let ways = &args.ways;
     let server_sends = ways.reverse || ways.full_duplex || ways.dual || ways.trade_off;
-    let bytes = args
-        .amount_bytes
-        .filter(|bytes| server_sends && *bytes > AMOUNT_BYTES_MAX)?;
-    Some(format!(
-        "ERROR: -n of {bytes} bytes is more than a server can be asked for, use at most {AMOUNT_BYTES_MAX}"
-    ))
+    let bytes = args.amount_bytes.filter(|bytes| server_sends && *bytes > AMOUNT_BYTES_MAX)?;
+    Some(format!("ERROR: -n of {bytes} bytes is more than a server can be asked for, use at most {AMOUNT_BYTES_MAX}"))
 }
 
 fn start_time(args: &Args, now: Duration) -> Option<String> {
@@ -299,10 +252,7 @@ pub(crate) fn check_supported(command: &Command) -> Result<(), Stop> {
         ),
         (local.end.realtime, "the real-time scheduler (-z) is not supported"),
         (local.end.send_delay.is_some(), "--tcp-tx-delay is not supported"),
-        (
-            is_server && output.sum_by_destination,
-            "sums by destination (--sum-dstip) are not supported",
-        ),
+        (is_server && output.sum_by_destination, "sums by destination (--sum-dstip) are not supported"),
         (
             is_server && test.is_some_and(|test| test.pacing.rate_bps.is_some()),
             "a limit on what a server reads (-b) is not supported",

@@ -155,9 +155,7 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
     let interval_s = whole_float(value);
     let interval_s =
         interval_s.ok_or_else(|| Stop::error(format!("Invalid value of '{}' for -i interval", text(value))))?;
-    args.local.interval = Duration::try_from_secs_f64(interval_s)
-        .ok()
-        .filter(|interval| !interval.is_zero());
+    args.local.interval = Duration::try_from_secs_f64(interval_s).ok().filter(|interval| !interval.is_zero());
     Ok(())
 }
 
@@ -172,10 +170,7 @@ pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) -> Outcome {
             let mut parts = typed.splitn(2, |byte| *byte == b',');
             let bps = scaled(parts.next().unwrap_or_default());
             let deviation = parts.next().map(scaled).filter(|deviation| *deviation > 0.0);
-            RateArg::Bits {
-                bps: bps as u64,
-                deviation_bps: deviation.map(|deviation| deviation as u64),
-            }
+            RateArg::Bits { bps: bps as u64, deviation_bps: deviation.map(|deviation| deviation as u64) }
         }
     });
     Ok(())
@@ -242,9 +237,8 @@ pub(crate) fn tos_override(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn send_delay(args: &mut Args, value: &OsStr) -> Outcome {
-    args.local.end.send_delay = Duration::try_from_secs_f64(atof(value.as_bytes()) / 1000.0)
-        .ok()
-        .filter(|d| !d.is_zero());
+    args.local.end.send_delay =
+        Duration::try_from_secs_f64(atof(value.as_bytes()) / 1000.0).ok().filter(|d| !d.is_zero());
     Ok(())
 }
 
@@ -280,18 +274,11 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let mut parts = typed.splitn(2, |byte| *byte == b':');
     let frames = parts.next().unwrap_or_default();
     let mut rates = parts.next().unwrap_or_default().splitn(2, |byte| *byte == b',');
-    let mut rate = |default| {
-        rates
-            .next()
-            .filter(|text| !text.is_empty())
-            .map_or(default, bits_or_bytes)
-    };
+    let mut rate = |default| rates.next().filter(|text| !text.is_empty()).map_or(default, bits_or_bytes);
     let (mean_bps, deviation_bps) = (rate(20e6), rate(0.0));
     let frames_per_s = if frames.is_empty() { 60.0 } else { atof(frames) };
     if !(frames_per_s > 0.0 && frames_per_s.is_finite()) {
-        return Err(Stop::Quiet(
-            "Invalid value for frames per second in the isochronous settings".to_owned(),
-        ));
+        return Err(Stop::Quiet("Invalid value for frames per second in the isochronous settings".to_owned()));
     }
     args.shape.isochronous = Some((frames_per_s, mean_bps, deviation_bps));
     args.output.enhanced = true;
@@ -322,11 +309,7 @@ pub(crate) fn near_congestion(args: &mut Args, value: Option<&OsStr>) -> Outcome
 }
 
 pub(crate) fn connect_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    args.connect_only = Some(
-        value
-            .and_then(|value| u32::try_from(atoi(value.as_bytes())).ok())
-            .filter(|n| *n > 0),
-    );
+    args.connect_only = Some(value.and_then(|value| u32::try_from(atoi(value.as_bytes())).ok()).filter(|n| *n > 0));
     Ok(())
 }
 
@@ -378,17 +361,11 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
         b"" | b"bidir" => (true, true),
         other => {
             let other = String::from_utf8_lossy(other);
-            return Err(Stop::error(format!(
-                "ERROR: unknown working load of '{other}', use up, down or bidir"
-            )));
+            return Err(Stop::error(format!("ERROR: unknown working load of '{other}', use up, down or bidir")));
         }
     };
     let streams = parts.next().and_then(|number| u32::try_from(atoi(number)).ok());
-    args.bounce.load = Some(WorkingLoad {
-        up,
-        down,
-        streams: streams.unwrap_or(1).clamp(1, STREAMS_MAX),
-    });
+    args.bounce.load = Some(WorkingLoad { up, down, streams: streams.unwrap_or(1).clamp(1, STREAMS_MAX) });
     Ok(())
 }
 
@@ -398,22 +375,14 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let mut spec = HistogramSpec {
         bin_width_us: 100,
-        bins: if args.output.layout == Layout::V2_1 {
-            10_000
-        } else {
-            100_000
-        },
+        bins: if args.output.layout == Layout::V2_1 { 10_000 } else { 100_000 },
         lower_percent: 5.0,
         upper_percent: 95.0,
     };
     let typed = value.unwrap_or_default().as_bytes();
     let mut parts = typed.split(|byte| *byte == b',').filter(|part| !part.is_empty());
     if let Some((number, unit)) = parts.next().and_then(scan_float) {
-        let width_us = if unit.first() == Some(&b'u') {
-            number
-        } else {
-            number * 1000.0
-        };
+        let width_us = if unit.first() == Some(&b'u') { number } else { number * 1000.0 };
         spec.bin_width_us = (width_us as u32).max(1);
     }
     let mut number = || parts.next().map(atof).filter(|number| number.is_finite());
@@ -468,10 +437,7 @@ pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn style(args: &mut Args, value: &OsStr) -> Outcome {
     match value.as_bytes() {
         [b'c' | b'C', ..] => args.output.csv = true,
-        _ => args.say(format!(
-            "WARNING: unknown reporting style \"{}\", switching to default",
-            text(value)
-        )),
+        _ => args.say(format!("WARNING: unknown reporting style \"{}\", switching to default", text(value))),
     }
     Ok(())
 }
@@ -495,10 +461,7 @@ pub(crate) fn exclude(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn output(args: &mut Args, value: &OsStr) -> Outcome {
-    let notice = format!(
-        "Output from stdout and stderr will be redirected to file {}",
-        text(value)
-    );
+    let notice = format!("Output from stdout and stderr will be redirected to file {}", text(value));
     args.messages.push(Message::Output(notice));
     args.output.file = Some(value.into());
     Ok(())
@@ -507,10 +470,7 @@ pub(crate) fn output(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
     match named_layout(value) {
         Some(_) => Ok(()),
-        None => Err(Stop::error(format!(
-            "ERROR: --lr-format must be 2.1 or 2.2, not '{}'",
-            text(value)
-        ))),
+        None => Err(Stop::error(format!("ERROR: --lr-format must be 2.1 or 2.2, not '{}'", text(value)))),
     }
 }
 

@@ -10,13 +10,8 @@ use crate::command_line::options::listing;
 /// Printed without an option that selects client or server.
 pub(crate) fn short_usage(program: &OsStr) -> Vec<u8> {
     let program = program.as_encoded_bytes();
-    let lines: [&[u8]; 5] = [
-        b"Usage: ",
-        program,
-        b" [-s|-c host] [options]\nTry `",
-        program,
-        b" --help' for more information.\n",
-    ];
+    let lines: [&[u8]; 5] =
+        [b"Usage: ", program, b" [-s|-c host] [options]\nTry `", program, b" --help' for more information.\n"];
     lines.concat()
 }
 
@@ -26,10 +21,7 @@ pub(crate) fn version(layout: Layout) -> String {
         Layout::V2_1 => "2.1.8",
         Layout::V2_2 => "2.2.1",
     };
-    format!(
-        "iperf version {release} (linerate {}) pthreads\n",
-        env!("CARGO_PKG_VERSION")
-    )
+    format!("iperf version {release} (linerate {}) pthreads\n", env!("CARGO_PKG_VERSION"))
 }
 
 /// The long help.

@@ -56,17 +56,12 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
     let mut args = match Args::parse(program, words, &|name| std::env::var_os(name)) {
         Ok(args) => args,
         Err((messages, stop)) => {
-            return Parsed {
-                messages,
-                request: print(program, &stop, args::layout(words)),
-            };
+            return Parsed { messages, request: print(program, &stop, args::layout(words)) };
         }
     };
     let layout = args.output.layout;
-    let surroundings = Surroundings {
-        now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-        secret: &secret,
-    };
+    let surroundings =
+        Surroundings { now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), secret: &secret };
     let outcome =
         resolve(&mut args, &surroundings).and_then(|command| conflicts::check_supported(&command).map(|()| command));
     Parsed {
@@ -92,11 +87,7 @@ fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
         }
         Stop::Quiet(line) => (format!("{line}\n").into_bytes(), false, true),
     };
-    Request::Print {
-        text,
-        is_output: is_help && is_new_release,
-        is_success,
-    }
+    Request::Print { text, is_output: is_help && is_new_release, is_success }
 }
 
 /// Sixteen letters and digits from the kernel's random source.
@@ -105,8 +96,5 @@ fn secret() -> String {
     let mut bytes = [0; 16];
     let filled = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
     filled.expect("every Linux system has /dev/urandom");
-    bytes
-        .iter()
-        .map(|byte| char::from(LETTERS[usize::from(byte & 63)]))
-        .collect()
+    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte & 63)])).collect()
 }

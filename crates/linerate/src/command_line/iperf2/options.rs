@@ -75,10 +75,7 @@ const SECTIONS: [(Section, &str); 6] = [
 /// The options in the order of the help; those of the last group are refused.
 #[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
-    let group = |(section, title)| OptionGroup {
-        title,
-        options: options_of(section),
-    };
+    let group = |(section, title)| OptionGroup { title, options: options_of(section) };
     SECTIONS.map(group).to_vec()
 }
 

@@ -107,9 +107,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
 
 fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
     if args.bounce.burst.is_some() {
-        return Err(Stop::error(
-            "ERROR: setting of option --bounce-back is not supported on the server",
-        ));
+        return Err(Stop::error("ERROR: setting of option --bounce-back is not supported on the server"));
     }
     let said = std::mem::take(&mut args.misplaced.on_server);
     said.into_iter().for_each(|text| args.say(text));
@@ -130,10 +128,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     apply_output(&args.output, &mut test);
     test.workload.histogram = args.histogram;
     test.workload.trip_times = false;
-    test.workload.permit_key = args
-        .permit_key
-        .clone()
-        .map(|key| key.unwrap_or_else(|| (surroundings.secret)()));
+    test.workload.permit_key = args.permit_key.clone().map(|key| key.unwrap_or_else(|| (surroundings.secret)()));
     if let Some(RateArg::Bits { bps, .. }) = args.rate {
         test.pacing.rate_bps = Some(bps).filter(|rate| *rate > 0);
     }
@@ -184,9 +179,7 @@ fn imply_client(args: &mut Args) {
         args.test.workload.detect_peer = false;
     }
     if let Some(device) = args.local.bind.device.take() {
-        args.say(format!(
-            "WARNING: Client cannot set bind device {device} via -B consider using -c"
-        ));
+        args.say(format!("WARNING: Client cannot set bind device {device} via -B consider using -c"));
     }
 }
 
@@ -229,9 +222,7 @@ fn raise_interval(args: &mut Args) {
         Layout::V2_2 => (Duration::from_millis(5), "5.000"),
     };
     if args.local.interval.is_some_and(|interval| interval < shortest) {
-        args.say(format!(
-            "WARNING: interval too small, increasing to {named} milliseconds."
-        ));
+        args.say(format!("WARNING: interval too small, increasing to {named} milliseconds."));
         args.local.interval = Some(shortest);
     }
 }
@@ -318,9 +309,7 @@ fn start(args: &Args) -> Start {
     match (&args.start.at, args.start.after_s) {
         // Fractions are typed to the microsecond at most; conversions saturate.
         (Some((_, at_s)), _) => Start::At(Duration::from_micros((at_s * 1e6).round() as u64)),
-        (None, Some(after_s)) => seconds(after_s)
-            .filter(|after| !after.is_zero())
-            .map_or(Start::Now, Start::After),
+        (None, Some(after_s)) => seconds(after_s).filter(|after| !after.is_zero()).map_or(Start::Now, Start::After),
         (None, None) => Start::Now,
     }
 }

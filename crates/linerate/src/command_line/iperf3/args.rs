@@ -184,9 +184,7 @@ impl OutputOptions {
     #[must_use]
     pub fn report_options(&self, endpoint: Endpoint) -> Options {
         let style = match (self.json_stream, self.json) {
-            (true, _) => Style::JsonStream {
-                full_output: self.json_stream_full,
-            },
+            (true, _) => Style::JsonStream { full_output: self.json_stream_full },
             (false, true) => Style::Json,
             (false, false) => Style::Text,
         };

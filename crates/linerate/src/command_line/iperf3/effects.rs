@@ -73,9 +73,7 @@ fn split_device(text: &str) -> (String, Option<String>) {
     let Some((host, device)) = text.split_once('%') else {
         return (text.to_owned(), None);
     };
-    let link_local = host
-        .parse::<Ipv6Addr>()
-        .is_ok_and(|address| address.is_unicast_link_local());
+    let link_local = host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_unicast_link_local());
     if link_local || device.is_empty() {
         let whole = if link_local { text } else { host };
         return (whole.to_owned(), None);
@@ -124,9 +122,7 @@ pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
     let (rate, burst) = split_slash(value.as_bytes());
     if let Some(burst) = burst {
-        let burst = u32::try_from(atoi(burst))
-            .ok()
-            .filter(|burst| (1..=1000).contains(burst));
+        let burst = u32::try_from(atoi(burst)).ok().filter(|burst| (1..=1000).contains(burst));
         args.test.pacing.burst_blocks = Some(burst.ok_or(ParameterError::Burst)?);
     }
     args.rate_bps = Some(whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?);
@@ -217,11 +213,7 @@ pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
         let number = atoi(parts.next().unwrap_or_default());
         u32::try_from(number).map_err(|_| ParameterError::Keepalive)
     };
-    let keepalive = Keepalive {
-        idle_s: part()?,
-        interval_s: part()?,
-        count: part()?,
-    };
+    let keepalive = Keepalive { idle_s: part()?, interval_s: part()?, count: part()? };
     let retries_s = u64::from(keepalive.interval_s) * u64::from(keepalive.count);
     if keepalive.idle_s > 0 && retries_s > 0 && u64::from(keepalive.idle_s) <= retries_s {
         return Err(ParameterError::Keepalive);
@@ -232,12 +224,7 @@ pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
 
 /// The part behind the comma is for the server; only a client sends it.
 pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
-    let cpu = |number: i64| {
-        u32::try_from(number)
-            .ok()
-            .filter(|cpu| *cpu <= 1024)
-            .ok_or(ParameterError::Affinity)
-    };
+    let cpu = |number: i64| u32::try_from(number).ok().filter(|cpu| *cpu <= 1024).ok_or(ParameterError::Affinity);
     let (number, _) = integer_any_base(value.as_bytes()).ok_or(ParameterError::Affinity)?;
     args.local.cpu = Some(cpu(number)?);
     if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
@@ -291,10 +278,7 @@ pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
         return Ok(());
     }
     let strategy = value.split_once('/').and_then(|(blocks, pause_us)| {
-        Some(IoStrategy {
-            blocks_per_call: blocks.parse().ok()?,
-            receive_pause_us: pause_us.parse().ok()?,
-        })
+        Some(IoStrategy { blocks_per_call: blocks.parse().ok()?, receive_pause_us: pause_us.parse().ok()? })
     });
     let is_possible = |strategy: &IoStrategy| {
         (1..=IoStrategy::BLOCKS_MAX).contains(&strategy.blocks_per_call)
@@ -302,9 +286,7 @@ pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
     };
     let wrong = || {
         let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
-        ParameterError::Added(format!(
-            "{value:?}: expected auto, or BLOCKS/PAUSE_US of 1 to {blocks} and 0 to {pause}"
-        ))
+        ParameterError::Added(format!("{value:?}: expected auto, or BLOCKS/PAUSE_US of 1 to {blocks} and 0 to {pause}"))
     };
     args.local.io_strategy = Some(strategy.filter(is_possible).ok_or_else(wrong)?);
     Ok(())
@@ -391,11 +373,7 @@ pub(crate) fn title(args: &mut Args, value: &OsStr) -> Outcome {
 
 pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
-    let level = if (0..=DEBUG_MAX).contains(&level) {
-        level
-    } else {
-        DEBUG_MAX
-    };
+    let level = if (0..=DEBUG_MAX).contains(&level) { level } else { DEBUG_MAX };
     args.output.debug = u8::try_from(level).unwrap_or_default();
     Ok(())
 }
@@ -405,11 +383,7 @@ pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 /// A whole number by the rules of `atoi`, if it is within bounds. `min` is never negative.
 fn bounded(value: &OsStr, min: i32, max: i32) -> Option<u32> {
     let number = atoi(value.as_bytes());
-    if (min..=max).contains(&number) {
-        u32::try_from(number).ok()
-    } else {
-        None
-    }
+    if (min..=max).contains(&number) { u32::try_from(number).ok() } else { None }
 }
 
 fn whole(value: &OsStr, base: Base, max: u64) -> Result<u64, ParameterError> {

@@ -62,10 +62,7 @@ fn request(words: &[OsString]) -> Result<Request, UsageError> {
         Parsed::Run(args) => args,
     };
     let warnings = resolve::warnings(&args);
-    let surroundings = Surroundings {
-        read_file: &read_file,
-        password: &password,
-    };
+    let surroundings = Surroundings { read_file: &read_file, password: &password };
     Ok(Request::Run(resolve(*args, &surroundings)?, warnings))
 }
 

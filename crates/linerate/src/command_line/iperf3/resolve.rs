@@ -77,18 +77,9 @@ pub(crate) fn warnings(args: &Args) -> Vec<&'static str> {
     let mut warnings = args.warnings.clone();
     if args.output.json {
         let rows = [
-            (
-                args.format_given,
-                "warning: Report format (-f) flag ignored with JSON output (-J)",
-            ),
-            (
-                args.output.verbose,
-                "warning: Verbose output (-v) may interfere with JSON output (-J)",
-            ),
-            (
-                args.output.debug > 0,
-                "warning: Debug output (-d) may interfere with JSON output (-J)",
-            ),
+            (args.format_given, "warning: Report format (-f) flag ignored with JSON output (-J)"),
+            (args.output.verbose, "warning: Verbose output (-v) may interfere with JSON output (-J)"),
+            (args.output.debug > 0, "warning: Debug output (-d) may interfere with JSON output (-J)"),
         ];
         warnings.extend(rows.iter().filter(|(applies, _)| *applies).map(|(_, text)| *text));
     }
@@ -113,14 +104,8 @@ struct Auth {
 
 fn resolve_auth(args: &Args, surroundings: &Surroundings<'_>) -> Result<Auth, ParameterError> {
     Ok(match args.role {
-        Some(ChosenRole::Client(_)) => Auth {
-            client: credentials(&args.auth, surroundings)?,
-            ..Auth::default()
-        },
-        Some(ChosenRole::Server) => Auth {
-            server: server_auth(&args.auth, surroundings)?,
-            ..Auth::default()
-        },
+        Some(ChosenRole::Client(_)) => Auth { client: credentials(&args.auth, surroundings)?, ..Auth::default() },
+        Some(ChosenRole::Server) => Auth { server: server_auth(&args.auth, surroundings)?, ..Auth::default() },
         None => Auth::default(),
     })
 }
@@ -136,12 +121,7 @@ fn credentials(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
     if username.contains(char::is_whitespace) || password.contains(char::is_whitespace) {
         return Err(ParameterError::BlankInCredentials);
     }
-    Ok(Some(Credentials {
-        username,
-        password,
-        public_key_pem,
-        pkcs1_padding: auth.pkcs1_padding,
-    }))
+    Ok(Some(Credentials { username, password, public_key_pem, pkcs1_padding: auth.pkcs1_padding }))
 }
 
 fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Option<ServerAuth>, ParameterError> {
@@ -170,10 +150,7 @@ fn read_pem(path: &Path, surroundings: &Surroundings<'_>, complaint: ParameterEr
     if text.contains("-----BEGIN ") {
         return Ok(text);
     }
-    Err(ParameterError::Unreadable {
-        file: format!("{}: no PEM file", path.display()),
-        complaint: Box::new(complaint),
-    })
+    Err(ParameterError::Unreadable { file: format!("{}: no PEM file", path.display()), complaint: Box::new(complaint) })
 }
 
 fn read_file(
@@ -228,11 +205,7 @@ fn client(
         (0, Transport::Sctp) => 64 * 1024,
         (named, _) => named,
     };
-    let default_rate_bps = if test.transport == Transport::Udp {
-        UDP_RATE_BPS
-    } else {
-        0
-    };
+    let default_rate_bps = if test.transport == Transport::Udp { UDP_RATE_BPS } else { 0 };
     test.pacing.rate_bps = Some(args.rate_bps.unwrap_or(default_rate_bps)).filter(|rate| *rate > 0);
     if args.gsro && test.transport == Transport::Udp {
         let sizes = Segmentation::of_datagrams(test.block_len_bytes);

@@ -62,10 +62,7 @@ fn nothing_said_is_ten_seconds_of_tcp() {
     let (spec, output) = client("");
     assert_eq!((spec.host.as_str(), spec.local.port), ("host", 5201));
     assert_eq!(spec.test.end, EndCondition::Duration(Duration::from_secs(10)));
-    assert_eq!(
-        (spec.test.transport, spec.test.block_len_bytes),
-        (Transport::Tcp, 131_072)
-    );
+    assert_eq!((spec.test.transport, spec.test.block_len_bytes), (Transport::Tcp, 131_072));
     assert!(!spec.test.block_len_explicit);
     assert_eq!((spec.test.pacing.rate_bps, spec.test.pacing.timer_us), (None, 1000));
     assert_eq!(output, OutputOptions::default());
@@ -85,57 +82,30 @@ fn client_options_reach_the_test() {
 
     let (spec, _) = client("--bidir -n 1K -b 5M/10 --fq-rate 1G --pacing-timer 2K --repeating-payload --extra-data x");
     let test = &spec.test;
-    assert_eq!(
-        (test.direction, test.end),
-        (Direction::Bidirectional, EndCondition::Bytes(1024))
-    );
-    assert_eq!(
-        (test.pacing.rate_bps, test.pacing.burst_blocks),
-        (Some(5_000_000), Some(10))
-    );
-    assert_eq!(
-        (test.pacing.fq_rate_bps, test.pacing.timer_us),
-        (Some(1_000_000_000), 2048)
-    );
-    assert_eq!(
-        (test.payload, test.extra_data.as_deref()),
-        (Payload::Repeating, Some("x"))
-    );
+    assert_eq!((test.direction, test.end), (Direction::Bidirectional, EndCondition::Bytes(1024)));
+    assert_eq!((test.pacing.rate_bps, test.pacing.burst_blocks), (Some(5_000_000), Some(10)));
+    assert_eq!((test.pacing.fq_rate_bps, test.pacing.timer_us), (Some(1_000_000_000), 2048));
+    assert_eq!((test.payload, test.extra_data.as_deref()), (Payload::Repeating, Some("x")));
     assert_eq!(client("-k 3").0.test.end, EndCondition::Blocks(3));
 }
 
 #[test]
 fn udp_has_its_own_defaults() {
     let (spec, _) = client("-u");
-    assert_eq!(
-        (spec.test.block_len_bytes, spec.test.pacing.rate_bps),
-        (0, Some(1_048_576))
-    );
+    assert_eq!((spec.test.block_len_bytes, spec.test.pacing.rate_bps), (0, Some(1_048_576)));
     assert_eq!(client("-u -b 0").0.test.pacing.rate_bps, None);
     let (spec, _) = client("-u -l 1400 --gsro --udp-counters-64bit --dont-fragment");
-    let sizes = Segmentation {
-        datagram_bytes: 1400,
-        buffer_bytes: 46 * 1400,
-    };
+    let sizes = Segmentation { datagram_bytes: 1400, buffer_bytes: 46 * 1400 };
     assert_eq!((spec.test.udp.gso, spec.test.udp.gro), (Some(sizes), Some(sizes)));
     assert!(spec.test.udp.counters_64bit && spec.test.socket.dont_fragment && spec.test.block_len_explicit);
-    assert_eq!(
-        client("-u -l 16 --gsro").0.test.udp.gso.map(|s| s.buffer_bytes),
-        Some(128 * 16)
-    );
+    assert_eq!(client("-u -l 16 --gsro").0.test.udp.gso.map(|s| s.buffer_bytes), Some(128 * 16));
 }
 
 #[test]
 fn the_number_of_sctp_streams_is_no_rate() {
     let (spec, _) = client("--sctp --nstreams 5 -X 192.0.2.1 -X 192.0.2.2");
-    assert_eq!(
-        (spec.test.transport, spec.test.block_len_bytes),
-        (Transport::Sctp, 65_536)
-    );
-    assert_eq!(
-        (spec.test.socket.sctp_streams, spec.test.pacing.rate_bps),
-        (Some(5), None)
-    );
+    assert_eq!((spec.test.transport, spec.test.block_len_bytes), (Transport::Sctp, 65_536));
+    assert_eq!((spec.test.socket.sctp_streams, spec.test.pacing.rate_bps), (Some(5), None));
     assert_eq!(spec.test.socket.sctp_bind, ["192.0.2.1", "192.0.2.2"]);
 }
 
@@ -150,10 +120,7 @@ fn a_device_behind_a_host_is_a_device_unless_it_is_a_scope() {
     assert_eq!(host_of("-c a --bind-dev lo"), ("a".into(), Some("lo".into())));
     let (spec, _) = client("-B ::1%lo --cport 5000 -4 -6");
     let bind = spec.local.bind;
-    assert_eq!(
-        (bind.host.as_deref(), bind.device.as_deref()),
-        (Some("::1"), Some("lo"))
-    );
+    assert_eq!((bind.host.as_deref(), bind.device.as_deref()), (Some("::1"), Some("lo")));
     assert_eq!((bind.client_port, bind.family), (Some(5000), Some(AddressFamily::V6)));
 }
 
@@ -167,21 +134,11 @@ fn local_options_reach_both_ends() {
     assert_eq!((local.port, local.interval), (99, Some(Duration::from_millis(500))));
     assert_eq!((local.cpu, local.rcv_timeout), (Some(3), Duration::from_millis(500)));
     assert_eq!(local.snd_timeout, Some(Duration::from_millis(700)));
-    let keepalive = Keepalive {
-        idle_s: 30,
-        interval_s: 5,
-        count: 2,
-    };
-    assert_eq!(
-        (local.control_keepalive, local.file),
-        (Some(keepalive), Some("data".into()))
-    );
+    let keepalive = Keepalive { idle_s: 30, interval_s: 5, count: 2 };
+    assert_eq!((local.control_keepalive, local.file), (Some(keepalive), Some("data".into())));
     assert_eq!(super::tests::client("-i 0").0.local.interval, None);
     assert_eq!(super::tests::client("-A 1,2").0.server_cpu, Some(2));
-    assert_eq!(
-        super::tests::client("--cntl-ka").0.local.control_keepalive,
-        Some(Keepalive::default())
-    );
+    assert_eq!(super::tests::client("--cntl-ka").0.local.control_keepalive, Some(Keepalive::default()));
 }
 
 #[test]
@@ -192,10 +149,7 @@ fn server_options_reach_the_server() {
     assert_eq!(process.pidfile, Some("f.pid".into()));
     assert_eq!(spec.idle_timeout, Some(Duration::from_secs(9)));
     assert_eq!(spec.max_duration, Some(Duration::from_secs(60)));
-    let limit = BitrateLimit {
-        rate_bps: 1_000_000,
-        window: Duration::from_secs(2),
-    };
+    let limit = BitrateLimit { rate_bps: 1_000_000, window: Duration::from_secs(2) };
     assert_eq!(spec.bitrate_limit, Some(limit));
     assert_eq!(server("--server-bitrate-limit 0").0.bitrate_limit, None);
 }
@@ -204,20 +158,11 @@ fn server_options_reach_the_server() {
 fn logins_need_everything_on_both_ends() {
     let (spec, _) = client("--username mario --rsa-public-key-path key.pem --use-pkcs1-padding");
     let credentials = spec.credentials.expect("a login");
-    assert_eq!(
-        (credentials.username.as_str(), credentials.password.as_str()),
-        ("mario", "rossi")
-    );
-    assert_eq!(
-        (credentials.public_key_pem.as_str(), credentials.pkcs1_padding),
-        (KEY, true)
-    );
+    assert_eq!((credentials.username.as_str(), credentials.password.as_str()), ("mario", "rossi"));
+    assert_eq!((credentials.public_key_pem.as_str(), credentials.pkcs1_padding), (KEY, true));
     let (spec, _) = server("--rsa-private-key-path key.pem --authorized-users-path users --time-skew-threshold 3");
     let auth = spec.auth.expect("a login");
-    assert_eq!(
-        (auth.max_skew, auth.padding),
-        (Duration::from_secs(3), AcceptedPadding::Oaep)
-    );
+    assert_eq!((auth.max_skew, auth.padding), (Duration::from_secs(3), AcceptedPadding::Oaep));
 
     let client_auth = "you must specify a username, password, and path to a valid RSA public key";
     let server_auth = "you must specify a path to a valid RSA private key and a user credential file";
@@ -228,14 +173,8 @@ fn logins_need_everything_on_both_ends() {
         ("-c h --username mario --rsa-public-key-path junk", client_auth),
         ("-s --rsa-private-key-path key.pem", server_auth),
         ("-s --authorized-users-path users", server_auth),
-        (
-            "-s --rsa-private-key-path junk --authorized-users-path users",
-            server_auth,
-        ),
-        (
-            "-s --rsa-private-key-path key.pem --authorized-users-path nowhere",
-            "cannot access authorized users file",
-        ),
+        ("-s --rsa-private-key-path junk --authorized-users-path users", server_auth),
+        ("-s --rsa-private-key-path key.pem --authorized-users-path nowhere", "cannot access authorized users file"),
     ];
     for (line, expected) in rows {
         let text = complaint(line);
@@ -247,18 +186,12 @@ fn logins_need_everything_on_both_ends() {
 
 #[test]
 fn credentials_that_no_server_could_read_are_refused() {
-    let blank = Surroundings {
-        password: &|| Some("two words".to_owned()),
-        ..surroundings()
-    };
+    let blank = Surroundings { password: &|| Some("two words".to_owned()), ..surroundings() };
     let parsed = Args::parse(&words("-c h --username mario --rsa-public-key-path key.pem"));
     let Ok(Parsed::Run(args)) = parsed else {
         panic!("a test: {parsed:?}");
     };
-    assert!(matches!(
-        resolve(*args, &blank),
-        Err(ParameterError::BlankInCredentials)
-    ));
+    assert!(matches!(resolve(*args, &blank), Err(ParameterError::BlankInCredentials)));
 }
 
 #[test]
@@ -268,10 +201,7 @@ fn reports_are_as_asked_for() {
     assert!(output.verbose && output.forceflush && output.json && output.json_stream);
     assert!(!output.json_stream_full);
     assert_eq!((output.debug, output.logfile), (2, Some("log".into())));
-    assert_eq!(
-        (output.timestamps.as_deref(), output.title.as_deref()),
-        (Some("%H"), Some("name"))
-    );
+    assert_eq!((output.timestamps.as_deref(), output.title.as_deref()), (Some("%H"), Some("name")));
     assert_eq!(client("--timestamps").1.timestamps.as_deref(), Some("%c "));
     assert_eq!((client("-d").1.debug, client("--debug=-1").1.debug), (4, 4));
 }
@@ -284,10 +214,7 @@ fn json_output_warns_of_options_that_do_not_go_with_it() {
     };
     assert_eq!(warnings_of("-c h -J -V -f k -d").len(), 3);
     assert_eq!(warnings_of("-c h -V -f k -d"), [""; 0]);
-    assert_eq!(
-        warnings_of("-c h -J -f k"),
-        ["warning: Report format (-f) flag ignored with JSON output (-J)"]
-    );
+    assert_eq!(warnings_of("-c h -J -f k"), ["warning: Report format (-f) flag ignored with JSON output (-J)"]);
 }
 
 #[test]
@@ -315,25 +242,13 @@ fn contradictions_are_reported_in_the_order_of_the_original() {
         ("-c h -n -1", "invalid unit value or suffix: '-1'"),
         ("-c h -b 1Q/5", "invalid unit value or suffix: '1Q'"),
         ("-c h -b 1Q/0", "invalid burst count (maximum = 1000)"),
-        (
-            "-s --idle-timeout 0",
-            "idle timeout parameter is not positive or larger than allowed limit",
-        ),
+        ("-s --idle-timeout 0", "idle timeout parameter is not positive or larger than allowed limit"),
         ("-s --time-skew-threshold 0", "skew threshold must be a positive number"),
-        (
-            "-s --server-max-duration -1",
-            "test duration valid values are 0 to 86400 seconds",
-        ),
-        (
-            "-s --server-bitrate-limit 1M/61",
-            "invalid time interval for calculating average data rate",
-        ),
+        ("-s --server-max-duration -1", "test duration valid values are 0 to 86400 seconds"),
+        ("-s --server-bitrate-limit 1M/61", "invalid time interval for calculating average data rate"),
         ("-c h -P=4", "invalid number of parallel streams (min = 1, max = 128)"),
         ("-c h -i nan", "invalid report interval (min = 0.1, max = 60 seconds)"),
-        (
-            "-c h -t 99999999999999999999",
-            "test duration valid values are 0 to 86400 seconds",
-        ),
+        ("-c h -t 99999999999999999999", "test duration valid values are 0 to 86400 seconds"),
     ];
     for (line, expected) in rows {
         assert_eq!(complaint(line), expected, "{line}");

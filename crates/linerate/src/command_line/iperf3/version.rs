@@ -7,12 +7,7 @@ pub(crate) const FOLLOWS: &str = "3.21";
 
 /// Three lines: version, system, features. Scripts expect the first to begin with `iperf 3.`.
 pub(crate) fn version_text() -> String {
-    format!(
-        "{}\n{}\nOptional features available: {}\n",
-        program_version(),
-        system_line(),
-        features().join(", ")
-    )
+    format!("{}\n{}\nOptional features available: {}\n", program_version(), system_line(), features().join(", "))
 }
 
 /// Name and version as reports show them.
@@ -46,8 +41,5 @@ fn features() -> Vec<&'static str> {
         (capabilities.mptcp, "MPTCP"),
         (capabilities.udp_gso && capabilities.udp_gro, "GSO/GRO support"),
     ];
-    always
-        .into_iter()
-        .chain(probed.iter().filter(|(present, _)| *present).map(|(_, name)| *name))
-        .collect()
+    always.into_iter().chain(probed.iter().filter(|(present, _)| *present).map(|(_, name)| *name)).collect()
 }

@@ -59,9 +59,5 @@ fn check(spec: &LabSpec) -> Result<Outcome, Error> {
     let checks = requirements::checks(spec, &target, &hosts, &keys);
     outputs::checks(&checks, spec.output.json)?;
     let has_failed = requirements::has_failed(&checks);
-    Ok(if has_failed {
-        Outcome::CheckFailed
-    } else {
-        Outcome::Done
-    })
+    Ok(if has_failed { Outcome::CheckFailed } else { Outcome::Done })
 }

@@ -33,11 +33,7 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
 
 /// What was looked at before an experiment.
 pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Error> {
-    print(&if is_json {
-        preflight_json(checks)
-    } else {
-        preflight(checks, style())
-    })
+    print(&if is_json { preflight_json(checks) } else { preflight(checks, style()) })
 }
 
 /// The whole of an experiment.
@@ -45,11 +41,7 @@ pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), 
     if let Some(path) = &files.html {
         write(path, &html(study))?;
     }
-    print(&if output.json || output.json_stream {
-        json(study)
-    } else {
-        text(study, style())
-    })
+    print(&if output.json || output.json_stream { json(study) } else { text(study, style()) })
 }
 
 /// Two experiments side by side.
@@ -57,11 +49,7 @@ pub(super) fn comparison(before: &Study, after: &Study, args: &CompareSpec) -> R
     if let Some(path) = &args.html {
         write(path, &comparison_html(before, after))?;
     }
-    print(&if args.json {
-        comparison_json(before, after)
-    } else {
-        comparison_text(before, after, style())
-    })
+    print(&if args.json { comparison_json(before, after) } else { comparison_text(before, after, style()) })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

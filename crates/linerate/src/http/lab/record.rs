@@ -50,9 +50,7 @@ impl Record {
     }
 
     fn resume(path: &Path, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Error> {
-        let record = Self {
-            path: path.to_path_buf(),
-        };
+        let record = Self { path: path.to_path_buf() };
         let plan_file = path.join(PLAN_FILE);
         let text = read(&plan_file)?;
         let kept = Plan::parse(&text).map_err(|error| Error::usage(format!("{}: {error}", plan_file.display())))?;
@@ -62,10 +60,7 @@ impl Record {
                 path.display()
             )));
         }
-        let mut found = Kept {
-            baseline: record.read_json(BASELINE)?.unwrap_or_default(),
-            ..Kept::default()
-        };
+        let mut found = Kept { baseline: record.read_json(BASELINE)?.unwrap_or_default(), ..Kept::default() };
         let cells = path.join(CELLS);
         let entries = fs::read_dir(&cells).map_err(|error| io_failure("read", &cells, &error))?;
         for entry in entries.flatten() {
@@ -122,11 +117,7 @@ impl Record {
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let path = self.path.join(name);
-        if path.exists() {
-            parse(&path).map(Some)
-        } else {
-            Ok(None)
-        }
+        if path.exists() { parse(&path).map(Some) } else { Ok(None) }
     }
 }
 
@@ -135,19 +126,12 @@ impl Record {
 /// # Errors
 /// What cannot be read, is none, or did not come as far as to be judged.
 pub(super) fn study(path: &Path) -> Result<Study, Error> {
-    let file = if path.is_dir() {
-        path.join(STUDY)
-    } else {
-        path.to_path_buf()
-    };
+    let file = if path.is_dir() { path.join(STUDY) } else { path.to_path_buf() };
     let study: Study = parse(&file)?;
     if study.schema == SCHEMA {
         Ok(study)
     } else {
-        Err(Error::usage(format!(
-            "{} is no experiment of the form {SCHEMA}",
-            file.display()
-        )))
+        Err(Error::usage(format!("{} is no experiment of the form {SCHEMA}", file.display())))
     }
 }
 
@@ -156,24 +140,15 @@ fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let len = fs::metadata(path)
-        .map_err(|error| io_failure("read", path, &error))?
-        .len();
+    let len = fs::metadata(path).map_err(|error| io_failure("read", path, &error))?.len();
     if len > FILE_MAX_BYTES {
-        return Err(Error::usage(format!(
-            "{} has {len} bytes, which no file of an experiment has",
-            path.display()
-        )));
+        return Err(Error::usage(format!("{} has {len} bytes, which no file of an experiment has", path.display())));
     }
     fs::read_to_string(path).map_err(|error| io_failure("read", path, &error))
 }
 
 fn io_failure(what: &str, path: &Path, error: &io::Error) -> Error {
-    Error::failed(format!(
-        "cannot {what} {}: {}",
-        path.display(),
-        linerate_sys::error::io_text(error)
-    ))
+    Error::failed(format!("cannot {what} {}: {}", path.display(), linerate_sys::error::io_text(error)))
 }
 
 fn dated_name() -> PathBuf {

@@ -32,10 +32,7 @@ pub(super) fn hosts(target: &TargetServer) -> Hosts {
         peer: Some(target.address().ip()),
         period: LOOK_WINDOW,
     });
-    Hosts {
-        client,
-        server: target.server.as_ref().map(|side| side.info.environment.clone()),
-    }
+    Hosts { client, server: target.server.as_ref().map(|side| side.info.environment.clone()) }
 }
 
 /// Looks whether both hosts can do what the cells need.
@@ -77,10 +74,7 @@ pub(super) fn listing(spec: &LabSpec) -> String {
     let cost = estimate(&spec.plan, spec.phases, None::<&Link>);
     let runs = cells::runs(&spec.plan, spec.phases);
     let connections = runs.iter().map(|run| run.key.connections).max().unwrap_or(0);
-    let need = |what: &str, need: String| Need {
-        what: what.to_owned(),
-        need,
-    };
+    let need = |what: &str, need: String| Need { what: what.to_owned(), need };
     let plan = PlanListing {
         target: spec.target.to_string(),
         cells: cost
@@ -98,31 +92,17 @@ pub(super) fn listing(spec: &LabSpec) -> String {
         needs: vec![
             need("protocol", protocol(spec)),
             need("connections", format!("{connections} at once, on both ends")),
-            need(
-                "descriptors",
-                format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE),
-            ),
-            need(
-                "local ports",
-                format!("{connections} on the client, over all its addresses"),
-            ),
+            need("descriptors", format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE)),
+            need("local ports", format!("{connections} on the client, over all its addresses")),
         ],
     };
-    if spec.output.json {
-        plan_json(&plan)
-    } else {
-        plan_text(&plan, outputs::style())
-    }
+    if spec.output.json { plan_json(&plan) } else { plan_text(&plan, outputs::style()) }
 }
 
 /// `HTTP/2 over TLS, 8 requests at a time on each connection`
 fn protocol(spec: &LabSpec) -> String {
     let version = if spec.protocol.is_http2 { "HTTP/2" } else { "HTTP/1.1" };
-    let carrier = if spec.protocol.tls.is_some() {
-        "over TLS"
-    } else {
-        "in plain text"
-    };
+    let carrier = if spec.protocol.tls.is_some() { "over TLS" } else { "in plain text" };
     let streams = match spec.plan.protocol.streams {
         1 => String::new(),
         streams => format!(", {streams} requests at a time on each connection"),

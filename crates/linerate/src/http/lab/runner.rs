@@ -48,10 +48,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path().display()));
-    let mut kept = Kept {
-        notes: circumstances(&target),
-        ..kept
-    };
+    let mut kept = Kept { notes: circumstances(&target), ..kept };
     let started_unix_ms = start(spec, &target, &hosts, &record, before, &mut kept)?;
     let setup = Setup {
         target: spec.plan.target.clone().unwrap_or_default(),
@@ -85,13 +82,8 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
 }
 
 fn watch(target: &TargetServer) -> Result<Watch, Error> {
-    let watched = Watched {
-        pids: vec![std::process::id()],
-        tested: Tested::Client {
-            server: target.address(),
-            ports: None,
-        },
-    };
+    let watched =
+        Watched { pids: vec![std::process::id()], tested: Tested::Client { server: target.address(), ports: None } };
     Watch::start(watched).map_err(cannot_watch)
 }
 
@@ -100,10 +92,7 @@ fn error(failure: Failure<Error>) -> Error {
         Failure::Runner(error) => error,
         Failure::PathNotClean(defects) => Error::new(
             Outcome::CheckFailed,
-            format!(
-                "the path is not clean: {}; `linerate doctor` may say why, --force goes on",
-                defects.join("; ")
-            ),
+            format!("the path is not clean: {}; `linerate doctor` may say why, --force goes on", defects.join("; ")),
         ),
     }
 }
@@ -130,15 +119,9 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
         );
     }
     if !target.has_sizes {
-        let why = if target.url.path == "/" {
-            "the server has no payloads of linerate's"
-        } else {
-            "the URL names a path"
-        };
-        notes.push(format!(
-            "{why}: every cell asks for {}, {} bytes",
-            target.url.path, target.answer.body_bytes
-        ));
+        let why =
+            if target.url.path == "/" { "the server has no payloads of linerate's" } else { "the URL names a path" };
+        notes.push(format!("{why}: every cell asks for {}, {} bytes", target.url.path, target.answer.body_bytes));
     }
     notes
 }
@@ -169,8 +152,7 @@ fn start(
                 "since the experiment began, this has changed: {changed}; --force goes on and marks the report"
             )));
         }
-        kept.notes
-            .push(format!("mixed environment, changed between the runs: {changed}"));
+        kept.notes.push(format!("mixed environment, changed between the runs: {changed}"));
     }
     Ok(before.started_unix_ms)
 }
@@ -204,14 +186,9 @@ impl CellRunner for Runner<'_> {
         let duration = self.spec.plan.tcp.duration;
         match baseline::test(&host, port, test, duration, self.link.as_ref(), self.stop.signals()) {
             Ok(found) => {
-                let path = if found.is_reverse {
-                    "server to client"
-                } else {
-                    "client to server"
-                };
+                let path = if found.is_reverse { "server to client" } else { "client to server" };
                 let (streams, mbps) = (found.streams, found.goodput_bps / 1e6);
-                self.progress
-                    .line(&format!("TCP {path}, {streams} streams: {mbps:.0} Mbit/s"));
+                self.progress.line(&format!("TCP {path}, {streams} streams: {mbps:.0} Mbit/s"));
                 Ok(found)
             }
             Err(failure) if failure.kind == FailureKind::Interrupted => {
@@ -235,8 +212,7 @@ impl CellRunner for Runner<'_> {
             side.restart_workers();
         }
         let plan = &self.spec.plan;
-        self.progress
-            .begin(plan.defaults.warmup, estimate::window(plan, &planned.key));
+        self.progress.begin(plan.defaults.warmup, estimate::window(plan, &planned.key));
         self.load(planned)
     }
 
@@ -262,17 +238,11 @@ impl Runner<'_> {
             Ok(pool) => pool,
             Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason.to_string())),
         };
-        let breaker = Breaker::new(
-            self.spec.tolerates_failures || self.target.claims.is_ours,
-            self.bytes_max,
-        );
+        let breaker = Breaker::new(self.spec.tolerates_failures || self.target.claims.is_ours, self.bytes_max);
         let started_unix_ms = clock::unix_ms();
         let mark = self.mark(planned, &load);
         let server = self.target.address().ip();
-        let mut progress = CellProgress {
-            planned,
-            progress: &mut self.progress,
-        };
+        let mut progress = CellProgress { planned, progress: &mut self.progress };
         let mut seen = Observed {
             watch: &self.watch,
             mark,
@@ -326,9 +296,7 @@ impl Runner<'_> {
     fn tcp_port(&self) -> u16 {
         let reported = self.target.server.as_ref().and_then(|side| {
             let capabilities = side.info.capabilities.iter();
-            capabilities
-                .filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok())
-                .next()
+            capabilities.filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok()).next()
         });
         reported.unwrap_or(TCP_PORT)
     }

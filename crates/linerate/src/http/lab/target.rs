@@ -40,9 +40,7 @@ impl TargetServer {
     pub(super) fn contact(spec: &LabSpec) -> Result<Self, Error> {
         let target = spec.target.clone();
         let destinations = generator::addresses(&target, &[], None)?;
-        let first = *destinations
-            .first()
-            .ok_or_else(|| Error::usage("the URL names no port"))?;
+        let first = *destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
         let mut control = spec.control.clone();
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
@@ -52,24 +50,13 @@ impl TargetServer {
             is_ours: server.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
             ..spec.claims
         };
-        Ok(Self {
-            client: local_address(first),
-            url: target,
-            destinations,
-            server,
-            claims,
-            answer,
-            has_sizes,
-        })
+        Ok(Self { client: local_address(first), url: target, destinations, server, claims, answer, has_sizes })
     }
 
     /// The first address.
     pub(super) fn address(&self) -> SocketAddr {
         // `contact` refuses a server without an address.
-        self.destinations
-            .first()
-            .copied()
-            .unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
+        self.destinations.first().copied().unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
     }
 
     pub(super) fn ip(&self) -> IpVersion {
@@ -103,9 +90,7 @@ impl TargetServer {
                 &mut plan.c10k.active.payloads_bytes,
             ] {
                 payloads.truncate(1);
-                payloads
-                    .iter_mut()
-                    .for_each(|payload| *payload = self.answer.body_bytes);
+                payloads.iter_mut().for_each(|payload| *payload = self.answer.body_bytes);
             }
             plan.c10k.low_rate.payload_bytes = self.answer.body_bytes;
         }
@@ -149,10 +134,7 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
         timeout: TIMEOUT,
     };
     let once = |path: &str| {
-        let target = Target {
-            path: path.to_owned(),
-            ..target.clone()
-        };
+        let target = Target { path: path.to_owned(), ..target.clone() };
         let request = RequestSpec::get().bytes(&target).map_err(Error::usage)?;
         probe::send(contact, &request, false).map_err(probe_error)
     };

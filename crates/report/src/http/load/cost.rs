@@ -27,10 +27,7 @@ pub(super) fn ends(report: &LoadReport<'_>) -> Vec<Block> {
 fn cost(side: &EndpointStats, ok: u64) -> String {
     let mut words = Vec::new();
     if let Some(ns) = side.process_cpu_ns.filter(|_| side.window_ns > 0) {
-        words.push(format!(
-            "program {} of one processor",
-            cpus(ns as f64 / side.window_ns as f64)
-        ));
+        words.push(format!("program {} of one processor", cpus(ns as f64 / side.window_ns as f64)));
         if ok > 0 {
             words.push(format!("{} of it per 2xx", time(ns as f64 / ok as f64)));
         }
@@ -79,11 +76,7 @@ pub(super) fn seconds(load: &LoadResult, glyphs: Glyphs) -> Vec<Block> {
         let curve = curve(slowest, |second| second.p99_ns);
         named("p99 each s", format!("{curve}  up to {}", time_ns(slowest)))
     });
-    let unit = if step > 1 {
-        format!("every {step} s shown; ")
-    } else {
-        String::new()
-    };
+    let unit = if step > 1 { format!("every {step} s shown; ") } else { String::new() };
     let length = clock(load.seconds.len() as f64);
     let legend = format!("{unit}{length} in all; before the |: warm-up, not counted");
     let mut blocks = vec![Block::Space, named("2xx each s", rates)];

@@ -18,9 +18,7 @@ pub(super) fn latency(load: &LoadResult) -> Table {
         ("send lag: due to sent", &load.send_lag),
         ("connect", &load.connect),
     ];
-    let more = more
-        .into_iter()
-        .filter_map(|(name, latency)| Some((name, latency.as_ref()?)));
+    let more = more.into_iter().filter_map(|(name, latency)| Some((name, latency.as_ref()?)));
     let rows: Vec<(&str, &Latency)> = std::iter::once((first, &load.latency)).chain(more).collect();
     Table::of("latency", "", &rows)
         .text("of", |(name, _)| *name)
@@ -29,9 +27,7 @@ pub(super) fn latency(load: &LoadResult) -> Table {
         .number("p99", |(_, latency)| quantile(latency.p99, latency.n))
         .number("p99.9", |(_, latency)| quantile(latency.p999, latency.n))
         .number("max", |(_, latency)| quantile(latency.max, latency.n))
-        .number("mean", |(_, latency)| {
-            known((latency.n > 0).then_some(latency.mean_ns), time)
-        })
+        .number("mean", |(_, latency)| known((latency.n > 0).then_some(latency.mean_ns), time))
         .number("n", |(_, latency)| grouped(latency.n))
         .notes(notes(load, &rows))
         .table()
@@ -64,11 +60,7 @@ fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
 /// A row for each kind of failure with the first texts; `None` without failures.
 pub(super) fn errors(load: &LoadResult) -> Option<Table> {
     let rows = load.errors.iter().flat_map(|(class, error)| {
-        let first = (
-            class.name(),
-            grouped(error.count),
-            Cell::from(labels::belongs_to(class)),
-        );
+        let first = (class.name(), grouped(error.count), Cell::from(labels::belongs_to(class)));
         let texts = error.texts.iter().take(ErrorCounts::TEXTS_MAX);
         let texts = texts.map(|text| ("", String::new(), Cell::from(format!("\"{text}\""))));
         std::iter::once(first).chain(texts)

@@ -67,10 +67,8 @@ fn document(report: &LoadReport<'_>, glyphs: Glyphs) -> Document {
     let LoadReport { load, target, .. } = report;
     let protocol = load.protocol.as_ref().filter(|protocol| !protocol.is_plain_http1());
     let protocol = protocol.map_or_else(String::new, |protocol| format!("{protocol}, "));
-    let mut blocks = vec![
-        Block::Title(format!("{target}: {protocol}{}", mode(load))),
-        Block::List(report.remarks.to_vec()),
-    ];
+    let mut blocks =
+        vec![Block::Title(format!("{target}: {protocol}{}", mode(load))), Block::List(report.remarks.to_vec())];
     blocks.extend(report.verdict.into_iter().flat_map(verdict));
     blocks.push(Block::Space);
     blocks.extend(rates(report));
@@ -114,10 +112,8 @@ fn mode(load: &LoadResult) -> String {
             labels::arrivals(arrivals)
         ),
         Mode::Idle { heartbeat_ns } => {
-            let heartbeat = heartbeat_ns.map_or_else(
-                || "no heartbeats".to_owned(),
-                |ns| format!("a heartbeat on each every {}", time_ns(ns)),
-            );
+            let heartbeat = heartbeat_ns
+                .map_or_else(|| "no heartbeats".to_owned(), |ns| format!("a heartbeat on each every {}", time_ns(ns)));
             format!("{connections} connections held, {heartbeat}, {window} measured")
         }
     }
@@ -132,54 +128,31 @@ fn verdict(verdict: &CellVerdict) -> Vec<Block> {
         let class = judgement.class.name();
         let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
         let first = named(name, format!("{class}{sure}: {}", evidence.join("; ")));
-        std::iter::once(first)
-            .chain(advice.map(|advice| named("", advice.as_str())))
-            .collect::<Vec<_>>()
+        std::iter::once(first).chain(advice.map(|advice| named("", advice.as_str()))).collect::<Vec<_>>()
     };
     judgements.flat_map(lines).collect()
 }
 
 fn rates(report: &LoadReport<'_>) -> Vec<Block> {
     let load = report.load;
-    let when = if matches!(load.mode, Mode::Open { .. }) {
-        "due"
-    } else {
-        "sent"
-    };
-    let failed = known(load.error_share(), |share| {
-        format!("{} of all that ended", percent(share))
-    });
+    let when = if matches!(load.mode, Mode::Open { .. }) { "due" } else { "sent" };
+    let failed = known(load.error_share(), |share| format!("{} of all that ended", percent(share)));
     let [requests, ok, failures] = [load.requests, load.ok, load.errors.total()].map(grouped);
-    let head = load
-        .response_head_bytes
-        .map_or_else(String::new, |head| format!("; the first head had {head} bytes"));
+    let head = load.response_head_bytes.map_or_else(String::new, |head| format!("; the first head had {head} bytes"));
     let c = load.connections;
     let [wanted, opened, at_end, reconnects, dropped] =
         [c.wanted, c.opened, c.open_at_end, c.reconnects, c.dropped].map(grouped);
     // A throughput with what it counts.
     let amount = |value: Option<f64>, text: fn(f64) -> String, unit: &str, counts: &str| {
-        known(value, |value| {
-            format!("{:<16} {counts}", format!("{} {unit}", text(value)))
-        })
+        known(value, |value| format!("{:<16} {counts}", format!("{} {unit}", text(value))))
     };
     vec![
         named(
             "requests",
             format!("{requests} {when} in the window, {ok} answered 2xx, {failures} failures ({failed})"),
         ),
-        named(
-            "2xx",
-            known(load.ok_per_s(), |value| format!("{} per second", per_s(value))),
-        ),
-        named(
-            "payload",
-            amount(
-                load.payload_bytes_per_s(),
-                mega,
-                "MB/s",
-                "bodies of 2xx answers alone, 10^6 bytes",
-            ),
-        ),
+        named("2xx", known(load.ok_per_s(), |value| format!("{} per second", per_s(value)))),
+        named("payload", amount(load.payload_bytes_per_s(), mega, "MB/s", "bodies of 2xx answers alone, 10^6 bytes")),
         named(
             "http",
             match load.http_bytes {

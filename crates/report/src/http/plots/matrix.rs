@@ -11,10 +11,7 @@ use crate::http::numbers::{mega, payload, time};
 pub(super) fn throughput(study: &Study) -> Option<Plot> {
     let grid = Grid::new(study);
     let measured = |cell: &Cell| {
-        Some(Point {
-            is_marked: grid.is_best_stable(cell),
-            ..Point::new(x(cell), cell.median.payload_bytes_per_s?)
-        })
+        Some(Point { is_marked: grid.is_best_stable(cell), ..Point::new(x(cell), cell.median.payload_bytes_per_s?) })
     };
     let allowed = |cell: &Cell| Some(Point::new(x(cell), cell.ceiling_per_s? * cell.key.payload_bytes as f64));
     let series = payloads(&grid).flat_map(|(hue, bytes)| {
@@ -98,10 +95,7 @@ fn rate() -> Axis {
 /// Over how many runs, and whether something is left out.
 fn note(grid: &Grid<'_>) -> String {
     let payloads = grid.payloads().len();
-    let left_out = if payloads > SERIES_MAX {
-        format!("; the first {SERIES_MAX} of {payloads} payloads")
-    } else {
-        String::new()
-    };
+    let left_out =
+        if payloads > SERIES_MAX { format!("; the first {SERIES_MAX} of {payloads} payloads") } else { String::new() };
     format!("{}{left_out}", runs_of(grid.all()))
 }

@@ -20,18 +20,9 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
     };
     let curve = study.ceiling.iter().take(POINTS_MAX);
     let curve = curve.map(|point| Point::new(point.payload_bytes as f64, point.responses_per_s));
-    let network = if study.ceiling.is_empty() {
-        points(&cells, |cell| cell.ceiling_per_s)
-    } else {
-        curve.collect()
-    };
+    let network = if study.ceiling.is_empty() { points(&cells, |cell| cell.ceiling_per_s) } else { curve.collect() };
     let series = vec![
-        Series::new(
-            "measured",
-            LineStyle::Main,
-            0,
-            points(&cells, |cell| cell.median.ok_per_s),
-        ),
+        Series::new("measured", LineStyle::Main, 0, points(&cells, |cell| cell.median.ok_per_s)),
         Series::new("network (X_net)", LineStyle::Limit, 1, network),
         Series::new("server's processors", LineStyle::Limit, 2, points(&cells, by_cpu)),
     ];
@@ -49,10 +40,8 @@ pub(super) fn cpu(study: &Study) -> Option<Plot> {
     let cells = by_payload(study);
     let server = points(&cells, |cell| cell.median.server_cpu_ns_per_request);
     let client = points(&cells, |cell| cell.median.client_cpu_ns_per_request);
-    let series = vec![
-        Series::new("server", LineStyle::Main, 0, server),
-        Series::new("client", LineStyle::Main, 1, client),
-    ];
+    let series =
+        vec![Series::new("server", LineStyle::Main, 0, server), Series::new("client", LineStyle::Main, 1, client)];
     let y = Axis::log("processor time per 2xx", time);
     let chart = Chart::new(payloads(&cells), y, 280.0, series);
     let runs = runs_of(cells.iter().copied());

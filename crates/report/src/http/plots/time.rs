@@ -26,12 +26,7 @@ fn plot(run: &CellRun) -> Option<Plot> {
     let cpu = both(run, |second| second.busiest_cpu_busy);
     let length_s = load.seconds.len() as f64;
     let charts = [
-        panel(
-            length_s,
-            "2xx",
-            Axis::linear("2xx/s", |value| format!("{}/s", per_s(value))),
-            one(ok),
-        ),
+        panel(length_s, "2xx", Axis::linear("2xx/s", |value| format!("{}/s", per_s(value))), one(ok)),
         panel(length_s, "p99", Axis::log("p99", time_text), one(p99)),
         panel(length_s, "wire", Axis::linear("wire", rate), wire),
         panel(length_s, "busiest core", Axis::linear("busiest core", percent), cpu),
@@ -48,11 +43,7 @@ fn plot(run: &CellRun) -> Option<Plot> {
 
 fn panel(length_s: f64, name: &'static str, y: Axis, series: Vec<Series>) -> Option<Chart> {
     let x = Axis::linear("seconds since the start of the warm-up", |s| format!("{s:.0} s")).to(length_s);
-    Chart {
-        name,
-        ..Chart::new(x, y, 150.0, series)
-    }
-    .checked()
+    Chart { name, ..Chart::new(x, y, 150.0, series) }.checked()
 }
 
 fn one(points: Vec<Point>) -> Vec<Series> {
@@ -66,20 +57,13 @@ fn load_line(load: &LoadResult, value: impl Fn(&Second) -> Option<f64>) -> Vec<P
 /// A line for each end that was seen.
 fn both(run: &CellRun, value: fn(&EndpointSecond) -> Option<f64>) -> Vec<Series> {
     let of = |side: &EndpointStats| line(side.seconds.iter().map(value), side.seconds.len());
-    let server = run
-        .server
-        .as_ref()
-        .map(|server| Series::new("server", LineStyle::Main, 1, of(server)));
-    std::iter::once(Series::new("client", LineStyle::Main, 0, of(&run.client)))
-        .chain(server)
-        .collect()
+    let server = run.server.as_ref().map(|server| Series::new("server", LineStyle::Main, 1, of(server)));
+    std::iter::once(Series::new("client", LineStyle::Main, 0, of(&run.client))).chain(server).collect()
 }
 
 fn line(values: impl Iterator<Item = Option<f64>>, number: usize) -> Vec<Point> {
     let step = number.div_ceil(POINTS_MAX).max(1);
     let points = values.enumerate().step_by(step);
     // A value is of the second that ends there.
-    points
-        .filter_map(|(second, value)| Some(Point::new((second + 1) as f64, value?)))
-        .collect()
+    points.filter_map(|(second, value)| Some(Point::new((second + 1) as f64, value?))).collect()
 }

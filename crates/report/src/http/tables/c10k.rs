@@ -14,9 +14,7 @@ pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
     let memory = |total: Option<u64>| known(total, |total| bytes(total as f64));
     let each = |step: &IdleStep, total: Option<u64>, line: Option<MemoryLine>| {
         let each = total.zip(line).filter(|_| step.open > 0);
-        known(each, |(total, line)| {
-            bytes(((total as f64 - line.base_bytes) / step.open as f64).max(0.0))
-        })
+        known(each, |(total, line)| bytes(((total as f64 - line.base_bytes) / step.open as f64).max(0.0)))
     };
     let title = "idle connections: resident memory of the programs, sockets and slab of the server's kernel";
     Table::of("T3a", title, &idle.steps)
@@ -38,11 +36,9 @@ pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
 /// `server program: 20.0 KiB per connection, R² 0.9998`
 fn lines(idle: &Idle) -> Vec<String> {
     let line = |name: &str, line: Option<MemoryLine>| match line {
-        Some(line) => format!(
-            "{name} {} per connection (R² {:.4})",
-            bytes(line.bytes_per_connection.max(0.0)),
-            line.r2
-        ),
+        Some(line) => {
+            format!("{name} {} per connection (R² {:.4})", bytes(line.bytes_per_connection.max(0.0)), line.r2)
+        }
         None => format!("{name} n/a"),
     };
     vec![
@@ -70,18 +66,10 @@ pub(in crate::http) fn busy(study: &Study) -> Option<Table> {
         .number("open", |cell| connections(cell, |c| c.opened))
         .number("lost", |cell| connections(cell, |c| c.dropped))
         .number("2xx/s", |cell| known(cell.median.ok_per_s, per_s))
-        .number("success", |cell| {
-            known(cell.median.error_share, |share| percent(1.0 - share))
-        })
-        .number("p50", |cell| {
-            quantile_of(cell, cell.median.p50_ns, |latency| latency.p50)
-        })
-        .number("p99", |cell| {
-            quantile_of(cell, cell.median.p99_ns, |latency| latency.p99)
-        })
-        .number("p99.9", |cell| {
-            quantile_of(cell, cell.median.p999_ns, |latency| latency.p999)
-        })
+        .number("success", |cell| known(cell.median.error_share, |share| percent(1.0 - share)))
+        .number("p50", |cell| quantile_of(cell, cell.median.p50_ns, |latency| latency.p50))
+        .number("p99", |cell| quantile_of(cell, cell.median.p99_ns, |latency| latency.p99))
+        .number("p99.9", |cell| quantile_of(cell, cell.median.p999_ns, |latency| latency.p999))
         .number("server RAM", |cell| known(memory(cell), |memory| bytes(memory as f64)))
         .number("server CPU", |cell| known(cell.median.server_cpus, cpus))
         .text("verdict", |cell| letters(&cell.verdict))

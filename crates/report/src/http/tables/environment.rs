@@ -17,10 +17,7 @@ pub(in crate::http) fn environment(study: &Study) -> Table {
     });
     let rows: Vec<[String; 3]> = rows.collect();
     let table = Table::of_words("T7", "environment", ["figure", "client", "server"], &rows);
-    Table {
-        notes: notes(study),
-        ..table
-    }
+    Table { notes: notes(study), ..table }
 }
 
 fn notes(study: &Study) -> Vec<String> {
@@ -52,10 +49,7 @@ pub(in crate::http) fn numbers_of(host: &Environment) -> Vec<(&'static str, Stri
         ("descriptors, soft of hard", descriptors(host)),
         ("fs.nr_open", number(host.nr_open)),
         ("fs.file-max", number(host.file_max)),
-        (
-            "local ports",
-            known(host.port_range, |(low, high)| format!("{low} to {high}")),
-        ),
+        ("local ports", known(host.port_range, |(low, high)| format!("{low} to {high}"))),
         ("reserved ports", text(&host.reserved_ports)),
         ("TIME_WAIT before", known(host.time_wait, peak)),
         ("tcp_tw_reuse", number(host.tw_reuse.map(u64::from))),
@@ -64,14 +58,8 @@ pub(in crate::http) fn numbers_of(host: &Environment) -> Vec<(&'static str, Stri
         ("listen backlog", number(host.backlog)),
         ("tcp_max_syn_backlog", number(host.max_syn_backlog)),
         ("conntrack", known(host.conntrack, peak)),
-        (
-            "memory available",
-            known(host.memory_available_bytes, |memory| bytes(memory as f64)),
-        ),
-        (
-            "tcp_mem, pages",
-            known(host.tcp_mem_pages, |pages| pages.map(grouped).join(" ")),
-        ),
+        ("memory available", known(host.memory_available_bytes, |memory| bytes(memory as f64))),
+        ("tcp_mem, pages", known(host.tcp_mem_pages, |pages| pages.map(grouped).join(" "))),
         ("load of others", other_load(host)),
         ("steal", known(host.steal, percent)),
         ("control group throttled", known(host.is_throttled, yes)),
@@ -97,9 +85,6 @@ fn descriptors(host: &Environment) -> String {
 }
 
 fn other_load(host: &Environment) -> String {
-    let name = host
-        .busiest_other
-        .as_ref()
-        .map_or_else(String::new, |name| format!(", most by {name}"));
+    let name = host.busiest_other.as_ref().map_or_else(String::new, |name| format!(", most by {name}"));
     known(host.other_load, |share| format!("{}{name}", percent(share)))
 }

@@ -36,14 +36,10 @@ pub(in crate::http) fn limits(study: &Study) -> Option<Table> {
     let title = "limits: largest value of all runs, and what it may reach";
     let table = Table::of("T4", title, &rows)
         .text("figure", |(name, ..)| *name)
-        .number("client peak of limit", |(_, words, top, _)| {
-            known(*top, |(_, peak)| words(peak))
-        })
+        .number("client peak of limit", |(_, words, top, _)| known(*top, |(_, peak)| words(peak)))
         .number("share", |(.., top, _)| share_of(*top))
         .text("in cell", |(.., top, _)| cell(*top))
-        .number("server peak of limit", |(_, words, _, top)| {
-            known(*top, |(_, peak)| words(peak))
-        })
+        .number("server peak of limit", |(_, words, _, top)| known(*top, |(_, peak)| words(peak)))
         .number("share", |(.., top)| share_of(*top))
         .text("in cell", |(.., top)| cell(*top))
         .notes(notes(&client, &server))
@@ -64,19 +60,12 @@ fn notes(client: &[Found<'_>], server: &[Found<'_>]) -> Vec<String> {
 /// `established 1,024, time-wait 13`
 fn states(sides: &[Found<'_>]) -> Option<String> {
     let mut most: BTreeMap<&str, u64> = BTreeMap::new();
-    for (state, count) in sides
-        .iter()
-        .filter_map(|(_, side)| side.sockets_by_state.as_ref())
-        .flatten()
-    {
+    for (state, count) in sides.iter().filter_map(|(_, side)| side.sockets_by_state.as_ref()).flatten() {
         let peak = most.entry(state).or_default();
         *peak = (*peak).max(*count);
     }
-    let words: Vec<String> = most
-        .into_iter()
-        .take(STATES_MAX)
-        .map(|(state, count)| format!("{state} {}", grouped(count)))
-        .collect();
+    let words: Vec<String> =
+        most.into_iter().take(STATES_MAX).map(|(state, count)| format!("{state} {}", grouped(count))).collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 

@@ -18,10 +18,7 @@ pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
     let throughput = matrix(
         &grid,
         "T2a",
-        format!(
-            "payload MB/s (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}",
-            runs_of(grid.all())
-        ),
+        format!("payload MB/s (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}", runs_of(grid.all())),
         throughput(&grid),
         legend(&grid),
     );
@@ -72,9 +69,7 @@ fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
 fn legend(grid: &Grid<'_>) -> Vec<String> {
     let of = |cell: &model::Cell| {
         let contributing = cell.verdict.contributing.iter().map(|judgement| judgement.class);
-        std::iter::once(cell.verdict.primary.class)
-            .chain(contributing)
-            .collect::<Vec<_>>()
+        std::iter::once(cell.verdict.primary.class).chain(contributing).collect::<Vec<_>>()
     };
     let classes: BTreeSet<VerdictClass> = grid.all().flat_map(of).collect();
     let words = classes.into_iter().map(letter);
@@ -94,11 +89,7 @@ pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
         if words.is_empty() { none() } else { words.join(" ") }
     };
     let best_stable = |row: &Row| {
-        let objective = if row.is_limited_by_objective {
-            " (SLO-limited)"
-        } else {
-            ""
-        };
+        let objective = if row.is_limited_by_objective { " (SLO-limited)" } else { "" };
         let best = row.best_stable_connections;
         Cell::marked(best.map_or_else(none, |c| format!("c{c}{objective}")), best.is_some())
     };
@@ -109,9 +100,7 @@ pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
         .number("best 2xx/s", |row| known(row.best_per_s, per_s))
         .number("equal within", |row| percent(row.tolerance))
         .number("knee", |row| known(row.knee_connections, connections))
-        .number("predicted knee", |row| {
-            known(row.predicted_connections, |c| format!("{c:.0}"))
-        })
+        .number("predicted knee", |row| known(row.predicted_connections, |c| format!("{c:.0}")))
         .number("only latency grows at", queueing)
         .number("best stable", best_stable)
         .text("latency jumps", |row| row.cliff.clone().unwrap_or_else(none))

@@ -44,9 +44,7 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
         .number("of X_net", |cell| known(cell.median.of_ceiling, percent))
         .number("server CPU", |cell| known(cell.median.server_cpus, cpus))
         .number("client CPU", |cell| known(cell.median.client_cpus, cpus))
-        .number("us/2xx", |cell| {
-            known(cell.median.server_cpu_ns_per_request, |ns| fine(ns / 1e3))
-        })
+        .number("us/2xx", |cell| known(cell.median.server_cpu_ns_per_request, |ns| fine(ns / 1e3)))
         .text("verdict", |cell| letters(&cell.verdict))
         .notes([PAYLOAD_NOTE])
         .notes((!is_plain).then_some(unseen))

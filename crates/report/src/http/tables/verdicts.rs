@@ -28,13 +28,7 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
     ];
     let more = verdict.contributing.iter().map(|judgement| {
         let class = format!("+ {}", judgement.class.name());
-        [
-            String::new(),
-            String::new(),
-            class,
-            String::new(),
-            evidence(judgement, None),
-        ]
+        [String::new(), String::new(), class, String::new(), evidence(judgement, None)]
     });
     std::iter::once(first).chain(more).collect()
 }
@@ -51,16 +45,8 @@ fn unused(cell: &model::Cell) -> Option<String> {
         .iter()
         .filter(|run| run.state != RunState::Done)
         .map(|run| {
-            let state = if run.state == RunState::Skipped {
-                "skipped"
-            } else {
-                "aborted"
-            };
-            format!(
-                "run {} {state}: {}",
-                run.repeat,
-                run.reason.as_deref().unwrap_or("no reason given")
-            )
+            let state = if run.state == RunState::Skipped { "skipped" } else { "aborted" };
+            format!("run {} {state}: {}", run.repeat, run.reason.as_deref().unwrap_or("no reason given"))
         })
         .collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))

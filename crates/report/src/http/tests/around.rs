@@ -21,10 +21,7 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
     let mut checks = checks;
     checks.retain(|check| check.status == CheckStatus::Fail);
     checks[0].fix = vec![long.clone()];
-    assert!(
-        preflight(&checks, Style::PLAIN).contains(&format!("fix: {long}\n")),
-        "a command is never broken"
-    );
+    assert!(preflight(&checks, Style::PLAIN).contains(&format!("fix: {long}\n")), "a command is never broken");
 }
 
 #[test]
@@ -48,12 +45,7 @@ fn only_what_exceeds_both_tolerances_is_marked() {
     assert_expected("http/comparison.txt", &comparison_text(&before, &after, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&comparison_json(&before, &after)).expect("JSON");
     let different = value["cells"].as_array().expect("cells").iter();
-    assert_eq!(
-        different
-            .filter(|cell| cell["ok_per_s"]["is_different"] == true)
-            .count(),
-        1
-    );
+    assert_eq!(different.filter(|cell| cell["ok_per_s"]["is_different"] == true).count(), 1);
     let partly = comparison_text(&interrupted(), &idle_only(), Style::PLAIN);
     assert!(partly.contains("21 cells are in one of the studies only"), "{partly}");
 }
@@ -99,10 +91,7 @@ server: no agent there
     unknown.server = Some(HostSample::default());
     let text = block(&unknown, Style::PLAIN);
     assert_eq!(text.lines().count(), 4);
-    assert!(
-        text.contains("n/a 2xx/s") && text.contains("server: CPU n/a (max core n/a), fds n/a, tw n/a\n"),
-        "{text}"
-    );
+    assert!(text.contains("n/a 2xx/s") && text.contains("server: CPU n/a (max core n/a), fds n/a, tw n/a\n"), "{text}");
     let event = event(&progress());
     assert_eq!(event.matches('\n').count(), 1);
     let value: serde_json::Value = serde_json::from_str(&event).expect("JSON");
@@ -136,18 +125,10 @@ fn plan_listing_has_time_bytes_and_requirements() {
     let key = full().cells[4].key;
     let plan = PlanListing {
         target: "http://192.168.5.2:8080".to_owned(),
-        cells: vec![PlannedCell {
-            key,
-            repeats: 3,
-            estimate_s: 48.0,
-            bytes: Some(3_120_000_000),
-        }],
+        cells: vec![PlannedCell { key, repeats: 3, estimate_s: 48.0, bytes: Some(3_120_000_000) }],
         estimate_s: 870.0,
         bytes: None,
-        needs: vec![Need {
-            what: "descriptors".to_owned(),
-            need: "10,128 at both ends".to_owned(),
-        }],
+        needs: vec![Need { what: "descriptors".to_owned(), need: "10,128 at both ends".to_owned() }],
     };
     assert_expected("http/plan.txt", &plan_text(&plan, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&plan_json(&plan)).expect("JSON");

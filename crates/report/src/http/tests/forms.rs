@@ -10,13 +10,8 @@ use super::{BLOCKS, all};
 fn html_is_well_formed_and_one_file() {
     for (name, study) in all() {
         for page in [html(&study), comparison_html(&study, &full())] {
-            assert!(
-                page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"),
-                "{name}"
-            );
-            for foreign in [
-                "<script", "src=", "href=", "url(", "@import", "NaN", "\u{1b}", "\u{202e}",
-            ] {
+            assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{name}");
+            for foreign in ["<script", "src=", "href=", "url(", "@import", "NaN", "\u{1b}", "\u{202e}"] {
                 assert!(!page.contains(foreign), "{name}: {foreign}");
             }
             check_tags(name, &page);
@@ -36,10 +31,7 @@ fn check_tags(name: &str, page: &str) {
         let end = tag.find('>').unwrap_or_else(|| panic!("{name}: a tag has no end"));
         let (inner, after) = (&tag[..end], &tag[end + 1..]);
         rest = after;
-        let word = inner
-            .split([' ', '/'])
-            .find(|word| !word.is_empty())
-            .unwrap_or_default();
+        let word = inner.split([' ', '/']).find(|word| !word.is_empty()).unwrap_or_default();
         assert_eq!(inner.matches('"').count() % 2, 0, "{name}: {inner}");
         assert!(!inner.contains('<'), "{name}: {inner}");
         if inner.starts_with('/') {
@@ -72,16 +64,9 @@ fn all_eight_plots_are_drawn_with_titles_and_tables() {
     assert_eq!(page.matches("role=\"img\" aria-label=\"").count(), drawings);
     assert_eq!(page.matches("<svg ").count(), page.matches("</svg>\n<details>").count());
     let first = &page[page.find("<figcaption>P1").expect("it is there")..page.find("<figcaption>P2").expect("it is")];
-    assert_eq!(
-        first.matches("class=\"line limit").count(),
-        2 * 3,
-        "a line and its legend for each payload"
-    );
+    assert_eq!(first.matches("class=\"line limit").count(), 2 * 3, "a line and its legend for each payload");
     assert_eq!(first.matches("class=\"ring").count(), 3, "the best stable cells");
-    assert!(
-        first.contains("<td>c64</td><td>103.8 MB/s</td><td>103.9 MB/s</td>"),
-        "{first}"
-    );
+    assert!(first.contains("<td>c64</td><td>103.8 MB/s</td><td>103.9 MB/s</td>"), "{first}");
     let second = &page[page.find("<figcaption>P2").expect("it is")..page.find("<figcaption>P3").expect("it is")];
     assert_eq!(second.matches(">jumps</text>").count(), 3, "the cliffs");
     assert!(page.contains("medians of 3 runs)</small>"));
@@ -99,10 +84,7 @@ fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_r
     study.ceiling = (40..=68)
         .map(|quarter| {
             let payload_bytes = 2_f64.powf(f64::from(quarter) / 4.0) as u64;
-            CeilingPoint {
-                payload_bytes,
-                responses_per_s: 1.1e8 / payload_bytes as f64,
-            }
+            CeilingPoint { payload_bytes, responses_per_s: 1.1e8 / payload_bytes as f64 }
         })
         .collect();
     let curved = third(&study);

@@ -12,10 +12,7 @@ use super::{LoadReport, Style, comparison_text, html, load_json, load_text, text
 use crate::expected::assert_expected;
 use crate::glyphs::Glyphs;
 
-const BLOCKS: Style = Style {
-    glyphs: Glyphs::Blocks,
-    is_coloured: false,
-};
+const BLOCKS: Style = Style { glyphs: Glyphs::Blocks, is_coloured: false };
 
 fn all() -> [(&'static str, Study); 7] {
     [
@@ -34,10 +31,7 @@ fn check_lines(name: &str, text: &str) {
     for line in text.lines() {
         let is_command = line.trim_start().starts_with("fix: ");
         assert!(is_command || line.chars().count() <= 120, "{name}: {line}");
-        assert!(
-            line.chars().all(|c| !crate::printable::is_hostile(c)),
-            "{name}: {line:?}"
-        );
+        assert!(line.chars().all(|c| !crate::printable::is_hostile(c)), "{name}: {line:?}");
         assert_eq!(line, line.trim_end(), "{name}");
     }
 }
@@ -57,10 +51,7 @@ fn lines_fit_and_nothing_acts_on_a_terminal() {
             check_lines(name, &comparison_text(&study, &full(), style));
         }
     }
-    let style = Style {
-        is_coloured: true,
-        ..BLOCKS
-    };
+    let style = Style { is_coloured: true, ..BLOCKS };
     let coloured = text(&hostile(), style);
     let ours = coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
     assert!(coloured.contains("\u{1b}[1m") && !ours.contains('\u{1b}'));
@@ -87,16 +78,10 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     let mut study = full();
     study.protocol = vec![NegotiatedProtocol {
         http: HttpVersion::Http2,
-        tls: Some(NegotiatedTls {
-            version: "1.3".to_owned(),
-            cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
-        }),
+        tls: Some(NegotiatedTls { version: "1.3".to_owned(), cipher: "TLS13_AES_256_GCM_SHA384".to_owned() }),
     }];
     let load = study.cells[0].runs[0].load.as_mut().expect("a run");
-    load.mode = Mode::Closed {
-        pipeline: 8,
-        think_ns: 0,
-    };
+    load.mode = Mode::Closed { pipeline: 8, think_ns: 0 };
     study.ceiling_missing = Some("the speed is unknown".to_owned());
     let lines = [
         "protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection",
@@ -131,11 +116,7 @@ fn runs_of_the_generator_read_as_reviewed() {
     let verdict = client_limited().cells.last().expect("cells").verdict.clone();
     let remarks = ["first answer: 200, Server: nginx\u{1b}[31m".to_owned()];
     let failing = failing_load();
-    let open = LoadReport {
-        verdict: Some(&verdict),
-        remarks: &remarks,
-        ..report(&failing, ends)
-    };
+    let open = LoadReport { verdict: Some(&verdict), remarks: &remarks, ..report(&failing, ends) };
     // Too few answers for high quantiles.
     let mut short = run.load.clone().expect("a load");
     (short.latency.n, short.latency.p99, short.latency.p999) = (120, None, None);

@@ -13,11 +13,7 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     let is_bidirectional = spec.direction == Direction::Bidirectional;
     let streams = summary.streams.iter().map(|stream| {
         let totals = Totals::of_stream(stream, spec);
-        if is_udp {
-            json!({"udp": udp_stream(stream.id, &totals)})
-        } else {
-            tcp_stream(stream, &totals)
-        }
+        if is_udp { json!({"udp": udp_stream(stream.id, &totals)}) } else { tcp_stream(stream, &totals) }
     });
     let mut end = Map::new();
     end.insert("streams".into(), streams.collect());
@@ -98,10 +94,7 @@ fn tcp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
         sent.insert("retransmits".into(), retransmits.into());
     }
     let received = amount(&totals.receiver);
-    vec![
-        ("sum_sent", with_role(sent, totals.role)),
-        ("sum_received", with_role(received, totals.role)),
-    ]
+    vec![("sum_sent", with_role(sent, totals.role)), ("sum_received", with_role(received, totals.role))]
 }
 
 fn udp_stream(id: StreamId, totals: &Totals) -> Value {
@@ -121,10 +114,7 @@ fn udp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
     sum.extend(losses(&combined(totals)));
 
     let mut sent = amount(&totals.sender);
-    sent.extend(losses(&UdpView {
-        packets: totals.sender.udp.packets,
-        ..UdpView::default()
-    }));
+    sent.extend(losses(&UdpView { packets: totals.sender.udp.packets, ..UdpView::default() }));
     let mut received = amount(&totals.receiver);
     received.extend(losses(&totals.receiver.udp));
     vec![
@@ -136,10 +126,7 @@ fn udp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
 
 /// The receiver's losses out of the sender's datagrams.
 fn combined(totals: &Totals) -> UdpView {
-    UdpView {
-        packets: totals.packets(),
-        ..totals.receiver.udp
-    }
+    UdpView { packets: totals.packets(), ..totals.receiver.udp }
 }
 
 fn losses(udp: &UdpView) -> Map<String, Value> {

@@ -40,12 +40,7 @@ fn stream(row: &StreamInterval, omitted: bool) -> Value {
 
 fn sum(total: &IntervalSum, omitted: bool) -> Value {
     let mut members = Map::new();
-    members.extend(amount(
-        total.start_ns,
-        total.end_ns,
-        total.bytes,
-        total.bits_per_second(),
-    ));
+    members.extend(amount(total.start_ns, total.end_ns, total.bytes, total.bits_per_second()));
     if let Some(retransmits) = total.retransmits {
         members.insert("retransmits".into(), retransmits.into());
     }

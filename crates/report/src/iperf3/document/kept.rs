@@ -27,9 +27,7 @@ impl RowBudget {
     }
 
     fn take(&self, rows: usize) -> bool {
-        let taken = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(rows));
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(rows));
         taken.is_ok()
     }
 }
@@ -37,12 +35,7 @@ impl RowBudget {
 impl KeptIntervals {
     /// Without a budget everything is kept.
     pub(super) fn new(budget: Option<RowBudget>) -> Self {
-        Self {
-            reports: Vec::new(),
-            budget,
-            rows: 0,
-            is_full: false,
-        }
+        Self { reports: Vec::new(), budget, rows: 0, is_full: false }
     }
 
     /// Keeps an interval. The first one without room returns a warning; it and all later ones are left out.

@@ -64,10 +64,7 @@ impl Document {
             StreamRole::Sender => "sender",
             StreamRole::Receiver => "receiver",
         };
-        let mut members = Map::from_iter([
-            ("role".into(), role.into()),
-            ("method".into(), path.method.name().into()),
-        ]);
+        let mut members = Map::from_iter([("role".into(), role.into()), ("method".into(), path.method.name().into())]);
         match path.per_call {
             Some(PerCall::Bytes(bytes)) => members.insert("bytes_per_call".into(), bytes.into()),
             Some(PerCall::Datagrams(datagrams)) => members.insert("datagrams_per_call".into(), datagrams.into()),

@@ -45,11 +45,7 @@ fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[St
         members.extend(buffers(spec, streams));
     }
     members.insert("timestamp".into(), timestamp(header.started_at_unix_ms));
-    let peer = if is_server {
-        "accepted_connection"
-    } else {
-        "connecting_to"
-    };
+    let peer = if is_server { "accepted_connection" } else { "connecting_to" };
     members.insert(peer.into(), json!({"host": header.peer_host, "port": header.peer_port}));
     members.insert("cookie".into(), header.cookie.as_str().into());
     match spec.socket.mss_bytes {

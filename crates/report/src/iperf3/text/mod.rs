@@ -37,12 +37,7 @@ struct Test {
 
 impl TextWriter {
     pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
-        Self {
-            page: Page::new(Arc::clone(&options), output),
-            options,
-            is_identified: false,
-            test: None,
-        }
+        Self { page: Page::new(Arc::clone(&options), output), options, is_identified: false, test: None }
     }
 }
 

@@ -47,9 +47,7 @@ impl TextWriter {
 /// Verbose lines of a client about its control connection.
 pub(in crate::iperf3) fn control_facts(control: &ControlConnected) -> Vec<String> {
     let mss = control.mss_bytes.map(|mss| format!("Control connection MSS {mss}"));
-    let block_len = control
-        .chosen_block_len_bytes
-        .map(|len| format!("Setting UDP block size to {len}"));
+    let block_len = control.chosen_block_len_bytes.map(|len| format!("Setting UDP block size to {len}"));
     mss.into_iter().chain(block_len).collect()
 }
 

@@ -21,11 +21,7 @@ pub(in crate::iperf3) struct Page {
 
 impl Page {
     pub(in crate::iperf3) fn new(options: Arc<Options>, output: Output) -> Self {
-        Self {
-            options,
-            output,
-            pending: String::new(),
-        }
+        Self { options, output, pending: String::new() }
     }
 
     /// Adds one piece of text behind the user's prefixes; a piece of several lines gets them once.
@@ -53,20 +49,14 @@ impl Page {
 
     /// Writes a warning at once.
     pub(in crate::iperf3) fn warning(&self, text: &str) {
-        self.output
-            .error(&format!("warning: {}\n", escape_control_characters(text)));
+        self.output.error(&format!("warning: {}\n", escape_control_characters(text)));
     }
 
     /// Writes the lines of a failure at once.
     pub(super) fn failure(&self, failure: &Failure) {
         let mut text = String::new();
         for line in wording::failure_lines(failure, self.options.endpoint) {
-            let _ = writeln!(
-                text,
-                "{}{PROGRAM}: {}",
-                self.timestamp(),
-                escape_control_characters(&line)
-            );
+            let _ = writeln!(text, "{}{PROGRAM}: {}", self.timestamp(), escape_control_characters(&line));
         }
         self.output.error(&text);
     }
@@ -151,9 +141,6 @@ mod tests {
 
     #[test]
     fn a_peer_cannot_drive_the_terminal() {
-        assert_eq!(
-            escape_control_characters("a\tb\n\u{1b}[2J\u{9b}\r"),
-            "a\tb\n\\u{1b}[2J\\u{9b}\\r"
-        );
+        assert_eq!(escape_control_characters("a\tb\n\u{1b}[2J\u{9b}\r"), "a\tb\n\\u{1b}[2J\\u{9b}\\r");
     }
 }

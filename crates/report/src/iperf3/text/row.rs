@@ -116,11 +116,7 @@ impl Columns {
         let lead = self.lead(subject, role, Amount::of(view));
         match (self.udp, retransmits, subject) {
             (true, ..) => {
-                let sent = UdpView {
-                    lost: Some(0),
-                    jitter_s: 0.0,
-                    ..view.udp
-                };
+                let sent = UdpView { lost: Some(0), jitter_s: 0.0, ..view.udp };
                 udp_summary(&lead, &sent, "sender")
             }
             (false, Some(retransmits), Subject::Stream(_)) => format!("{lead}  {retransmits:>3}            sender"),
@@ -132,20 +128,13 @@ impl Columns {
     /// What the receiver counted.
     pub(super) fn summary_receiver(&self, subject: Subject, role: StreamRole, view: &View) -> String {
         let lead = self.lead(subject, role, Amount::of(view));
-        if self.udp {
-            udp_summary(&lead, &view.udp, "receiver")
-        } else {
-            plain(&lead, "receiver")
-        }
+        if self.udp { udp_summary(&lead, &view.udp, "receiver") } else { plain(&lead, "receiver") }
     }
 
     /// Datagrams that came late or twice on a stream. Written as a sum even for one stream.
     pub(super) fn out_of_order(&self, role: StreamRole, seconds: f64, datagrams: u64) -> String {
         let tag = self.tag(role);
-        format!(
-            "[SUM]{tag} {:4.1}-{seconds:4.1} sec  {datagrams} datagrams received out-of-order",
-            0.0
-        )
+        format!("[SUM]{tag} {:4.1}-{seconds:4.1} sec  {datagrams} datagrams received out-of-order", 0.0)
     }
 
     fn udp_interval(&self, lead: &str, role: StreamRole, udp: &UdpInterval, note: &str) -> String {
@@ -199,12 +188,7 @@ impl Subject {
 
 impl Amount {
     fn of(view: &View) -> Self {
-        Self {
-            start_ns: 0,
-            end_ns: view.duration_ns,
-            bytes: view.bytes,
-            bits_per_second: view.bits_per_second(),
-        }
+        Self { start_ns: 0, end_ns: view.duration_ns, bytes: view.bytes, bits_per_second: view.bits_per_second() }
     }
 }
 

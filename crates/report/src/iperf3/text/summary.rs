@@ -16,10 +16,7 @@ impl TextWriter {
         if self.options.verbose {
             lines.push("Test Complete. Summary Results:".into());
         }
-        let has_retransmits = summary
-            .streams
-            .iter()
-            .any(|s| s.tcp.is_some_and(|tcp| tcp.retransmits.is_some()));
+        let has_retransmits = summary.streams.iter().any(|s| s.tcp.is_some_and(|tcp| tcp.retransmits.is_some()));
         lines.push(test.columns.summary_header(has_retransmits));
         for flow in [Flow::Forward, Flow::Reverse] {
             lines.extend(test.direction(summary, flow, self.options.verbose));
@@ -110,11 +107,7 @@ pub(in crate::iperf3) fn congestion(
 ) -> (Option<&str>, Option<&str>) {
     let sender = summary.sender_congestion.as_deref();
     let receiver = summary.receiver_congestion.as_deref();
-    if bidirectional && flow == Flow::Reverse {
-        (receiver, sender)
-    } else {
-        (sender, receiver)
-    }
+    if bidirectional && flow == Flow::Reverse { (receiver, sender) } else { (sender, receiver) }
 }
 
 fn file_line(file: &FileSummary, bytes: u64) -> String {
@@ -131,15 +124,7 @@ pub(in crate::iperf3) fn file_percent(bytes: u64, size_bytes: u64) -> i64 {
 }
 
 fn cpu_line(local_role: &str, local: CpuUsage, remote_role: &str, remote: CpuUsage) -> String {
-    let show = |cpu: CpuUsage| {
-        format!(
-            "{:.1}% ({:.1}%u/{:.1}%s)",
-            cpu.total_percent, cpu.user_percent, cpu.system_percent
-        )
-    };
-    format!(
-        "CPU Utilization: local/{local_role} {}, remote/{remote_role} {}",
-        show(local),
-        show(remote)
-    )
+    let show =
+        |cpu: CpuUsage| format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total_percent, cpu.user_percent, cpu.system_percent);
+    format!("CPU Utilization: local/{local_role} {}, remote/{remote_role} {}", show(local), show(remote))
 }

@@ -148,13 +148,7 @@ impl ClientSession {
         let dials = self.dials.iter().map(Dial::deadline);
         let sessions = [self.main.deadline(), self.back.as_ref().and_then(Session::deadline)];
         let life = self.liveness.as_ref().map(|_| Instant::now() + POLL);
-        sessions
-            .into_iter()
-            .flatten()
-            .chain(dials)
-            .chain(life)
-            .chain(self.until)
-            .min()
+        sessions.into_iter().flatten().chain(dials).chain(life).chain(self.until).min()
     }
 
     /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
@@ -179,9 +173,7 @@ impl ClientSession {
         if self.connection_count() > connections {
             // New connections have actions, and no event announces them.
             self.main.advance(&mut self.reporter);
-            self.back
-                .iter_mut()
-                .for_each(|back| drop(back.advance(&mut self.reporter)));
+            self.back.iter_mut().for_each(|back| drop(back.advance(&mut self.reporter)));
         }
         has_new_session
     }
@@ -194,10 +186,7 @@ impl ClientSession {
     fn back_spec(&self) -> TestSpec {
         TestSpec {
             direction: Direction::Forward,
-            workload: Workload {
-                without_header: true,
-                ..Workload::default()
-            },
+            workload: Workload { without_header: true, ..Workload::default() },
             ..self.main.spec().clone()
         }
     }
@@ -207,15 +196,10 @@ impl ClientSession {
         for mut dial in std::mem::take(&mut self.dials) {
             match dial.advance() {
                 Progress::Pending => self.dials.push(dial),
-                Progress::Failed(text) => self
-                    .reporter
-                    .emit(&Event::Warning(format!("tcp connect failed: {text}"))),
+                Progress::Failed(text) => self.reporter.emit(&Event::Warning(format!("tcp connect failed: {text}"))),
                 Progress::Connected(fd) => {
                     let socket = sockets::facts(std::os::fd::AsFd::as_fd(&fd), dial.spec.transport);
-                    self.reporter.emit(&Event::ConnectingBack {
-                        remote: dial.remote,
-                        socket,
-                    });
+                    self.reporter.emit(&Event::ConnectingBack { remote: dial.remote, socket });
                     match self.connected_back(fd, dial) {
                         Ok(added) => is_new_session |= added,
                         Err(error) => self.reporter.emit(&Event::Warning(error.text())),
@@ -240,10 +224,7 @@ impl ClientSession {
                 },
             ))
         } else {
-            let setup = StreamClientSetup {
-                header: None,
-                time_limit,
-            };
+            let setup = StreamClientSetup { header: None, time_limit };
             Machine::StreamClient(StreamClient::new(now, setup))
         };
         let mut connection = Connection::new(fd, machine, dial.number, dial.spec)?;
@@ -286,8 +267,7 @@ impl ClientSession {
     pub(super) fn end_early(&mut self, why: &str) {
         self.liveness = None;
         self.reporter.emit(&Event::Warning(why.to_owned()));
-        self.failure
-            .get_or_insert_with(|| crate::dialect::iperf2::connect::failure(why.to_owned()));
+        self.failure.get_or_insert_with(|| crate::dialect::iperf2::connect::failure(why.to_owned()));
         self.main.terminate();
         self.back.iter_mut().for_each(Session::terminate);
         self.dials.clear();

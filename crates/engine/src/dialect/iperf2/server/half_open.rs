@@ -56,21 +56,13 @@ const HEAD_BYTES: usize = 256;
 
 impl Default for HalfOpenFlows {
     fn default() -> Self {
-        Self::new(PendingBounds {
-            total: FLOWS_MAX,
-            per_source: FLOWS_PER_ADDRESS_MAX,
-        })
+        Self::new(PendingBounds { total: FLOWS_MAX, per_source: FLOWS_PER_ADDRESS_MAX })
     }
 }
 
 impl HalfOpenFlows {
     pub(crate) fn new(bounds: PendingBounds) -> Self {
-        Self {
-            ids: HashMap::new(),
-            flows: BTreeMap::new(),
-            pending_limit: PendingLimit::new(bounds),
-            next_id: 0,
-        }
+        Self { ids: HashMap::new(), flows: BTreeMap::new(), pending_limit: PendingLimit::new(bounds), next_id: 0 }
     }
 
     /// Takes a datagram of an address that has no flow. Times do not decrease.
@@ -162,10 +154,7 @@ mod tests {
     }
 
     fn table() -> HalfOpenFlows {
-        HalfOpenFlows::new(PendingBounds {
-            total: 4,
-            per_source: 2,
-        })
+        HalfOpenFlows::new(PendingBounds { total: 4, per_source: 2 })
     }
 
     #[test]
@@ -213,10 +202,6 @@ mod tests {
         table.take(0, peer(1, 1), &datagram(1));
         assert_eq!(table.take(10 * S, peer(2, 1), &datagram(1)), Step::Held);
         assert_eq!(table.len(), 1);
-        assert_eq!(
-            table.take(10 * S, peer(1, 1), &datagram(2)),
-            Step::Held,
-            "a first datagram again"
-        );
+        assert_eq!(table.take(10 * S, peer(1, 1), &datagram(2)), Step::Held, "a first datagram again");
     }
 }

@@ -111,10 +111,7 @@ impl Iperf2Server {
         let Some(udp_listener) = self.udp_listeners.get_mut(index) else {
             return;
         };
-        let test = TestSpec {
-            transport: Transport::Udp,
-            ..self.defaults.test.clone()
-        };
+        let test = TestSpec { transport: Transport::Udp, ..self.defaults.test.clone() };
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| server.access.admits(peer.ip());
         let new_flows = udp_listener.new_flows(&self.policy, &test, &mut self.half_open, is_known, admits);
@@ -131,13 +128,8 @@ impl Iperf2Server {
         for flow in new_flows.flows {
             let mut machine = Machine::FlowServer(flow.machine);
             if let Some(Action::Accepted(test)) = machine.next() {
-                let accepted = AcceptedConnection {
-                    fd: flow.fd,
-                    peer: flow.peer,
-                    machine,
-                    accepted_ns: None,
-                    early: flow.early,
-                };
+                let accepted =
+                    AcceptedConnection { fd: flow.fd, peer: flow.peer, machine, accepted_ns: None, early: flow.early };
                 self.admit(accepted, *test, server);
             }
         }
@@ -147,11 +139,8 @@ impl Iperf2Server {
     fn admit(&mut self, accepted: AcceptedConnection, test: AcceptedTest, server: &mut ServerContext<'_>) {
         let AcceptedConnection { fd, peer, machine, .. } = accepted;
         let spec = with_own(test.spec.clone(), &self.defaults.test);
-        let expecting = self
-            .sessions
-            .iter()
-            .find(|(_, e)| e.expects(peer, &spec, test.header.as_ref()))
-            .map(|(id, _)| *id);
+        let expecting =
+            self.sessions.iter().find(|(_, e)| e.expects(peer, &spec, test.header.as_ref())).map(|(id, _)| *id);
         let id = match expecting {
             Some(id) => id,
             None => match self.open_session(peer, &spec, test.header.clone(), server) {

@@ -36,10 +36,7 @@ impl Iperf2Server {
 
     /// Opens both transports on one port, without a report.
     pub(super) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
-        let defaults = Iperf2Defaults {
-            dual_stack: true,
-            ..Iperf2Defaults::default()
-        };
+        let defaults = Iperf2Defaults { dual_stack: true, ..Iperf2Defaults::default() };
         let mut server = Self::closed(spec, defaults)?;
         server.policy = for_anonymous_clients(spec, server.policy);
         let address = match server.address(port)? {
@@ -69,9 +66,7 @@ impl Iperf2Server {
             version: Version::of(defaults.test.workload.release),
             permit_key: key.map(String::into_bytes),
             reports_delays: defaults.reports_delays,
-            handshake_timeout: defaults
-                .handshake_timeout
-                .unwrap_or(Policy::default().handshake_timeout),
+            handshake_timeout: defaults.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()
         };
         Ok(Self {
@@ -98,9 +93,7 @@ impl Iperf2Server {
         let address = self.address(port)?;
         let facts = if transport == Transport::Udp {
             self.open_udp_listener(address)?;
-            self.udp_listeners
-                .last()
-                .map(|udp_listener| sockets::facts(udp_listener.fd(), transport))
+            self.udp_listeners.last().map(|udp_listener| sockets::facts(udp_listener.fd(), transport))
         } else {
             let refused = self.listen_tcp(address)?;
             refused.iter().for_each(|text| out.warning(text));
@@ -155,19 +148,10 @@ impl Iperf2Server {
     /// Opens the door for flows on this address.
     fn open_udp_listener(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let fail = |e: OsError| os("listener bind", &e);
-        let test = TestSpec {
-            transport: Transport::Udp,
-            ..self.defaults.test.clone()
-        };
+        let test = TestSpec { transport: Transport::Udp, ..self.defaults.test.clone() };
         let udp_listener = UdpListener::open(address, !self.defaults.dual_stack, &test).map_err(fail)?;
         if address.ip().is_multicast() {
-            let source = self
-                .spec
-                .local
-                .end
-                .multicast_source
-                .as_ref()
-                .and_then(|s| s.parse().ok());
+            let source = self.spec.local.end.multicast_source.as_ref().and_then(|s| s.parse().ok());
             // Where the kernel has no such option, datagrams to other groups of this host are taken for ours.
             let _ = sockopt::set_own_groups_only(udp_listener.fd());
             sockopt::join_group(udp_listener.fd(), address.ip(), source).map_err(|e| os("multicast join", &e))?;
@@ -181,15 +165,8 @@ impl Iperf2Server {
 
 /// What a service allows clients that prove nothing.
 fn for_anonymous_clients(spec: &ServerSpec, policy: Policy) -> Policy {
-    let bounds = UdpReverse {
-        silence_max: Some(SILENCE_MAX),
-        ..UdpReverse::default()
-    };
-    Policy {
-        udp_reverse: spec.policy.iperf2_udp_reverse.then_some(bounds),
-        answers_are_bounded: true,
-        ..policy
-    }
+    let bounds = UdpReverse { silence_max: Some(SILENCE_MAX), ..UdpReverse::default() };
+    Policy { udp_reverse: spec.policy.iperf2_udp_reverse.then_some(bounds), answers_are_bounded: true, ..policy }
 }
 
 /// Longest silence of a client that sends and to which data are sent.

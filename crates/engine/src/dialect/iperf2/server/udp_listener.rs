@@ -54,12 +54,7 @@ impl UdpListener {
     pub(super) fn open(address: SocketAddr, v6_only: bool, test: &TestSpec) -> Result<Self, OsError> {
         let fd = bound(address, v6_only)?;
         sockets::prepare(fd.as_fd(), test, false, true);
-        Ok(Self {
-            fd,
-            address,
-            v6_only,
-            reader: DatagramReader::new()?,
-        })
+        Ok(Self { fd, address, v6_only, reader: DatagramReader::new()? })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -110,21 +105,9 @@ impl UdpListener {
             self.reader.drain(&fd, &mut arrived);
             self.reader.drain(&self.fd, &mut arrived);
             let early = vec![(first, first_ns), (datagram, at_ns)];
-            found.insert(
-                peer,
-                NewFlow {
-                    fd,
-                    peer,
-                    machine,
-                    early,
-                },
-            );
+            found.insert(peer, NewFlow { fd, peer, machine, early });
         }
-        NewFlows {
-            flows: found.into_values().collect(),
-            refused,
-            failed,
-        }
+        NewFlows { flows: found.into_values().collect(), refused, failed }
     }
 
     fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {

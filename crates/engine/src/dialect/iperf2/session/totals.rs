@@ -24,10 +24,7 @@ impl Session {
             let mut summary = self.run.finish(clock::monotonic_ns(), reporter);
             self.run.quit();
             for row in &mut summary.streams {
-                let connection = self
-                    .connections
-                    .iter()
-                    .find(|c| c.directions().any(|p| p.stream.id == row.id));
+                let connection = self.connections.iter().find(|c| c.directions().any(|p| p.stream.id == row.id));
                 let Some(report) = connection.and_then(|c| c.report) else {
                     continue;
                 };
@@ -51,11 +48,7 @@ impl Session {
 /// What was counted of a flow, for its client.
 pub(super) fn final_report(connection: &Connection, bytes: u64) -> FinalReport {
     let flow_totals = connection.flow_totals.as_ref().map(datagrams::read).unwrap_or_default();
-    let started_ns = connection
-        .receiver
-        .as_ref()
-        .and_then(|p| p.started_ns)
-        .unwrap_or_default();
+    let started_ns = connection.receiver.as_ref().and_then(|p| p.started_ns).unwrap_or_default();
     let duration_ns = flow_totals.last_arrival_ns.saturating_sub(started_ns).max(1000);
     let per_s = flow_totals.datagrams as f64 * 1e9 / duration_ns as f64;
     FinalReport {

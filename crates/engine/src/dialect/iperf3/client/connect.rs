@@ -50,11 +50,7 @@ fn connect_one(spec: &ClientSpec, remote: SocketAddr, interrupts: &dyn Interrupt
     }
     connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts).map_err(|e| wait_failure(e, ErrorCode::Connect))?;
     let local = socket::local_addr(fd.as_fd()).map_err(&fail)?;
-    Ok(Connection {
-        local,
-        remote: socket::unmap(remote),
-        fd,
-    })
+    Ok(Connection { local, remote: socket::unmap(remote), fd })
 }
 
 /// Binds a client socket as the options request; `port` is that of a data stream.

@@ -69,12 +69,7 @@ pub fn run_before_end(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &
     let mut reporter = Reporter::new(sink);
     match Client::connect(spec, &mut reporter, interrupts) {
         Ok(client) => client.run(&mut reporter),
-        Err(failure) => ClientResult {
-            outcome: Err(failure),
-            control: None,
-            summary: None,
-            peer_facts: None,
-        },
+        Err(failure) => ClientResult { outcome: Err(failure), control: None, summary: None, peer_facts: None },
     }
 }
 
@@ -132,12 +127,8 @@ impl<'a> Client<'a> {
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
         let ClientSetup { params, .. } = offer(&spec, cookie, token);
         machine.revise(params, spec.test.clone());
-        let connected = ControlConnected {
-            local: connection.local,
-            remote: connection.remote,
-            mss_bytes,
-            chosen_block_len_bytes,
-        };
+        let connected =
+            ControlConnected { local: connection.local, remote: connection.remote, mss_bytes, chosen_block_len_bytes };
         reporter.emit(&Event::ControlConnected(connected.clone()));
         let header = header(&spec, cookie, started_at_unix_ms, mss_bytes);
         let settings = RunSettings {
@@ -171,24 +162,13 @@ impl<'a> Client<'a> {
         if let Err(failure) = &outcome {
             self.report_the_part_that_happened(failure, reporter);
         }
-        ClientResult {
-            outcome,
-            control: Some(self.connected),
-            summary: self.shown,
-            peer_facts: self.peer_facts,
-        }
+        ClientResult { outcome, control: Some(self.connected), summary: self.shown, peer_facts: self.peer_facts }
     }
 
     fn watch(&self) -> Result<(), Failure> {
-        let fds = [
-            (self.control.fd(), CONTROL),
-            (self.interrupts.fd(), INTERRUPT),
-            (self.run.notice_fd(), NOTICE),
-        ];
+        let fds = [(self.control.fd(), CONTROL), (self.interrupts.fd(), INTERRUPT), (self.run.notice_fd(), NOTICE)];
         for (fd, token) in fds {
-            self.epoll
-                .add(fd, token, Interest::READ)
-                .map_err(failed(ErrorCode::InitTest))?;
+            self.epoll.add(fd, token, Interest::READ).map_err(failed(ErrorCode::InitTest))?;
         }
         Ok(())
     }
@@ -205,8 +185,7 @@ impl<'a> Client<'a> {
                 self.act(action, reporter);
             }
             if let Some(error) = reporter.take_failure() {
-                self.machine
-                    .handle_local(Instant::now(), ClientInput::Failed(report_failure(&error)));
+                self.machine.handle_local(Instant::now(), ClientInput::Failed(report_failure(&error)));
                 continue;
             }
             let wait = self.epoll.wait(&mut events, self.timeout());
@@ -229,10 +208,7 @@ impl<'a> Client<'a> {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        let machine = self
-            .machine
-            .poll_timeout()
-            .map(|t| t.saturating_duration_since(Instant::now()));
+        let machine = self.machine.poll_timeout().map(|t| t.saturating_duration_since(Instant::now()));
         let ending = self.ending.as_ref().map(Ending::poll_ns);
         let run = self.run.next_deadline_ns().into_iter().chain(ending).min();
         let run = run.map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
@@ -251,12 +227,8 @@ impl<'a> Client<'a> {
             ClientAction::TestAccepted => reporter.emit(&Event::TestAccepted(Box::new(self.header.clone()))),
             ClientAction::OpenStreams => {
                 let control = self.control.fd();
-                let context = streams::Context {
-                    spec: &self.spec,
-                    cookie: self.cookie,
-                    control,
-                    interrupts: self.interrupts,
-                };
+                let context =
+                    streams::Context { spec: &self.spec, cookie: self.cookie, control, interrupts: self.interrupts };
                 let input = match streams::open_all(&context, &mut self.run, reporter) {
                     Ok(()) => ClientInput::StreamsOpened,
                     Err(failure) => ClientInput::StreamsFailed(failure),
@@ -286,8 +258,7 @@ impl<'a> Client<'a> {
     fn send_results(&mut self, reporter: &mut Reporter<'_>) {
         let summary = self.stop_data(reporter).clone();
         let results = Results::from_summary(&summary, &self.spec.test, Endpoint::Client);
-        self.machine
-            .handle_local(Instant::now(), ClientInput::Results(Box::new(results)));
+        self.machine.handle_local(Instant::now(), ClientInput::Results(Box::new(results)));
     }
 
     /// The end condition is met: the senders stop, and the server learns of the end once it has what they wrote.
@@ -319,11 +290,7 @@ impl<'a> Client<'a> {
     }
 
     fn follow_unsent(&self) {
-        let interest = Interest {
-            read: true,
-            write: self.control.has_unsent(),
-            edge: false,
-        };
+        let interest = Interest { read: true, write: self.control.has_unsent(), edge: false };
         // Modifying a registered descriptor fails only when memory is short; the next send tries again.
         let _ = self.epoll.modify(self.control.fd(), CONTROL, interest);
     }
@@ -347,8 +314,7 @@ impl<'a> Client<'a> {
             if self.run.has_started() {
                 self.stop_data(reporter);
             }
-            self.machine
-                .handle_local(Instant::now(), ClientInput::Interrupted { signal_text });
+            self.machine.handle_local(Instant::now(), ClientInput::Interrupted { signal_text });
         }
     }
 
@@ -377,8 +343,7 @@ impl<'a> Client<'a> {
             self.run.stop_now(reporter);
         }
         let run = &mut self.run;
-        self.summary
-            .get_or_insert_with(|| run.finish(clock::monotonic_ns(), reporter))
+        self.summary.get_or_insert_with(|| run.finish(clock::monotonic_ns(), reporter))
     }
 
     fn show_results(&mut self, reporter: &mut Reporter<'_>) {
@@ -391,10 +356,7 @@ impl<'a> Client<'a> {
             concurrent_tests = results.ran_beside;
             (server_output, self.peer_facts) = (results.server_output, results.facts);
         }
-        for (host, overflows) in [
-            ("this host", summary.overflows_local),
-            ("the server", summary.overflows_remote),
-        ] {
+        for (host, overflows) in [("this host", summary.overflows_local), ("the server", summary.overflows_remote)] {
             if let Some(text) = overflow::warning(host, overflows) {
                 reporter.emit(&Event::Notice(text));
             }
@@ -454,11 +416,7 @@ fn concurrent_tests_notice(tests: u32) -> Option<String> {
 
 /// The parameters for the server.
 fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetup {
-    ClientSetup {
-        cookie,
-        params: Params::from_client(spec, spec.test.block_len_bytes, token),
-        spec: spec.test.clone(),
-    }
+    ClientSetup { cookie, params: Params::from_client(spec, spec.test.block_len_bytes, token), spec: spec.test.clone() }
 }
 
 fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
@@ -466,9 +424,7 @@ fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
         return Ok(None);
     };
     let token = auth::make_token(credentials, unix_s());
-    token
-        .map(Some)
-        .map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
+    token.map(Some).map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
 }
 
 /// Sends the cookie, the machine's first action.
@@ -545,9 +501,5 @@ fn unix_s() -> i64 {
 }
 
 fn report_failure(error: &linerate_model::SinkError) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: error.to_string(),
-        code: None,
-    }
+    Failure { kind: FailureKind::Error, message: error.to_string(), code: None }
 }

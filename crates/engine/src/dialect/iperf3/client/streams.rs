@@ -78,11 +78,7 @@ enum HelloError {
 impl HelloError {
     fn of(code: ErrorCode, error: &std::io::Error) -> Self {
         let failure = code.failure(Some(&io_text(error)));
-        if error.kind() == ErrorKind::ConnectionRefused {
-            Self::Refused(failure)
-        } else {
-            Self::Failed(failure)
-        }
+        if error.kind() == ErrorKind::ConnectionRefused { Self::Refused(failure) } else { Self::Failed(failure) }
     }
 }
 
@@ -92,11 +88,7 @@ fn role_of(spec: &ClientSpec, index: u32) -> (StreamRole, Flow) {
         Direction::Reverse => false,
         Direction::Bidirectional => index < spec.test.streams,
     };
-    if forward {
-        (StreamRole::Sender, Flow::Forward)
-    } else {
-        (StreamRole::Receiver, Flow::Reverse)
-    }
+    if forward { (StreamRole::Sender, Flow::Forward) } else { (StreamRole::Receiver, Flow::Reverse) }
 }
 
 impl Context<'_, '_> {
@@ -113,10 +105,7 @@ impl Context<'_, '_> {
             other => other,
         };
         let fd = connected.map_err(|e| connect::wait_failure(e, ErrorCode::StreamConnect))?;
-        Ok(Opened {
-            fd: self.introduce(fd)?,
-            peer_coalesces: false,
-        })
+        Ok(Opened { fd: self.introduce(fd)?, peer_coalesces: false })
     }
 
     fn prepare(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<OwnedFd, Failure> {
@@ -142,11 +131,7 @@ impl Context<'_, '_> {
         if let Some(streams) = tuning.sctp_streams {
             sockopt::set_sctp_init_streams(fd, streams).map_err(failed(ErrorCode::SetSctpNStreams))?;
         }
-        let family = if remote.is_ipv4() {
-            socket::Family::V4
-        } else {
-            socket::Family::V6
-        };
+        let family = if remote.is_ipv4() { socket::Family::V4 } else { socket::Family::V6 };
         for name in &tuning.sctp_bind {
             let fail = |cause: String| ErrorCode::Unknown(SCTP_BINDX).failure(Some(&cause));
             let addresses = socket::resolve(name, 0, Some(family)).map_err(|e| fail(e.to_string()))?;
@@ -225,10 +210,7 @@ impl Context<'_, '_> {
                         // A time-out is the receive error of the next turn.
                         Ok(()) | Err(WaitError::Os(_)) => {}
                         Err(interrupted) => {
-                            return Err(HelloError::Failed(connect::wait_failure(
-                                interrupted,
-                                ErrorCode::StreamRead,
-                            )));
+                            return Err(HelloError::Failed(connect::wait_failure(interrupted, ErrorCode::StreamRead)));
                         }
                     }
                 }
@@ -239,11 +221,7 @@ impl Context<'_, '_> {
     }
 
     fn pause(&self, pause: Duration) -> Result<(), Failure> {
-        let nothing = Interest {
-            read: false,
-            write: false,
-            edge: false,
-        };
+        let nothing = Interest { read: false, write: false, edge: false };
         match wait::wait(self.control, nothing, Some(pause), self.interrupts) {
             Ok(()) | Err(WaitError::Os(_)) => Ok(()),
             Err(interrupted) => Err(connect::wait_failure(interrupted, ErrorCode::StreamConnect)),

@@ -154,10 +154,7 @@ mod tests {
             assert!(pool.has_room());
             pool.begin(id as u64, text(1));
         }
-        assert!(
-            !pool.has_room() && pool.take_outcomes().is_empty(),
-            "the work waits and its caller does not"
-        );
+        assert!(!pool.has_room() && pool.take_outcomes().is_empty(), "the work waits and its caller does not");
         release.send(()).expect("the pool lives");
         assert!(matches!(outcome(&mut pool)[..], [(0 | 1, ServerInput::Busy)]));
         assert!(pool.has_room());
@@ -167,9 +164,6 @@ mod tests {
     fn results_are_parsed() {
         let mut pool = BlockingPool::new(None).expect("an event descriptor");
         pool.begin(7, text(b'x'));
-        assert!(matches!(
-            outcome(&mut pool)[..],
-            [(7, ServerInput::ResultsParsed(Err(_)))]
-        ));
+        assert!(matches!(outcome(&mut pool)[..], [(7, ServerInput::ResultsParsed(Err(_)))]));
     }
 }

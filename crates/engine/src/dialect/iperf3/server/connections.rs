@@ -27,9 +27,7 @@ impl Iperf3Server {
             return Err(ErrorCode::RecvCookie.failure(None));
         };
         let cookie = Cookie::parse(bytes);
-        let decision = self
-            .registry
-            .admit_connection(Instant::now(), id, peer, cookie, &mut server.admission);
+        let decision = self.registry.admit_connection(Instant::now(), id, peer, cookie, &mut server.admission);
         // A client is pending until its parameters are known.
         if decision != AdmissionDecision::Admitted {
             server.pending_limit.leave(id);
@@ -67,8 +65,7 @@ impl Iperf3Server {
 
     pub(super) fn begin(&mut self, id: u64, server: &ServerContext<'_>) {
         if let Some(session) = self.sessions.get(&id) {
-            self.registry
-                .begin(Instant::now(), id, self.context.setup(session.cookie()));
+            self.registry.begin(Instant::now(), id, self.context.setup(session.cookie()));
             self.forward_inputs(id, server);
         }
     }

@@ -112,9 +112,7 @@ impl Flows {
             return;
         }
         match silent {
-            Some(silent) => self
-                .flows
-                .retain(|f| f.is_proven && silent.contains(&f.id) && f.replies < REPLIES_MAX),
+            Some(silent) => self.flows.retain(|f| f.is_proven && silent.contains(&f.id) && f.replies < REPLIES_MAX),
             None => {
                 let may_repeat = |f: &&mut Flow| f.role == StreamRole::Receiver && f.is_proven;
                 if let Some(last) = self.flows.last_mut().filter(may_repeat) {

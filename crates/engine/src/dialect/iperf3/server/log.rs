@@ -55,11 +55,7 @@ impl Iperf3Server {
         server: &mut ServerContext<'_>,
     ) {
         let event = if let Some(refusal) = self.registry.login_failure(id) {
-            ServerEvent::LoginFailed {
-                peer,
-                cause: refusal.label(),
-                explanation: refusal.to_string(),
-            }
+            ServerEvent::LoginFailed { peer, cause: refusal.label(), explanation: refusal.to_string() }
         } else if let Some(reason) = self.registry.refusal(id) {
             ServerEvent::Refused { peer, reason }
         } else {
@@ -67,11 +63,7 @@ impl Iperf3Server {
                 Ok(()) => "the client gave up".to_owned(),
                 Err(failure) => failure.message.clone(),
             };
-            ServerEvent::HandshakeFailed {
-                peer,
-                cause: cause(self.registry.stage(id), outcome),
-                explanation,
-            }
+            ServerEvent::HandshakeFailed { peer, cause: cause(self.registry.stage(id), outcome), explanation }
         };
         server.out.server_event(&event);
     }
@@ -87,8 +79,7 @@ impl Iperf3Server {
     /// A connection without a complete header counts as a failed test, as in the original.
     pub(super) fn report_header_timeout(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         let mut sink = server.out.open_test().map_err(|e| plain_failure(&e))?;
-        sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None)))
-            .map_err(|e| plain_failure(&e))?;
+        sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None))).map_err(|e| plain_failure(&e))?;
         self.ended += 1;
         Ok(())
     }

@@ -225,10 +225,8 @@ impl Iperf3Server {
             return;
         };
         let starts = matches!(action, ServerAction::StartClock);
-        let admitted = Admitted {
-            first_position: self.registry.first_position(id),
-            quota: server.admission.quotas().quota(id),
-        };
+        let admitted =
+            Admitted { first_position: self.registry.first_position(id), quota: server.admission.quotas().quota(id) };
         let mut sockets = ServerSockets::new(id, &self.epoll, &mut self.udp, server);
         session.act(action, &self.context, admitted, &mut sockets);
         if starts {
@@ -276,11 +274,7 @@ impl ServerDialect for Iperf3Server {
 
     /// A connection that is no test of another dialect waits as a cookie that is not complete.
     fn recognise(&self, first_bytes: &[u8]) -> Recognised {
-        if first_bytes.len() < COOKIE_WIRE_LEN {
-            Recognised::NeedMore(COOKIE_WIRE_LEN)
-        } else {
-            Recognised::Mine
-        }
+        if first_bytes.len() < COOKIE_WIRE_LEN { Recognised::NeedMore(COOKIE_WIRE_LEN) } else { Recognised::Mine }
     }
 
     fn intake(&self, admission: &Admission) -> Intake {
@@ -356,11 +350,7 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
-        let stopped = if self.sessions.is_empty() {
-            Stopped::Ended
-        } else {
-            Stopped::Reported
-        };
+        let stopped = if self.sessions.is_empty() { Stopped::Ended } else { Stopped::Reported };
         for session in self.sessions.values_mut() {
             session.stop_early();
         }

@@ -205,12 +205,7 @@ impl SessionRegistry {
     /// Takes the time, at or after [`SessionRegistry::next_timeout`].
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let late = |g: &Client| g.next_timeout().is_some_and(|t| t <= now);
-        let ids: Vec<u64> = self
-            .clients
-            .iter()
-            .filter(|(_, g)| late(g))
-            .map(|(&id, _)| id)
-            .collect();
+        let ids: Vec<u64> = self.clients.iter().filter(|(_, g)| late(g)).map(|(&id, _)| id).collect();
         for id in ids {
             if let Some(client) = self.clients.get_mut(&id) {
                 if client.held_until.is_some_and(|t| t <= now) {
@@ -255,12 +250,7 @@ impl SessionRegistry {
             if let Some(client) = self.clients.get_mut(&id) {
                 client.held_until = None;
                 match client.machine {
-                    Some(_) => client.input(
-                        now,
-                        ServerInput::Terminated {
-                            signal_text: signal_text.to_owned(),
-                        },
-                    ),
+                    Some(_) => client.input(now, ServerInput::Terminated { signal_text: signal_text.to_owned() }),
                     None => client.reject(State::ServerTerminate, ErrorCode::ServerTerm.failure(None)),
                 }
             }
@@ -298,10 +288,7 @@ impl SessionRegistry {
 
     /// Position from which the streams of a client are shown.
     pub(crate) fn first_position(&self, id: u64) -> u32 {
-        self.clients
-            .get(&id)
-            .and_then(|g| g.agreed)
-            .map_or(0, |t| t.first_position)
+        self.clients.get(&id).and_then(|g| g.agreed).map_or(0, |t| t.first_position)
     }
 
     /// Clients that negotiate or run a test.
@@ -367,10 +354,7 @@ impl SessionRegistry {
 }
 
 fn client_left() -> Failure {
-    Failure {
-        kind: FailureKind::PeerClosed,
-        ..ErrorCode::CtrlClose.failure(None)
-    }
+    Failure { kind: FailureKind::PeerClosed, ..ErrorCode::CtrlClose.failure(None) }
 }
 
 #[cfg(test)]

@@ -26,24 +26,14 @@ fn cookie(n: u8) -> Cookie {
 }
 
 fn setup(n: u8) -> ServerSetup {
-    ServerSetup {
-        cookie: cookie(n),
-        policy: Policy::default(),
-        unix_s: 0,
-    }
+    ServerSetup { cookie: cookie(n), policy: Policy::default(), unix_s: 0 }
 }
 
 fn admitting(admission: policy::Admission) -> ServerPolicy {
-    ServerPolicy {
-        admission,
-        ..ServerPolicy::default()
-    }
+    ServerPolicy { admission, ..ServerPolicy::default() }
 }
 
-const ONE_AT_A_TIME: policy::Admission = policy::Admission::Queue {
-    tests_max: 1,
-    wait_max: Duration::from_secs(25),
-};
+const ONE_AT_A_TIME: policy::Admission = policy::Admission::Queue { tests_max: 1, wait_max: Duration::from_secs(25) };
 
 impl Harness {
     fn new(policy: &ServerPolicy) -> Self {
@@ -67,8 +57,7 @@ impl Harness {
     /// The connection `id` from the address with this last byte sends the cookie of client `n`.
     fn connect(&mut self, id: u64, last: u8, n: u8) -> AdmissionDecision {
         let peer = peer(last);
-        self.registry
-            .admit_connection(self.now, id, peer, cookie(n), &mut self.admission)
+        self.registry.admit_connection(self.now, id, peer, cookie(n), &mut self.admission)
     }
 
     fn udp_stream_owner(&self, last: u8) -> Option<u64> {
@@ -76,8 +65,7 @@ impl Harness {
     }
 
     fn params(&mut self, n: u8, json: &str) {
-        self.registry
-            .handle_control(self.now, n.into(), &frame(json.as_bytes()));
+        self.registry.handle_control(self.now, n.into(), &frame(json.as_bytes()));
     }
 
     /// All actions of a client, with `Accepted` answered at once; the connection is dropped when the client is through.
@@ -112,8 +100,7 @@ impl Harness {
     }
 
     fn open_stream(&mut self, n: u8) {
-        self.registry
-            .handle_local(self.now, n.into(), ServerInput::StreamOpened);
+        self.registry.handle_local(self.now, n.into(), ServerInput::StreamOpened);
     }
 }
 
@@ -152,11 +139,7 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
     harness.open_stream(1);
     assert_eq!(harness.sent(2), [10]);
     assert_eq!(harness.udp_stream_owner(1), Some(2));
-    assert_eq!(
-        harness.udp_stream_owner(7),
-        None,
-        "no client expects a stream from there"
-    );
+    assert_eq!(harness.udp_stream_owner(7), None, "no client expects a stream from there");
 }
 
 #[test]
@@ -178,10 +161,7 @@ fn client_without_streams_loses_its_udp_turn() {
 
 #[test]
 fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
-    let mut harness = Harness::new(&ServerPolicy {
-        allow_split_address: true,
-        ..ServerPolicy::default()
-    });
+    let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
     for n in [1, 2] {
         harness.admit_connection(n, n);
         harness.params(n, UDP);
@@ -193,10 +173,7 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
 /// Of all clients, so that one that opens a stream now and then would block all others.
 #[test]
 fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
-    let mut harness = Harness::new(&ServerPolicy {
-        allow_split_address: true,
-        ..ServerPolicy::default()
-    });
+    let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
     for n in [1, 2] {
         harness.admit_connection(n, n);
         harness.params(n, r#"{"udp":true,"time":10,"parallel":100,"len":1000}"#);
@@ -215,23 +192,13 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
 
 #[test]
 fn a_server_sends_to_no_address_that_may_be_forged() {
-    let mut harness = Harness::new(&ServerPolicy {
-        allow_split_address: true,
-        ..ServerPolicy::default()
-    });
+    let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
     for (n, direction) in [(1, "reverse"), (2, "bidirectional")] {
         harness.admit_connection(n, n);
-        harness.params(
-            n,
-            &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#),
-        );
+        harness.params(n, &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#));
         harness.actions(n);
         let own = harness.udp_stream_owner(n);
-        assert_eq!(
-            (own, harness.udp_stream_owner(200)),
-            (Some(n.into()), None),
-            "{direction}"
-        );
+        assert_eq!((own, harness.udp_stream_owner(200)), (Some(n.into()), None), "{direction}");
         harness.remove(n);
     }
 }
@@ -242,10 +209,7 @@ fn an_exclusive_server_is_busy_and_listens_only_while_streams_are_missing() {
     assert!(!harness.registry.is_busy(&harness.admission));
     harness.admit_connection(1, 1);
     assert!(harness.registry.is_busy(&harness.admission));
-    assert_eq!(
-        harness.admit_connection(2, 2),
-        AdmissionDecision::Refused(RefusalReason::Busy)
-    );
+    assert_eq!(harness.admit_connection(2, 2), AdmissionDecision::Refused(RefusalReason::Busy));
     harness.params(1, TCP);
     harness.actions(1);
     assert!(!harness.registry.is_busy(&harness.admission));
@@ -266,21 +230,14 @@ fn a_server_for_one_test_is_exclusive() {
 fn places_are_taken_by_tests_not_by_cookies() {
     let mut harness = Harness::new(&admitting(policy::Admission::Parallel { tests_max: 1 }));
     for n in 1..=3 {
-        assert_eq!(
-            harness.admit_connection(n, n),
-            AdmissionDecision::Admitted,
-            "a cookie alone takes no place"
-        );
+        assert_eq!(harness.admit_connection(n, n), AdmissionDecision::Admitted, "a cookie alone takes no place");
         assert_eq!(harness.sent(n), [9]);
     }
     harness.params(2, TCP);
     assert_eq!(harness.sent(2), [10]);
     harness.params(1, TCP);
     assert_eq!(harness.sent(1), [0xFF]);
-    assert_eq!(
-        harness.admit_connection(4, 4),
-        AdmissionDecision::Refused(RefusalReason::Busy)
-    );
+    assert_eq!(harness.admit_connection(4, 4), AdmissionDecision::Refused(RefusalReason::Busy));
 }
 
 #[test]
@@ -296,18 +253,12 @@ fn queued_clients_start_in_order() {
         AdmissionDecision::Refused(RefusalReason::QueueTooLong),
         "30 s are too long"
     );
-    assert!(
-        harness.sent(2).is_empty(),
-        "a stock client waits silently for this byte"
-    );
+    assert!(harness.sent(2).is_empty(), "a stock client waits silently for this byte");
     assert_eq!(harness.registry.next_turn(&mut harness.admission), None);
     harness.registry.handle_control_eof(harness.now, 1);
     harness.actions(1);
     harness.registry.handle_control_eof(harness.now, 2);
-    assert!(
-        matches!(harness.actions(2)[..], [ServerAction::Close(Err(_))]),
-        "who gave up is forgotten"
-    );
+    assert!(matches!(harness.actions(2)[..], [ServerAction::Close(Err(_))]), "who gave up is forgotten");
     assert_eq!(harness.registry.next_turn(&mut harness.admission), Some(3));
     harness.registry.begin(harness.now, 3, setup(3));
     assert_eq!(harness.sent(3), [9]);
@@ -321,11 +272,7 @@ fn queued_client_is_refused_after_the_timeout() {
     harness.actions(1);
     harness.open_stream(1);
     harness.actions(1);
-    assert_eq!(
-        harness.admit_connection(2, 2),
-        AdmissionDecision::Queued,
-        "the time left of the other test is unknown"
-    );
+    assert_eq!(harness.admit_connection(2, 2), AdmissionDecision::Queued, "the time left of the other test is unknown");
     harness.now += Duration::from_secs(25);
     harness.registry.handle_timeout(harness.now);
     assert_eq!(harness.registry.refusal(2), Some(RefusalReason::QueueTooLong));
@@ -396,9 +343,7 @@ fn next_worker(harness: &mut Harness) -> Option<u64> {
 
 fn answer(harness: &mut Harness, n: u64, checked: Result<&str, Refusal>) {
     let checked = checked.map(str::to_owned);
-    harness
-        .registry
-        .handle_outcome(harness.now, n, ServerInput::LoginChecked(checked));
+    harness.registry.handle_outcome(harness.now, n, ServerInput::LoginChecked(checked));
 }
 
 #[test]
@@ -408,17 +353,10 @@ fn others_are_served_while_logins_are_checked() {
         log_in(&mut harness, n, 1);
     }
     assert_eq!(next_worker(&mut harness), Some(1));
-    assert!(
-        harness.registry.has_work(1) && harness.sent(1).is_empty(),
-        "the check is under way"
-    );
+    assert!(harness.registry.has_work(1) && harness.sent(1).is_empty(), "the check is under way");
     assert_eq!(harness.admit_connection(10, 2), AdmissionDecision::Admitted);
     harness.params(10, TCP);
-    assert_eq!(
-        harness.sent(10),
-        [9, 10],
-        "a client without a login is served meanwhile"
-    );
+    assert_eq!(harness.sent(10), [9, 10], "a client without a login is served meanwhile");
     log_in(&mut harness, 11, 3);
     assert_eq!(next_worker(&mut harness), Some(2));
     assert_eq!(next_worker(&mut harness), Some(11), "addresses take turns");
@@ -478,9 +416,8 @@ fn arbitrary_scripts_reach_running_tests() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     };
-    let ran: Vec<usize> = (0..500)
-        .map(|_| crate::fuzzing::sessions(&(0..400).map(|_| byte()).collect::<Vec<_>>()))
-        .collect();
+    let ran: Vec<usize> =
+        (0..500).map(|_| crate::fuzzing::sessions(&(0..400).map(|_| byte()).collect::<Vec<_>>())).collect();
     assert!(ran.iter().filter(|n| **n >= 2).count() > 100, "{ran:?}");
     assert!(ran.iter().any(|n| *n >= 3), "{ran:?}");
 }

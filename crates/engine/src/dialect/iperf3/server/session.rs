@@ -51,12 +51,7 @@ impl<'s> ServerSockets<'s> {
         udp: &'s mut Option<UdpListener>,
         server: &'s mut ServerContext<'_>,
     ) -> Self {
-        Self {
-            id,
-            epoll,
-            udp,
-            listeners: &mut server.listeners,
-        }
+        Self { id, epoll, udp, listeners: &mut server.listeners }
     }
 
     /// Name of a descriptor of the session in the event loop.
@@ -358,11 +353,7 @@ impl Session {
     fn send(&mut self, bytes: &[u8], sockets: &ServerSockets<'_>) {
         if let Err(error) = self.control.send(bytes) {
             let cause = Some(error::io_text(&error));
-            self.inputs.push(ServerInput::Failed {
-                code: ErrorCode::SendMessage,
-                errno: 0,
-                cause,
-            });
+            self.inputs.push(ServerInput::Failed { code: ErrorCode::SendMessage, errno: 0, cause });
         }
         self.follow_unsent(sockets);
     }
@@ -415,9 +406,5 @@ impl server::Session for Session {
 }
 
 fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
-    if test.params.peer_is_linerate() {
-        &udp_header::REPLY_COALESCING
-    } else {
-        &udp_header::REPLY
-    }
+    if test.params.peer_is_linerate() { &udp_header::REPLY_COALESCING } else { &udp_header::REPLY }
 }

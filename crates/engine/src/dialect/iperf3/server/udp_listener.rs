@@ -49,11 +49,7 @@ impl UdpListener {
         let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, address, Protocol::Udp).map_err(&fail)?;
         epoll.add(fd.as_fd(), token, READ).map_err(&fail)?;
-        Ok(Self {
-            fd,
-            address,
-            waiting: VecDeque::new(),
-        })
+        Ok(Self { fd, address, waiting: VecDeque::new() })
     }
 
     /// Hellos arrived at a socket that has become a stream since.
@@ -93,8 +89,7 @@ impl UdpListener {
         match socket::connect(flow.as_fd(), &hello.raw).map_err(&fail)? {
             Connect::Done | Connect::InProgress => {}
         }
-        self.waiting
-            .extend(read_hellos(&flow).into_iter().filter(|h| h.from != hello.from));
+        self.waiting.extend(read_hellos(&flow).into_iter().filter(|h| h.from != hello.from));
         let sent = udp::send(flow.as_fd(), reply).map_err(|source| OsError::new("send", hello.from, source));
         sent.map_err(Operation::WriteStream.failed())?;
         Ok(flow)
@@ -109,10 +104,7 @@ fn read_hellos(fd: &OwnedFd) -> Vec<Hello> {
     for _ in 0..HELLOS_PER_TURN {
         match udp::recv_from(fd.as_fd(), &mut buffer) {
             Ok((n, _)) if n != udp_header::HELLO.len() => {}
-            Ok((_, raw)) => hellos.push(Hello {
-                from: socket::unmap(raw),
-                raw,
-            }),
+            Ok((_, raw)) => hellos.push(Hello { from: socket::unmap(raw), raw }),
             Err(_) => break,
         }
     }

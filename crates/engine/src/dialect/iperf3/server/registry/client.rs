@@ -141,9 +141,7 @@ impl Client {
     pub(super) fn remaining(&self, now: Instant) -> Option<Duration> {
         match self.stage {
             Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
-            _ => self
-                .agreed
-                .map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
+            _ => self.agreed.map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
         }
     }
 }

@@ -16,12 +16,8 @@ pub(super) const UDP_TURN: Duration = Duration::from_secs(2);
 impl SessionRegistry {
     /// Tests that hold up others of their address, and how long they may.
     pub(super) fn udp_turns(&self) -> impl Iterator<Item = (u64, Instant)> {
-        let waiting: BTreeSet<Option<IpAddr>> = self
-            .udp_queue
-            .iter()
-            .filter_map(|id| self.clients.get(id))
-            .map(|g| self.udp_scope(g))
-            .collect();
+        let waiting: BTreeSet<Option<IpAddr>> =
+            self.udp_queue.iter().filter_map(|id| self.clients.get(id)).map(|g| self.udp_scope(g)).collect();
         let openers = (!waiting.is_empty()).then_some(&self.clients).into_iter().flatten();
         openers
             .filter(move |(_, g)| g.opens_udp() && waiting.contains(&self.udp_scope(g)))
@@ -29,11 +25,7 @@ impl SessionRegistry {
     }
 
     pub(super) fn end_long_udp_turns(&mut self, now: Instant) {
-        let over: Vec<u64> = self
-            .udp_turns()
-            .filter(|(_, end)| *end <= now)
-            .map(|(id, _)| id)
-            .collect();
+        let over: Vec<u64> = self.udp_turns().filter(|(_, end)| *end <= now).map(|(id, _)| id).collect();
         for id in over {
             let input = ServerInput::Failed {
                 code: ErrorCode::StreamAccept,
@@ -55,12 +47,8 @@ impl SessionRegistry {
     /// UDP streams carry no name. Only their source address identifies them, so that of the sessions
     /// with one address only one at a time may open its streams.
     pub(super) fn advance_udp_queue(&mut self, now: Instant) {
-        let mut blocked: BTreeSet<Option<IpAddr>> = self
-            .clients
-            .values()
-            .filter(|g| g.opens_udp())
-            .map(|g| self.udp_scope(g))
-            .collect();
+        let mut blocked: BTreeSet<Option<IpAddr>> =
+            self.clients.values().filter(|g| g.opens_udp()).map(|g| self.udp_scope(g)).collect();
         let mut called = Vec::new();
         for &id in &self.udp_queue {
             let Some(client) = self.clients.get(&id) else { continue };
@@ -79,11 +67,7 @@ impl SessionRegistry {
 
     /// Where all addresses share one turn, a stream from time to time does not extend it.
     pub(super) fn turn_since(&self, client: &Client) -> Option<Instant> {
-        if self.allow_split_address {
-            client.opens_since
-        } else {
-            client.awaits_since
-        }
+        if self.allow_split_address { client.opens_since } else { client.awaits_since }
     }
 
     pub(super) fn udp_scope(&self, client: &Client) -> Option<IpAddr> {

@@ -53,10 +53,7 @@ impl Session {
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
         run.limit(admitted.quota);
-        sockets
-            .epoll
-            .add(run.notice_fd(), sockets.token(NOTICE), READ)
-            .map_err(&fail)?;
+        sockets.epoll.add(run.notice_fd(), sockets.token(NOTICE), READ).map_err(&fail)?;
         self.run = Some(run);
         self.test = Some(test);
         Ok(())
@@ -112,8 +109,7 @@ impl Session {
         }
         if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
             // The client's choice may be unknown here; its own direction still uses it.
-            self.reporter
-                .emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
+            self.reporter.emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
         }
         let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
             .map_err(Operation::InitStream.failed())?;
@@ -121,8 +117,7 @@ impl Session {
         if test.spec.transport == Transport::Udp {
             let reply = udp_reply(test);
             let client = self.peer.ip();
-            self.flows
-                .add(&stream, &fd, reply, client, sockets.epoll, sockets.token(FLOWS));
+            self.flows.add(&stream, &fd, reply, client, sockets.epoll, sockets.token(FLOWS));
         }
         run.add(stream, fd, test.params.peer_is_linerate());
         self.inputs.push(ServerInput::StreamOpened);
@@ -149,9 +144,5 @@ fn role_of(spec: &TestSpec, index: u32) -> (StreamRole, Flow) {
         Direction::Reverse => false,
         Direction::Bidirectional => index < spec.streams,
     };
-    if forward {
-        (StreamRole::Receiver, Flow::Forward)
-    } else {
-        (StreamRole::Sender, Flow::Reverse)
-    }
+    if forward { (StreamRole::Receiver, Flow::Forward) } else { (StreamRole::Sender, Flow::Reverse) }
 }

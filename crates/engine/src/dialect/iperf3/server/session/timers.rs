@@ -51,9 +51,7 @@ impl Session {
             return;
         };
         self.rate_guard = None;
-        self.reporter.emit(&Event::Debug(format!(
-            "average rate of {average_bps} bit/s is above the limit"
-        )));
+        self.reporter.emit(&Event::Debug(format!("average rate of {average_bps} bit/s is above the limit")));
         self.fail(&EngineError::Refused(RefusalReason::Rate));
     }
 
