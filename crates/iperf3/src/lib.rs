@@ -8,7 +8,6 @@
 
 pub mod auth;
 pub mod client;
-pub mod compat;
 pub mod cookie;
 pub mod error_code;
 pub mod framing;
