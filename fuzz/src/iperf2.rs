@@ -93,12 +93,12 @@ pub fn datagram(bytes: &[u8]) {
 
 /// Framed data and bounce-back requests: nothing grows, every byte is consumed, replies are bounded.
 pub fn stream_data(bytes: &[u8]) {
-    let mut reader = BurstReader::new();
+    let mut reader = BurstReader::default();
     let mut input = bytes;
     while !input.is_empty() {
         let _ = reader.read(&mut input);
     }
-    let mut responder = Responder::new();
+    let mut responder = Responder::default();
     let mut input = bytes;
     while !input.is_empty() {
         match responder.read(Timestamp::default(), &mut input) {
