@@ -180,6 +180,3 @@ impl Params {
         self.total_rate_bps(self.bandwidth_bps.max(self.fq_rate_bps))
     }
 }
-
-#[cfg(test)]
-mod tests;
