@@ -124,8 +124,7 @@ fn item(kind: u8) -> Vec<u8> {
 
 fn client_input(kind: u8) -> ClientInput {
     match kind {
-        0..=9 => ClientInput::Failed(failure()),
-        10..=19 => ClientInput::StreamsFailed(failure()),
+        0..=19 => ClientInput::Failed(failure()),
         20..=29 => ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() },
         30..=100 => ClientInput::StreamsOpened,
         101..=180 => ClientInput::EndReached,

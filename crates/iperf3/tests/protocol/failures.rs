@@ -188,7 +188,7 @@ fn a_client_may_say_good_bye_at_any_time() {
     let mut pair = Pair::new(test());
     pair.client_obeys = false;
     pair.run_to_end();
-    pair.client.handle_local(pair.now, ClientInput::StreamsFailed(ErrorCode::StreamConnect.failure(Some("refused"))));
+    pair.client.handle_local(pair.now, ClientInput::Failed(ErrorCode::StreamConnect.failure(Some("refused"))));
     pair.run_to_end();
     assert_eq!(pair.client_failure().message, "unable to connect stream: refused");
     assert_eq!(pair.server_outcome, Some(Ok(())), "nothing was measured, nothing is missing");

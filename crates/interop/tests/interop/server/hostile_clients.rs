@@ -57,11 +57,8 @@ const ATTACKS: [Attack; 33] = [
     ("the greatest length of results", |port| sending(ended(port), &[0xFF; 4], false)),
     ("results that are no object", |port| sending(ended(port), &frame("[1,2,3]"), false)),
     ("results with the wrong types", |port| {
-        sending(
-            ended(port),
-            &frame("{\"cpu_util_total\":\"x\",\"streams\":{\"id\":[]},\"sender_has_retransmits\":{}}"),
-            false,
-        )
+        let text = "{\"cpu_util_total\":\"x\",\"streams\":{\"id\":[]},\"sender_has_retransmits\":{}}";
+        sending(ended(port), &frame(text), false)
     }),
 ];
 
