@@ -71,9 +71,10 @@ fn judged<T>(
     let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
     let scope = scope(&snapshots, &periods);
     let mut outcomes = Outcomes::default();
-    for rule in rules::all().filter(|rule| only.is_empty() || only.iter().any(|id| id.eq_ignore_ascii_case(rule.id))) {
+    let is_wanted = |id: &str| only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
+    for (layer, rule) in rules::all().filter(|(_, rule)| is_wanted(rule.id)) {
         for (subject, ruling) in apply(rule, &scope) {
-            outcomes.add(rule, subject, ruling);
+            outcomes.add(layer, rule, subject, ruling);
         }
     }
     outcomes.resolve(&scope);
@@ -133,10 +134,10 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    fn add(&mut self, rule: &Rule, subject: String, ruling: Ruling) {
+    fn add(&mut self, layer: Layer, rule: &Rule, subject: String, ruling: Ruling) {
         let id = rule.id.to_owned();
         match ruling {
-            Ok(matched) => self.findings.push((rule.layer, finding(rule, subject, matched))),
+            Ok(matched) => self.findings.push((layer, finding(rule, subject, matched))),
             Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason }),
             Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
@@ -239,9 +240,9 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
 }
 
 /// Adds one more outcome to a finished diagnosis.
-pub(crate) fn append(diagnosis: &mut Diagnosis, rule: &Rule, subject: String, ruling: Ruling) {
+pub(crate) fn append(diagnosis: &mut Diagnosis, (layer, rule): (Layer, &Rule), subject: String, ruling: Ruling) {
     let mut outcomes = Outcomes::default();
-    outcomes.add(rule, subject, ruling);
+    outcomes.add(layer, rule, subject, ruling);
     diagnosis.findings.extend(outcomes.findings.into_iter().map(|(_, finding)| finding));
     diagnosis.ruled_out.append(&mut outcomes.ruled_out);
     diagnosis.not_evaluated.append(&mut outcomes.not_evaluated);

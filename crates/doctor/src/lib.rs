@@ -39,11 +39,11 @@ pub use linerate_model::runs;
 pub use loss::split_loss;
 pub use observation::{EndpointObservation, diagnose_test};
 pub use period::{Delta, NoPeriod, Period};
-pub use rule::{Layer, Rule};
+pub use rule::Rule;
 pub use rules::sweep::sweep_reasons;
 pub use timeline::TestTimeline;
 
 /// Every rule, in the order in which a reader should think about them.
 pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
-    rules::all()
+    rules::all().map(|(_, rule)| rule)
 }

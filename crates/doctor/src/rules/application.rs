@@ -3,83 +3,41 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{Encapsulation, LINK_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "TOP-01",
-        title: "Line rate reached",
-        layer: Layer::Application,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "The link is full. Only a faster link or fewer headers help.",
-        reference: "IEEE 802.3 clause 4.4.2; RFC 7323",
-        judge: Judge::Scope(top_01),
-    },
-    Rule {
-        id: "SYS-01",
-        title: "Too few file descriptors",
-        layer: Layer::Application,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "Every connection needs a descriptor and the process may open fewer. Connections beyond the limit \
-                      fail.",
-        reference: "getrlimit(2), RLIMIT_NOFILE",
-        judge: Judge::Host(sys_01),
-    },
-    Rule {
-        id: "SYS-02",
-        title: "The range of local ports runs out",
-        layer: Layer::Application,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "One address can open as many connections to one port as there are local ports. After that no \
-                      connection is possible.",
-        reference: "kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT",
-        judge: Judge::Host(sys_02),
-    },
-    Rule {
-        id: "SYS-03",
-        title: "Closed connections pile up",
-        layer: Layer::Application,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
-        reference: "RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse",
-        judge: Judge::Host(sys_03),
-    },
-    Rule {
-        id: "SYS-04",
-        title: "The accept queue overflows",
-        layer: Layer::Application,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Connections were complete and the application did not take them in time. They are dropped or \
-                      delayed by a second.",
-        reference: "listen(2); kernel networking/snmp_counter, ListenOverflows",
-        judge: Judge::Host(sys_04),
-    },
-    Rule {
-        id: "SYS-05",
-        title: "Connection tracking is full",
-        layer: Layer::Application,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The table of tracked connections has no room. New connections are dropped.",
-        reference: "kernel networking/nf_conntrack-sysctl",
-        judge: Judge::Host(sys_05),
-    },
-    Rule {
-        id: "APP-01",
-        title: "The application is the limit",
-        layer: Layer::Application,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "TCP had nothing to send. Disk, generator or a target rate is slower than the path.",
-        reference: "tcp_info, tcpi_busy_time",
-        judge: Judge::Run(app_01),
-    },
+    Rule::scope("TOP-01", Severity::Info, "Line rate reached", top_01)
+        .explanation("The link is full. Only a faster link or fewer headers help.")
+        .reference("IEEE 802.3 clause 4.4.2; RFC 7323"),
+    Rule::host("SYS-01", Severity::Blocker, "Too few file descriptors", sys_01)
+        .explanation(
+            "Every connection needs a descriptor and the process may open fewer. Connections beyond the limit fail.",
+        )
+        .reference("getrlimit(2), RLIMIT_NOFILE"),
+    Rule::host("SYS-02", Severity::High, "The range of local ports runs out", sys_02)
+        .explanation(
+            "One address can open as many connections to one port as there are local ports. After that no connection \
+             is possible.",
+        )
+        .reference("kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT"),
+    Rule::host("SYS-03", Severity::Medium, "Closed connections pile up", sys_03)
+        .explanation(
+            "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
+        )
+        .reference("RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse"),
+    Rule::host("SYS-04", Severity::High, "The accept queue overflows", sys_04)
+        .explanation(
+            "Connections were complete and the application did not take them in time. They are dropped or delayed by a \
+             second.",
+        )
+        .reference("listen(2); kernel networking/snmp_counter, ListenOverflows"),
+    Rule::host("SYS-05", Severity::High, "Connection tracking is full", sys_05)
+        .explanation("The table of tracked connections has no room. New connections are dropped.")
+        .reference("kernel networking/nf_conntrack-sysctl"),
+    Rule::run("APP-01", Severity::Medium, "The application is the limit", app_01)
+        .explanation("TCP had nothing to send. Disk, generator or a target rate is slower than the path.")
+        .reference("tcp_info, tcpi_busy_time"),
 ];
 
 /// Share of the ceiling from which on a link counts as full.

@@ -3,63 +3,36 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{pcie_generation, pcie_usable_bps};
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "PCI-01",
-        title: "The PCI Express link trained below its capability",
-        layer: Layer::Bus,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The card runs with fewer lanes or at a lower speed than card and slot could. A badly seated card, \
-                      a riser or a slot that shares its lanes does that; power saving may lower the speed of an idle card.",
-        reference: "PCI Express base specification, link training; lspci(8)",
-        judge: Judge::Nic(pci_01),
-    },
-    Rule {
-        id: "PCI-02",
-        title: "The slot is too small for the port",
-        layer: Layer::Bus,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The link to the card carries less than its ports can send. Each direction counts on its own.",
-        reference: "PCI Express base specification, transaction layer overhead",
-        judge: Judge::Scope(pci_02_everywhere),
-    },
-    Rule {
-        id: "PCI-03",
-        title: "Two busy ports share one card",
-        layer: Layer::Bus,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Traffic enters one port and leaves its sibling, so every byte crosses the same link twice. Two \
-                      cards in two slots do not share it.",
-        reference: "PCI Express base specification; lspci(8), -t",
-        judge: Judge::Scope(pci_03),
-    },
-    Rule {
-        id: "PCI-04",
-        title: "Small maximum payload on the bus",
-        layer: Layer::Bus,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "With 128 bytes per packet a sixth of the bus goes to headers. Card and bridge support more.",
-        reference: "kernel admin-guide/kernel-parameters, pci=pcie_bus_perf",
-        judge: Judge::Nic(pci_04),
-    },
-    Rule {
-        id: "PCI-05",
-        title: "Overhead of the IOMMU or of link power saving",
-        layer: Layer::Bus,
-        severity: Severity::Low,
-        confidence: Confidence::Low,
-        explanation: "Strict translation costs an invalidation per buffer, and a sleeping link costs microseconds to \
-                      wake. Both show at 25 Gbit/s and above.",
-        reference: "kernel admin-guide/kernel-parameters, iommu.passthrough and pcie_aspm.policy",
-        judge: Judge::Nic(pci_05),
-    },
+    Rule::nic("PCI-01", Severity::High, "The PCI Express link trained below its capability", pci_01)
+        .explanation(
+            "The card runs with fewer lanes or at a lower speed than card and slot could. A badly seated card, a riser \
+             or a slot that shares its lanes does that; power saving may lower the speed of an idle card.",
+        )
+        .reference("PCI Express base specification, link training; lspci(8)"),
+    Rule::scope("PCI-02", Severity::High, "The slot is too small for the port", pci_02_everywhere)
+        .explanation("The link to the card carries less than its ports can send. Each direction counts on its own.")
+        .reference("PCI Express base specification, transaction layer overhead"),
+    Rule::scope("PCI-03", Severity::Medium, "Two busy ports share one card", pci_03)
+        .explanation(
+            "Traffic enters one port and leaves its sibling, so every byte crosses the same link twice. Two cards in \
+             two slots do not share it.",
+        )
+        .reference("PCI Express base specification; lspci(8), -t"),
+    Rule::nic("PCI-04", Severity::Low, "Small maximum payload on the bus", pci_04)
+        .at_most(Confidence::Medium)
+        .explanation("With 128 bytes per packet a sixth of the bus goes to headers. Card and bridge support more.")
+        .reference("kernel admin-guide/kernel-parameters, pci=pcie_bus_perf"),
+    Rule::nic("PCI-05", Severity::Low, "Overhead of the IOMMU or of link power saving", pci_05)
+        .at_most(Confidence::Low)
+        .explanation(
+            "Strict translation costs an invalidation per buffer, and a sleeping link costs microseconds to wake. Both \
+             show at 25 Gbit/s and above.",
+        )
+        .reference("kernel admin-guide/kernel-parameters, iommu.passthrough and pcie_aspm.policy"),
 ];
 
 /// Maximum payload of the packets on the bus where it cannot be read: the smallest, so that nothing is promised.

@@ -3,85 +3,50 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::classes::Class;
-use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "LNK-01",
-        title: "Link negotiated below common capability",
-        layer: Layer::Link,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on gigabit \
-                      hardware is nearly always a damaged pair or a loose plug.",
-        reference: "ethtool(8); IEEE 802.3 annex 28B",
-        judge: Judge::Scope(lnk_01_everywhere),
-    },
-    Rule {
-        id: "LNK-02",
-        title: "Half duplex or duplex mismatch",
-        layer: Layer::Link,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "When one side is forced and the other negotiates, the negotiating side ends in half duplex. \
-                      Throughput collapses as soon as both directions are active.",
-        reference: "IEEE 802.3 clause 28.2.3.1 (parallel detection)",
-        judge: Judge::Nic(lnk_02),
-    },
-    Rule {
-        id: "LNK-03",
-        title: "Speed step on the path",
-        layer: Layer::Link,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "The faster sender emits trains of packets that the slower port or host must buffer. The reverse \
-                      direction is fine, which is the signature.",
-        reference: "tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing",
-        judge: Judge::Nic(lnk_03),
-    },
-    Rule {
-        id: "LNK-04",
-        title: "Damaged frames",
-        layer: Layer::Link,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they look like \
-                      congestion.",
-        reference: "ethtool(8), --statistics",
-        judge: Judge::Nic(lnk_04),
-    },
-    Rule {
-        id: "LNK-05",
-        title: "The link flaps",
-        layer: Layer::Link,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The carrier went away and came back. Each time, queues and timers start anew.",
-        reference: "kernel ABI sysfs-class-net, carrier_changes",
-        judge: Judge::Nic(lnk_05),
-    },
-    Rule {
-        id: "LNK-06",
-        title: "Forward error correction is struggling",
-        layer: Layer::Link,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "The link is marginal: the correction works hard or fails. A block that cannot be corrected is a \
-                      lost packet.",
-        reference: "ethtool(8), --show-fec",
-        judge: Judge::Nic(lnk_06),
-    },
-    Rule {
-        id: "LNK-07",
-        title: "Energy saving adds wake-up latency",
-        layer: Layer::Link,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
-        reference: "ethtool(8), --show-eee; IEEE 802.3az",
-        judge: Judge::Nic(lnk_07),
-    },
+    Rule::scope("LNK-01", Severity::High, "Link negotiated below common capability", lnk_01_everywhere)
+        .explanation(
+            "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on gigabit hardware \
+             is nearly always a damaged pair or a loose plug.",
+        )
+        .reference("ethtool(8); IEEE 802.3 annex 28B"),
+    Rule::nic("LNK-02", Severity::Blocker, "Half duplex or duplex mismatch", lnk_02)
+        .explanation(
+            "When one side is forced and the other negotiates, the negotiating side ends in half duplex. Throughput \
+             collapses as soon as both directions are active.",
+        )
+        .reference("IEEE 802.3 clause 28.2.3.1 (parallel detection)"),
+    Rule::nic("LNK-03", Severity::Medium, "Speed step on the path", lnk_03)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The faster sender emits trains of packets that the slower port or host must buffer. The reverse direction \
+             is fine, which is the signature.",
+        )
+        .reference("tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing"),
+    Rule::nic("LNK-04", Severity::High, "Damaged frames", lnk_04)
+        .explanation(
+            "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they look like \
+             congestion.",
+        )
+        .reference("ethtool(8), --statistics"),
+    Rule::nic("LNK-05", Severity::High, "The link flaps", lnk_05)
+        .explanation("The carrier went away and came back. Each time, queues and timers start anew.")
+        .reference("kernel ABI sysfs-class-net, carrier_changes"),
+    Rule::nic("LNK-06", Severity::Medium, "Forward error correction is struggling", lnk_06)
+        .explanation(
+            "The link is marginal: the correction works hard or fails. A block that cannot be corrected is a lost \
+             packet.",
+        )
+        .reference("ethtool(8), --show-fec"),
+    Rule::nic("LNK-07", Severity::Low, "Energy saving adds wake-up latency", lnk_07)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
+        )
+        .reference("ethtool(8), --show-eee; IEEE 802.3az"),
 ];
 
 fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {

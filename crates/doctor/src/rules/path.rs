@@ -2,53 +2,33 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Run};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "PATH-04",
-        title: "Test traffic leaves through another interface",
-        layer: Layer::Path,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "The route to the peer uses another interface than the one in question. Test traffic and \
-                      management traffic must be separated to mean anything.",
-        reference: "ip-route(8), `ip route get`",
-        judge: Judge::Host(path_04),
-    },
-    Rule {
-        id: "MTU-01",
-        title: "MTU differs between the ends or along the path",
-        layer: Layer::Path,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "One side sends packets the other drops or must be told to shrink. Lowering the MTU of a few hosts \
-                      treats a symptom and breaks others.",
-        reference: "RFC 1191, RFC 4821",
-        judge: Judge::Nic(mtu_01),
-    },
-    Rule {
-        id: "MTU-02",
-        title: "Path MTU black hole",
-        layer: Layer::Path,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "Small packets pass and full-size packets vanish without an error message. Somebody on the path \
-                      filters the ICMP messages that path MTU discovery needs.",
-        reference: "kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923",
-        judge: Judge::Host(mtu_02),
-    },
-    Rule {
-        id: "PATH-05",
-        title: "IPv4 and IPv6 differ on the same wire",
-        layer: Layer::Path,
-        severity: Severity::Info,
-        confidence: Confidence::Low,
-        explanation: "Offloads and firewall rules can differ by address family. The slower family shows which one.",
-        reference: "nft(8), ethtool(8)",
-        judge: Judge::Host(path_05),
-    },
+    Rule::host("PATH-04", Severity::Blocker, "Test traffic leaves through another interface", path_04)
+        .explanation(
+            "The route to the peer uses another interface than the one in question. Test traffic and management \
+             traffic must be separated to mean anything.",
+        )
+        .reference("ip-route(8), `ip route get`"),
+    Rule::nic("MTU-01", Severity::Medium, "MTU differs between the ends or along the path", mtu_01)
+        .explanation(
+            "One side sends packets the other drops or must be told to shrink. Lowering the MTU of a few hosts treats \
+             a symptom and breaks others.",
+        )
+        .reference("RFC 1191, RFC 4821"),
+    Rule::host("MTU-02", Severity::High, "Path MTU black hole", mtu_02)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Small packets pass and full-size packets vanish without an error message. Somebody on the path filters \
+             the ICMP messages that path MTU discovery needs.",
+        )
+        .reference("kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923"),
+    Rule::host("PATH-05", Severity::Info, "IPv4 and IPv6 differ on the same wire", path_05)
+        .at_most(Confidence::Low)
+        .explanation("Offloads and firewall rules can differ by address family. The slower family shows which one.")
+        .reference("nft(8), ethtool(8)"),
 ];
 
 fn path_04(host: &Host<'_>) -> Ruling {

@@ -3,73 +3,42 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::shaper_payload;
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Nic, Qdisc};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "QD-01",
-        title: "A shaper on this host is the limit",
-        layer: Layer::Offload,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The rate that was measured is the rate this host lets through. The shaper is there on purpose, or \
-                      it was forgotten.",
-        reference: "tc(8), tc-tbf(8), tc-htb(8)",
-        judge: Judge::Nic(qd_01),
-    },
-    Rule {
-        id: "QD-02",
-        title: "A queueing discipline drops packets",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "The queue of this host is too short for the bursts it gets. Losses happen before the wire.",
-        reference: "tc(8), tc-fq_codel(8)",
-        judge: Judge::Nic(qd_02),
-    },
-    Rule {
-        id: "QD-03",
-        title: "netem was left behind",
-        layer: Layer::Offload,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "Somebody emulates a bad network on this interface. Every result over it is emulated as well.",
-        reference: "tc-netem(8)",
-        judge: Judge::Nic(qd_03),
-    },
-    Rule {
-        id: "QD-04",
-        title: "Static mapping onto queues with links of mixed speed",
-        layer: Layer::Offload,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "Filters with a common priority send destinations to fixed queues, and one destination has a \
-                      slower link. With pause frames on, the slow one stops all (PAU-04).",
-        reference: "kernel networking/multiqueue; tc-skbedit(8)",
-        judge: Judge::Nic(qd_04),
-    },
-    Rule {
-        id: "QD-05",
-        title: "Pacing without fq",
-        layer: Layer::Offload,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "The sender paces its packets and no fq is there to do it. Since 4.20 TCP paces itself at some cost; \
-                      before, it does not.",
-        reference: "tc-fq(8)",
-        judge: Judge::Nic(qd_05),
-    },
-    Rule {
-        id: "QD-06",
-        title: "Generic XDP, heavy filters or connection tracking",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "Every packet passes a slow program or a long list of rules. Both cost more than the stack itself.",
-        reference: "kernel networking/af_xdp; nft(8)",
-        judge: Judge::Nic(qd_06),
-    },
+    Rule::nic("QD-01", Severity::High, "A shaper on this host is the limit", qd_01)
+        .explanation(
+            "The rate that was measured is the rate this host lets through. The shaper is there on purpose, or it was \
+             forgotten.",
+        )
+        .reference("tc(8), tc-tbf(8), tc-htb(8)"),
+    Rule::nic("QD-02", Severity::Medium, "A queueing discipline drops packets", qd_02)
+        .explanation("The queue of this host is too short for the bursts it gets. Losses happen before the wire.")
+        .reference("tc(8), tc-fq_codel(8)"),
+    Rule::nic("QD-03", Severity::Blocker, "netem was left behind", qd_03)
+        .explanation("Somebody emulates a bad network on this interface. Every result over it is emulated as well.")
+        .reference("tc-netem(8)"),
+    Rule::nic("QD-04", Severity::High, "Static mapping onto queues with links of mixed speed", qd_04)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Filters with a common priority send destinations to fixed queues, and one destination has a slower link. \
+             With pause frames on, the slow one stops all (PAU-04).",
+        )
+        .reference("kernel networking/multiqueue; tc-skbedit(8)"),
+    Rule::nic("QD-05", Severity::Low, "Pacing without fq", qd_05)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The sender paces its packets and no fq is there to do it. Since 4.20 TCP paces itself at some cost; \
+             before, it does not.",
+        )
+        .reference("tc-fq(8)"),
+    Rule::nic("QD-06", Severity::Medium, "Generic XDP, heavy filters or connection tracking", qd_06)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Every packet passes a slow program or a long list of rules. Both cost more than the stack itself.",
+        )
+        .reference("kernel networking/af_xdp; nft(8)"),
 ];
 
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "police"];

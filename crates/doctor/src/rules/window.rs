@@ -3,95 +3,51 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{bdp_bytes, receive_buffer_for_bytes, tcp_ceiling, window_ceiling_bps};
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "WIN-01",
-        title: "The receive window limits",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The sender waited for the receiver's permission. No flow is faster than one window per round trip.",
-        reference: "RFC 7323; kernel networking/ip-sysctl, tcp_rmem",
-        judge: Judge::Run(win_01),
-    },
-    Rule {
-        id: "WIN-02",
-        title: "The send buffer limits",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products \
-                      to survive a loss.",
-        reference: "kernel networking/ip-sysctl, tcp_wmem",
-        judge: Judge::Run(win_02),
-    },
-    Rule {
-        id: "WIN-03",
-        title: "A fixed window switches autotuning off",
-        layer: Layer::Window,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "A buffer that was asked for by size never grows. The kernel doubles the request and cuts it at \
-                      rmem_max.",
-        reference: "socket(7), SO_RCVBUF; tcp(7)",
-        judge: Judge::Run(win_03),
-    },
-    Rule {
-        id: "WIN-04",
-        title: "Features of TCP are disabled",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss \
-                      costs a round trip. Both have been safe for decades.",
-        reference: "RFC 7323, RFC 2018; kernel networking/ip-sysctl",
-        judge: Judge::Host(win_04),
-    },
-    Rule {
-        id: "WIN-05",
-        title: "TCP memory pressure or pruned receive queues",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The kernel threw away or compressed data that had arrived. Memory for TCP is short, or the reader \
-                      is late.",
-        reference: "kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem",
-        judge: Judge::Host(win_05),
-    },
-    Rule {
-        id: "WIN-06",
-        title: "Slow start after idle, or cached metrics",
-        layer: Layer::Window,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "A sender that pauses starts slowly again, and a threshold remembered from an earlier connection \
-                      ends slow start early. Both hurt bursts.",
-        reference: "kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)",
-        judge: Judge::Host(win_06),
-    },
-    Rule {
-        id: "UDP-01",
-        title: "The receiver's socket buffer overflows",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The datagrams reached this host and the application was late. This is no loss of the network.",
-        reference: "kernel networking/snmp_counter, UdpRcvbufErrors",
-        judge: Judge::Host(udp_01),
-    },
-    Rule {
-        id: "UDP-02",
-        title: "Datagrams are fragmented",
-        layer: Layer::Window,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.",
-        reference: "RFC 8900",
-        judge: Judge::Run(udp_02),
-    },
+    Rule::run("WIN-01", Severity::High, "The receive window limits", win_01)
+        .explanation(
+            "The sender waited for the receiver's permission. No flow is faster than one window per round trip.",
+        )
+        .reference("RFC 7323; kernel networking/ip-sysctl, tcp_rmem"),
+    Rule::run("WIN-02", Severity::High, "The send buffer limits", win_02)
+        .explanation(
+            "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products to \
+             survive a loss.",
+        )
+        .reference("kernel networking/ip-sysctl, tcp_wmem"),
+    Rule::run("WIN-03", Severity::Medium, "A fixed window switches autotuning off", win_03)
+        .explanation(
+            "A buffer that was asked for by size never grows. The kernel doubles the request and cuts it at rmem_max.",
+        )
+        .reference("socket(7), SO_RCVBUF; tcp(7)"),
+    Rule::host("WIN-04", Severity::High, "Features of TCP are disabled", win_04)
+        .explanation(
+            "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss costs a \
+             round trip. Both have been safe for decades.",
+        )
+        .reference("RFC 7323, RFC 2018; kernel networking/ip-sysctl"),
+    Rule::host("WIN-05", Severity::High, "TCP memory pressure or pruned receive queues", win_05)
+        .explanation(
+            "The kernel threw away or compressed data that had arrived. Memory for TCP is short, or the reader is \
+             late.",
+        )
+        .reference("kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem"),
+    Rule::host("WIN-06", Severity::Low, "Slow start after idle, or cached metrics", win_06)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "A sender that pauses starts slowly again, and a threshold remembered from an earlier connection ends slow \
+             start early. Both hurt bursts.",
+        )
+        .reference("kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)"),
+    Rule::host("UDP-01", Severity::High, "The receiver's socket buffer overflows", udp_01)
+        .explanation("The datagrams reached this host and the application was late. This is no loss of the network.")
+        .reference("kernel networking/snmp_counter, UdpRcvbufErrors"),
+    Rule::run("UDP-02", Severity::Medium, "Datagrams are fragmented", udp_02)
+        .explanation("One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.")
+        .reference("RFC 8900"),
 ];
 
 /// Share of the busy time from which on a limit counts.
