@@ -1,7 +1,5 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use std::collections::BTreeMap;
-
 use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
@@ -180,23 +178,15 @@ impl Outcomes {
 
     /// Where every test reached line rate, nothing holds throughput back.
     fn demote_behind_line_rate(&mut self, scope: &Scope<'_>) {
-        let full: BTreeMap<&str, usize> =
-            self.findings.iter().filter(|(_, f)| f.id == "TOP-01").fold(BTreeMap::new(), |mut map, (_, f)| {
-                *map.entry(f.subject.split(' ').next().unwrap_or_default()).or_default() += 1;
-                map
-            });
-        let all_full: Vec<String> = scope
-            .hosts
-            .iter()
-            .filter(|host| {
-                let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
-                runs > 0 && full.get(host.name()).copied().unwrap_or(0) >= runs
-            })
-            .map(|host| host.name().to_owned())
-            .collect();
+        let is_full = |host: &&Host<'_>| {
+            let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
+            let is_line_rate = |finding: &Finding| finding.id == "TOP-01" && host_of(finding) == host.name();
+            runs > 0 && self.findings.iter().filter(|(_, finding)| is_line_rate(finding)).count() >= runs
+        };
+        let full: Vec<&str> = scope.hosts.iter().filter(is_full).map(Host::name).collect();
         for (layer, finding) in &mut self.findings {
             let throughput = (Layer::Link..=Layer::Network).contains(layer) && finding.severity != Severity::Blocker;
-            if throughput && all_full.iter().any(|host| finding.subject.starts_with(host.as_str())) {
+            if throughput && full.iter().any(|host| finding.subject.starts_with(host)) {
                 finding.severity = Severity::Info;
             }
         }

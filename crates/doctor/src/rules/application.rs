@@ -2,9 +2,9 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::arithmetic::{Encapsulation, LINK_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Run, Scope};
+use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
+use crate::scope::{Host, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::scope("TOP-01", Severity::Info, "Line rate reached", top_01)
@@ -62,19 +62,14 @@ fn line_rate(run: &Run<'_>) -> Ruling {
     require(!run.is("same_host"), || "loopback has no line rate".to_owned())?;
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
-    let speed = match known {
-        Some((speed, _)) => speed,
-        None => match inferred_speed_mbps(goodput.value / 1e6) {
-            Some(speed) => speed,
-            None => return unknown("nic.*.link.speed_mbps", run.host.reason("nic")),
-        },
+    let Some(speed) = known.or_else(|| inferred_speed_mbps(goodput.value / 1e6)) else {
+        return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
     };
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
     let transport = if run.is_udp() { Transport::Udp } else { Transport::TcpTimestamps };
-    let wrap = Encapsulation::default();
-    let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport, wrap).unwrap_or(0.0);
+    let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport).unwrap_or(0.0);
     require(goodput.value >= FULL * ceiling, || format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6))?;
-    let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp, wrap).unwrap_or(0.0);
+    let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
     let matched = matched().because(
         goodput.key,
         format!("{:.1} Mbit/s", goodput.value / 1e6),
@@ -92,19 +87,17 @@ fn line_rate(run: &Run<'_>) -> Ruling {
     })
 }
 
-fn known_speed_mbps(run: &Run<'_>) -> Option<(f64, ())> {
+fn known_speed_mbps(run: &Run<'_>) -> Option<f64> {
     let declared = run.host.number("path.line_rate_mbps").ok();
     let of_nic = || run.nic().and_then(|nic| nic.speed_mbps().ok());
-    declared.or_else(of_nic).map(|speed| (speed.value, ()))
+    declared.or_else(of_nic).map(|speed| speed.value)
 }
 
 /// The link speed whose ceiling a rate hits within half a per cent. Speeds that are rare are not guessed.
 fn inferred_speed_mbps(goodput_mbps: f64) -> Option<f64> {
-    const RARE: [f64; 2] = [50_000.0, 200_000.0];
-    let mut speeds = LINK_SPEEDS_MBPS.into_iter().filter(|speed| !RARE.contains(speed));
-    speeds.find(|speed| {
+    COMMON_SPEEDS_MBPS.into_iter().find(|speed| {
         let with = tcp_ceiling(*speed, 1500.0);
-        let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp, Encapsulation::default());
+        let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp);
         goodput_mbps >= FULL * with && without.is_some_and(|without| goodput_mbps <= 1.005 * without)
     })
 }
@@ -134,7 +127,7 @@ fn sys_01(host: &Host<'_>) -> Ruling {
 }
 
 /// Ports of the default range, 32768 to 60999.
-fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, NoMatch> {
+fn port_range(host: &Host<'_>) -> Result<Reading<f64>, NoMatch> {
     if let Ok(count) = host.number("limits.local_ports") {
         return Ok(count);
     }
@@ -142,7 +135,7 @@ fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, NoMatch> {
     let mut ends = range.value.split_whitespace().filter_map(|end| end.parse::<f64>().ok());
     match (ends.next(), ends.next()) {
         (Some(low), Some(high)) if high >= low => {
-            Ok(crate::scope::Reading { key: range.key, value: high - low + 1.0, inferred: false })
+            Ok(Reading { key: range.key, value: high - low + 1.0, inferred: false })
         }
         _ => unknown(range.key, "not a range"),
     }
@@ -174,10 +167,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
         ["net.netstat.TcpExt.ListenOverflows", "net.netstat.TcpExt.ListenDrops", "net.netstat.TcpExt.TCPReqQFullDrop"];
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of an accept queue")?;
-    if overflows.total {
-        return unknown("counters over a window", "totals since boot say nothing about now")
-            .suspect(|| format!("{} since boot", overflows.value));
-    }
+    overflows.in_period("totals", |total| format!("{total} since boot"))?;
     Ok(matched()
         .grew(&overflows)
         .sysctl(host, "net.core.somaxconn", "4096")
@@ -185,15 +175,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
 }
 
 fn sys_05(host: &Host<'_>) -> Ruling {
-    let max = match host.number("limits.conntrack.max") {
-        Ok(max) => max,
-        Err(NoMatch::Unknown(_))
-            if host.absence("limits.conntrack.max") == linerate_model::snapshot::Absence::NotApplicableToKind =>
-        {
-            return clear("connections are not tracked");
-        }
-        Err(stop) => return Err(stop),
-    };
+    let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
     require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
     Ok(matched()

@@ -71,9 +71,7 @@ fn pci_02_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 
 fn pci_02(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
-    let Some(usable) = usable(nic, &speed, &width) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     // What the port could do is enough; what it does today may be less.
     let port = nic.number("link.max_speed_mbps").or_else(|_| nic.speed_mbps())?;
     let need = 1.05 * port.value * 1e6;
@@ -92,9 +90,15 @@ fn pci_02(nic: &Nic<'_>) -> Ruling {
         .advice("use a wider or faster slot"))
 }
 
-fn usable(nic: &Nic<'_>, speed: &Reading<f64>, width: &Reading<f64>) -> Option<f64> {
-    let payload = nic.number("pci.mps_bytes").map_or(MAX_PAYLOAD_BYTES, |mps| mps.value);
-    pcie_usable_bps(speed.value, width.value, payload)
+fn max_payload_bytes(nic: &Nic<'_>) -> f64 {
+    nic.number("pci.mps_bytes").map_or(MAX_PAYLOAD_BYTES, |mps| mps.value)
+}
+
+fn usable_bps(speed: &Reading<f64>, width: &Reading<f64>, max_payload_bytes: f64) -> Result<f64, NoMatch> {
+    match pcie_usable_bps(speed.value, width.value, max_payload_bytes) {
+        Some(usable) => Ok(usable),
+        None => unknown(&speed.key, "a speed no generation of PCI Express has"),
+    }
 }
 
 fn name(speed: &Reading<f64>, width: &Reading<f64>) -> String {
@@ -110,9 +114,7 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
     let width = host.number("cards.pci.width")?;
     let port = host.number("cards.port_mbps")?;
     let ports = host.number("cards.ports_in_use")?;
-    let Some(usable) = pcie_usable_bps(speed.value, width.value, MAX_PAYLOAD_BYTES) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let need = 1.05 * port.value * ports.value * 1e6;
     require(usable < need, || format!("carries {:.1} Gbit/s", usable / 1e9))?;
     Ok(matched()
@@ -135,9 +137,7 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
     require(same.value < 0.9 * apart.value, || "as fast as over two cards".to_owned())?;
     let speed = host.number("cards.pci.speed_gts")?;
     let width = host.number("cards.pci.width")?;
-    let Some(usable) = pcie_usable_bps(speed.value, width.value, MAX_PAYLOAD_BYTES) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let crossing = 2.0 * same.value;
     require(crossing > 0.85 * usable, || "the shared link has room".to_owned())?;
     Ok(matched()
@@ -164,9 +164,7 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
             8.0 * (nic.host.delta(&port.key("stats64.rx_bytes"))? + nic.host.delta(&port.key("stats64.tx_bytes"))?);
     }
     let rate = bits / period.seconds;
-    let Some(usable) = usable(nic, &speed, &width) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     require(rate > 0.85 * usable, || format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9))?;
     Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
@@ -191,7 +189,7 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
     let period = nic.host.period()?;
     let bytes = nic.host.delta(&nic.key("stats64.rx_bytes"))?.max(nic.host.delta(&nic.key("stats64.tx_bytes"))?);
     let rate = 8.0 * bytes / period.seconds;
-    let usable = usable(nic, &speed, &width).unwrap_or(f64::INFINITY);
+    let usable = usable_bps(&speed, &width, payload.value).unwrap_or(f64::INFINITY);
     require(rate > 0.8 * usable, || "the bus has room".to_owned())?;
     Ok(matched()
         .read(&payload, "256 or more")

@@ -104,10 +104,7 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
     } else {
         paused?
     };
-    if paused.total {
-        return unknown("counters over a window", "pause frames since boot say nothing about now")
-            .suspect(|| format!("{} pause frames received since boot", paused.value));
-    }
+    paused.in_period("pause frames", |total| format!("{total} pause frames received since boot"))?;
     let rate = paused.rate("pause frames")?;
     require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
     let matched = matched().grew(&paused).because("rate of pause frames", format!("{rate:.0}/s"), "at most 10/s");
@@ -156,10 +153,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
             .advice("the adapter gave up pausing: look for a stuck receiver"));
     }
     let pausing = nic.growth(Class::PauseTx)?;
-    if pausing.total {
-        return unknown("counters over a window", "pause frames since boot say nothing about now")
-            .suspect(|| format!("{} pause frames sent since boot", pausing.value));
-    }
+    pausing.in_period("pause frames", |total| format!("{total} pause frames sent since boot"))?;
     let rate = pausing.rate("pause frames sent")?;
     require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
     Ok(matched()

@@ -151,14 +151,13 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let drops = nic.growth(Class::RxRingFull);
     let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
     // Seen from the receiver: its own ring overflows while the sender's link is faster.
-    let step = step_to_peer(nic).suspect(|| {
+    let (ours, peers) = step_to_peer(nic).suspect(|| {
         if lossy {
             "the receive ring overflows although the link carries no more than its own speed: a faster sender would explain it".to_owned()
         } else {
             "only one end of the wire is known".to_owned()
         }
     })?;
-    let (ours, peers) = step;
     require(peers.value > ours.value, || format!("no step: {} Mbit/s here, {} Mbit/s there", ours.value, peers.value))?;
     let drops = drops?;
     drops.or_clear("drops behind the step")?;
@@ -171,15 +170,10 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         .persist("repeat the command from the network configuration of the sender"))
 }
 
-type Step<'a> = (crate::scope::Reading<f64>, crate::scope::Reading<f64>);
-
-fn step_to_peer<'a>(nic: &Nic<'_>) -> Result<Step<'a>, NoMatch> {
+/// Speeds of this end and of the other.
+fn step_to_peer(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), NoMatch> {
     let peers = nic.peer_number("link.speed_mbps")?;
-    let ours = match nic.speed_mbps() {
-        Ok(speed) => speed,
-        Err(_) => nic.number("link.max_speed_mbps")?,
-    };
-    Ok((ours, peers))
+    Ok((nic.speed_mbps().or_else(|_| nic.number("link.max_speed_mbps"))?, peers))
 }
 
 /// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38, so the rate stays

@@ -87,7 +87,8 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     }
 }
 
-fn version_number(text: &str) -> Option<(u32, u32)> {
+/// The first two numbers of a version.
+pub(super) fn version_number(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((parts.next()?.ok()?, parts.next()?.ok()?))
 }

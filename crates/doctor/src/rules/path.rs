@@ -2,7 +2,7 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Match, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Run};
 
 pub(super) const RULES: &[Rule] = &[
@@ -44,28 +44,18 @@ fn path_04(host: &Host<'_>) -> Ruling {
 fn mtu_01(nic: &Nic<'_>) -> Ruling {
     nic.wired_or_pair()?;
     let mtu = nic.number("net.mtu")?;
-    if let Ok(route) = nic.host.text("route.peer.dev").and_then(|_| nic.host.number("route.peer.mtu"))
-        && nic.host.text("route.peer.dev").is_ok_and(|dev| dev.value == nic.name)
-        && route.value > 0.0
-        && route.value < mtu.value
-    {
-        return Ok(common_mtu(
-            nic,
-            matched()
-                .read(&route, "the path to the peer takes less than the interface")
-                .read(&mtu, "MTU of the interface"),
-            mtu.value,
-        ));
-    }
-    if let Some(run) = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name))
-        && let Ok(pmtu) = run.number("pmtu_bytes")
-        && pmtu.value < mtu.value
-    {
-        return Ok(common_mtu(
-            nic,
-            matched().read(&pmtu, "the path takes less than the interface").read(&mtu, "MTU of the interface"),
-            mtu.value,
-        ));
+    let is_route = nic.host.text("route.peer.dev").is_ok_and(|dev| dev.value == nic.name);
+    let route = nic.host.number("route.peer.mtu").ok().filter(|route| is_route && route.value > 0.0);
+    let run = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name));
+    let path = run.and_then(|run| run.number("pmtu_bytes").ok());
+    for (path, threshold) in [
+        (route, "the path to the peer takes less than the interface"),
+        (path, "the path takes less than the interface"),
+    ] {
+        if let Some(path) = path.filter(|path| path.value < mtu.value) {
+            let matched = matched().read(&path, threshold).read(&mtu, "MTU of the interface");
+            return Ok(common_mtu(nic, matched, mtu.value));
+        }
     }
     let peer = nic.peer_number("net.mtu").suspect(|| {
         if mtu.value < 1500.0 {
@@ -78,7 +68,7 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
     Ok(common_mtu(nic, matched().read(&mtu, "must equal the peer's MTU").read(&peer, "MTU of the peer"), mtu.value))
 }
 
-fn common_mtu(nic: &Nic<'_>, matched: crate::rule::Match, old: f64) -> crate::rule::Match {
+fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
     let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
     matched
         .fix(format!("ip link set dev {} mtu {smaller}", nic.name), format!("ip link set dev {} mtu {old}", nic.name))

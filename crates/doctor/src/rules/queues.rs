@@ -172,16 +172,16 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
     };
     require(queues.value <= 1.0, || format!("{} receive queues", queues.value))?;
     let matched = matched().read(&queues, "several receive queues");
-    let saturated = irq_cpu(nic).and_then(|cpu| nic.host.cpu_load(cpu)).is_ok_and(|load| load.softirq >= SATURATED);
+    let saturated =
+        irq_cpu(nic).and_then(|(cpu, _)| nic.host.cpu_load(cpu)).is_ok_and(|load| load.softirq >= SATURATED);
     let matched = if saturated { matched.severity(Severity::High) } else { matched };
     Ok(matched.advice("spread the work in software if its CPU saturates (IRQ-02)"))
 }
 
-/// The CPU that took most interrupts of this interface: over the period, or since boot.
-fn irq_cpu(nic: &Nic<'_>) -> Result<u32, NoMatch> {
-    let shares = irq_shares(nic)?;
-    match shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
-        Some((cpu, _)) => Ok(*cpu),
+/// The CPU that took most interrupts of this interface, and its share of them: over the period, or since boot.
+fn irq_cpu(nic: &Nic<'_>) -> Result<(u32, f64), NoMatch> {
+    match irq_shares(nic)?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some(busiest) => Ok(busiest),
         None => unknown(nic.key("irq.total"), "no interrupt was counted"),
     }
 }
@@ -211,10 +211,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let vectors = nic.number("irq.vectors")?;
     require(vectors.value >= 2.0, || "a single vector".to_owned())?;
-    let shares = irq_shares(nic)?;
-    let Some((cpu, share)) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return unknown(nic.key("irq.total"), "no interrupt was counted");
-    };
+    let (cpu, share) = irq_cpu(nic)?;
     require(share >= 0.8, || format!("CPU {cpu} takes {:.0} % of them", share * 100.0))?;
     let load = nic
         .host
@@ -230,7 +227,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
 
 fn irq_02(nic: &Nic<'_>) -> Ruling {
     chn_03(nic)?;
-    let cpu = irq_cpu(nic)?;
+    let (cpu, _) = irq_cpu(nic)?;
     let load = nic.host.cpu_load(cpu).suspect(|| {
         let total = nic.number("irq.total").map_or(0.0, |total| total.value);
         format!("one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled")

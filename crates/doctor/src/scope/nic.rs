@@ -34,20 +34,12 @@ impl<'a> Nic<'a> {
 
     /// A number, or ruled out because the driver or the kind of device has no such thing.
     pub(crate) fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
-        self.number(fact).map_err(|stop| {
-            let none = matches!(
-                self.host.absence(&self.key(fact)),
-                Absence::UnsupportedByDriver | Absence::NotApplicableToKind
-            );
-            if none { NoMatch::Clear(otherwise.to_owned()) } else { stop }
-        })
+        self.host.number_if_any(&self.key(fact), otherwise)
     }
 
     /// Continues unless the driver or the kind of device has no such group of facts at all.
     pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
-        let absence = self.host.absence(&self.key(group));
-        let none = matches!(absence, Absence::UnsupportedByDriver | Absence::NotApplicableToKind);
-        require(!none, || otherwise.to_owned())
+        require(!self.host.lacks(&self.key(group)), || otherwise.to_owned())
     }
 
     /// How reports name it.
