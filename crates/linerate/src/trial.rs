@@ -64,7 +64,8 @@ pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> 
 }
 
 fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
-    let mut report = iperf3::client_sink(options(Endpoint::Client), Output::standard());
+    let options = Options::new(Endpoint::Client, program_version(), system_line());
+    let mut report = iperf3::client_sink(options, Output::standard());
     let client = Client::to(LOOPBACK, port, test_spec(trial.transport, trial.direction));
     let result = client.observe(&mut report, signals);
     result.outcome?;
@@ -103,10 +104,6 @@ fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
         test.pacing.rate_bps = Some(UDP_RATE_BPS);
     }
     test
-}
-
-fn options(endpoint: Endpoint) -> Options {
-    Options::new(endpoint, program_version(), system_line())
 }
 
 #[cfg(test)]
