@@ -236,8 +236,8 @@ const BLOCK_BYTES_MAX: u32 = 64 << 20;
 const START_AHEAD_MAX_S: f64 = 3600.0;
 
 /// Options that are parsed and whose function does not exist.
-pub(crate) fn check_supported(command: &Command) -> Result<(), Stop> {
-    let (local, test, output) = match command {
+pub(crate) fn check_supported(command: Command) -> Result<Command, Stop> {
+    let (local, test, output) = match &command {
         Command::Client { spec, output } => (&spec.local, Some(&spec.test), output),
         Command::Server { spec, output, .. } => {
             let defaults = spec.local.end.defaults.as_ref();
@@ -260,6 +260,6 @@ pub(crate) fn check_supported(command: &Command) -> Result<(), Stop> {
     ];
     match rows.into_iter().find(|(is_wanted, _)| *is_wanted) {
         Some((_, text)) => Err(Stop::error(format!("ERROR: {text}"))),
-        None => Ok(()),
+        None => Ok(command),
     }
 }

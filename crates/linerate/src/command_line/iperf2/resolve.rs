@@ -3,7 +3,6 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Iperf2Defaults, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
@@ -11,7 +10,7 @@ use linerate_report::iperf2::Layout;
 
 use super::args::{Args, OutputOptions, RateArg, Role};
 use super::conflicts;
-use super::message::{Message, Stop};
+use super::message::Stop;
 
 /// What the program is to do.
 #[derive(Debug)]
@@ -93,14 +92,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     workload.start = start(args);
     apply_rate(args, &mut test);
     Ok(Command::Client {
-        spec: Box::new(ClientSpec {
-            host,
-            local: args.local.clone(),
-            test,
-            connect_timeout: None,
-            server_cpu: None,
-            credentials: None,
-        }),
+        spec: Box::new(ClientSpec { host, local: args.local.clone(), test, ..ClientSpec::default() }),
         output: args.output.clone(),
     })
 }
@@ -147,16 +139,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
         reports_delays: args.output.enhanced,
     }));
     Ok(Command::Server {
-        spec: Box::new(ServerSpec {
-            local,
-            one_off: false,
-            idle_timeout: None,
-            bitrate_limit: None,
-            max_duration: None,
-            auth: None,
-            mptcp: false,
-            policy: ServerPolicy::default(),
-        }),
+        spec: Box::new(ServerSpec { local, ..ServerSpec::default() }),
         daemon: args.daemon,
         output: args.output.clone(),
     })
@@ -348,11 +331,6 @@ impl Args {
     fn is_multicast_receiver(&self) -> bool {
         let host = self.local.bind.host.as_deref().unwrap_or_default();
         self.test.transport == Transport::Udp && conflicts::is_group(host)
-    }
-
-    /// Everything that is to be said, in order; empties the list.
-    pub(crate) fn take_messages(&mut self) -> Vec<Message> {
-        std::mem::take(&mut self.messages)
     }
 }
 
