@@ -44,8 +44,8 @@ pub(crate) struct Args {
     pub(crate) block_len_bytes: Option<u32>,
     /// Rate limit.
     pub(crate) rate: Option<RateArg>,
-    /// Ways of sending from the other end.
-    pub(crate) ways: WaysArgs,
+    /// Options by which the other end sends.
+    pub(crate) directions: DirectionArgs,
     /// Frames, bursts and pauses.
     pub(crate) shape: ShapeArgs,
     /// Requests and replies.
@@ -86,9 +86,9 @@ pub(crate) enum RateArg {
     Datagrams(u64),
 }
 
-/// Ways of sending from the other end; at most one of them is possible.
+/// Options by which the other end sends; at most one of them is possible.
 #[derive(Debug, Default)]
-pub(crate) struct WaysArgs {
+pub(crate) struct DirectionArgs {
     /// `-R`
     pub(crate) reverse: bool,
     /// `--full-duplex`

@@ -188,7 +188,7 @@ pub(crate) fn send_delay(args: &mut Args, value: &OsStr) {
     args.local.end.send_delay = Duration::try_from_secs_f64(millis_of(value)).ok().filter(|d| !d.is_zero());
 }
 
-// Ways
+// Directions
 
 /// Counts only behind `-c`, and not behind `-C`.
 pub(crate) fn connects_back(args: &mut Args, option: &str) -> bool {

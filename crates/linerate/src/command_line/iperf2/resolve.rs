@@ -68,7 +68,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     said.into_iter().for_each(|text| args.say(text));
     imply_client(args);
     let block_len_bytes = args.block_len_bytes.unwrap_or_else(|| default_len(args, &host));
-    conflicts::check_client(args, &host, block_len_bytes, surroundings.now)?;
+    conflicts::check_client(args, block_len_bytes, surroundings.now)?;
     spread_over_ports(args);
     warn_window(args);
     raise_interval(args);
@@ -98,7 +98,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
 }
 
 fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
-    if args.bounce.burst.is_some() {
+    if args.is_bouncing() {
         return Err(Stop::error("ERROR: setting of option --bounce-back is not supported on the server"));
     }
     let said = std::mem::take(&mut args.misplaced.on_server);
@@ -147,12 +147,12 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
 
 /// Options that switch others on.
 fn imply_client(args: &mut Args) {
-    if args.bounce.burst.is_some() {
+    if args.is_bouncing() {
         args.output.enhanced = true;
         args.test.socket.no_delay = true;
         args.local.interval = args.local.interval.or(Some(Duration::from_secs(1)));
     }
-    let server_sends = args.ways.reverse || args.ways.full_duplex;
+    let server_sends = args.directions.reverse || args.directions.full_duplex;
     let is_new_tcp = args.output.layout == Layout::V2_2 && args.test.transport == Transport::Tcp;
     args.output.enhanced |= args.test.workload.trip_times && (server_sends || is_new_tcp);
     if args.test.workload.without_header && args.test.workload.detect_peer {
@@ -168,7 +168,7 @@ fn imply_client(args: &mut Args) {
 
 fn default_len(args: &Args, host: &str) -> u32 {
     match args.test.transport {
-        _ if args.bounce.burst.is_some() => args.bounce.request_bytes.unwrap_or(100),
+        _ if args.is_bouncing() => args.bounce.request_bytes.unwrap_or(100),
         Transport::Udp if is_v6(args, host) => 1450,
         Transport::Udp => 1470,
         _ => 128 * 1024,
@@ -227,10 +227,10 @@ fn client_end(args: &mut Args) -> EndCondition {
 }
 
 fn direction(args: &Args) -> Direction {
-    let ways = &args.ways;
-    if ways.reverse {
+    let directions = &args.directions;
+    if directions.reverse {
         Direction::Reverse
-    } else if ways.full_duplex || ways.dual || ways.trade_off {
+    } else if directions.full_duplex || directions.dual || directions.trade_off {
         Direction::Bidirectional
     } else {
         Direction::Forward
@@ -238,12 +238,12 @@ fn direction(args: &Args) -> Direction {
 }
 
 fn pairing(args: &Args) -> Pairing {
-    let ways = &args.ways;
-    if ways.full_duplex {
+    let directions = &args.directions;
+    if directions.full_duplex {
         Pairing::Shared
-    } else if ways.dual {
+    } else if directions.dual {
         Pairing::ConnectBack
-    } else if ways.trade_off {
+    } else if directions.trade_off {
         Pairing::ConnectBackAfterwards
     } else {
         Pairing::Separate
@@ -330,7 +330,7 @@ impl Args {
     /// A server that joins a group takes one flow at a time.
     fn is_multicast_receiver(&self) -> bool {
         let host = self.local.bind.host.as_deref().unwrap_or_default();
-        self.test.transport == Transport::Udp && conflicts::is_group(host)
+        self.is_udp() && conflicts::is_group(host)
     }
 }
 
