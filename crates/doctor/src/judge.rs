@@ -92,10 +92,7 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     match rule.judge {
         Judge::Nic(judge) => scope.nics().map(|nic| (nic.subject(), judge(&nic))).collect(),
         Judge::Host(judge) => scope.hosts.iter().map(|host| (host.name().to_owned(), judge(host))).collect(),
-        Judge::Run(judge) => {
-            let runs = scope.runs();
-            runs.map(|run| (format!("{} {}", run.host.name(), run.label()), judge(&run))).collect()
-        }
+        Judge::Run(judge) => scope.runs().map(|run| (run.subject(), judge(&run))).collect(),
         Judge::Scope(judge) => judge(scope),
     }
 }

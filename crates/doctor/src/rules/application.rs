@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use super::http::payload_rows;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
@@ -44,18 +45,8 @@ pub(super) const RULES: &[Rule] = &[
 const FULL: f64 = 0.985;
 
 fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let mut rulings = Vec::new();
-    for run in scope.runs() {
-        rulings.push((format!("{} {}", run.host.name(), run.label()), line_rate(&run)));
-    }
-    for host in &scope.hosts {
-        for (key, _) in host.snapshot.facts_under("http.row.") {
-            if let Some(row) = key.strip_suffix(".best_bytes_per_second") {
-                rulings.push((format!("{} {row}", host.name()), payload_row(host, row)));
-            }
-        }
-    }
-    rulings
+    let runs = scope.runs().map(|run| (run.subject(), line_rate(&run)));
+    runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
 fn line_rate(run: &Run<'_>) -> Ruling {

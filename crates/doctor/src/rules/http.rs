@@ -22,12 +22,16 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    payload_rows(scope, flat)
+}
+
+/// Applies a rule to every row of a table of HTTP payloads.
+pub(super) fn payload_rows(scope: &Scope<'_>, rule: fn(&Host<'_>, &str) -> Ruling) -> Vec<(String, Ruling)> {
     let mut rulings = Vec::new();
     for host in &scope.hosts {
         let rows = host.snapshot.facts_under("http.row.");
-        let rows = rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second"));
-        for row in rows {
-            rulings.push((format!("{} {row}", host.name()), flat(host, row)));
+        for row in rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second")) {
+            rulings.push((format!("{} {row}", host.name()), rule(host, row)));
         }
     }
     rulings
