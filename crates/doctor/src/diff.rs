@@ -168,7 +168,7 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
     if a.boot_id.is_none() || a.source == Source::Import {
         return;
     }
-    let Ok(period) = Period::over(&[a.clone(), b.clone()]) else {
+    let Some(period) = Period::over(&[a.clone(), b.clone()]) else {
         return;
     };
     for (key, delta) in

@@ -34,7 +34,7 @@ pub use diff::compare;
 pub use judge::{Observed, diagnose};
 pub use linerate_model::runs;
 pub use observation::{EndpointObservation, diagnose_test};
-pub use period::{Delta, NoPeriod, Period};
+pub use period::{Delta, Period};
 pub use rule::Rule;
 pub use rules::sweep::sweep_reasons;
 pub use timeline::TestTimeline;

@@ -160,8 +160,7 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     let period = nic.host.period()?;
     let mut bits = 0.0;
     for port in nic.host.nics().filter(shares) {
-        bits +=
-            8.0 * (nic.host.delta(&port.key("stats64.rx_bytes"))? + nic.host.delta(&port.key("stats64.tx_bytes"))?);
+        bits += 8.0 * (port.bytes("rx")? + port.bytes("tx")?);
     }
     let rate = bits / period.seconds;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
@@ -187,7 +186,7 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
         .suspect(|| format!("the card supports {} bytes", supported.value))?;
     require(bridge.value >= 256.0, || "the bridge supports no more".to_owned())?;
     let period = nic.host.period()?;
-    let bytes = nic.host.delta(&nic.key("stats64.rx_bytes"))?.max(nic.host.delta(&nic.key("stats64.tx_bytes"))?);
+    let bytes = nic.bytes("rx")?.max(nic.bytes("tx")?);
     let rate = 8.0 * bytes / period.seconds;
     let usable = usable_bps(&speed, &width, payload.value).unwrap_or(f64::INFINITY);
     require(rate > 0.8 * usable, || "the bus has room".to_owned())?;

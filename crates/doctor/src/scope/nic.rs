@@ -65,8 +65,8 @@ impl<'a> Nic<'a> {
     /// Continues only for a physical interface.
     pub(crate) fn wired(&self) -> Result<(), NoMatch> {
         for fact in ["net.kind", "drv.name"] {
-            if let Some(Value::Text(kind)) = self.host.value(&self.key(fact)).filter(|kind| software(kind)) {
-                return clear(format!("{kind} has no link"));
+            if let Some(kind) = self.text(fact).ok().filter(|kind| is_software_kind(kind.value)) {
+                return clear(format!("{} has no link", kind.value));
             }
         }
         Ok(())
@@ -161,10 +161,6 @@ impl<'a> Nic<'a> {
         }
         Ok(found)
     }
-}
-
-fn software(kind: &Value) -> bool {
-    matches!(kind, Value::Text(kind) if is_software_kind(kind))
 }
 
 /// One queueing discipline.
