@@ -55,7 +55,7 @@ impl NetlinkClient {
         self.sequence = self.sequence.wrapping_add(1);
         self.socket.send(&nl::request(kind, flags, self.sequence, body))?;
         loop {
-            let datagram = self.socket.receive_into(&mut self.buffer)?;
+            let datagram = self.socket.receive(&mut self.buffer)?;
             for message in nl::messages(datagram).filter(|message| message.sequence == self.sequence) {
                 match message.kind {
                     nl::DONE | nl::ERROR => return ended(message.payload),

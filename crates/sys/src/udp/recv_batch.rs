@@ -20,7 +20,7 @@ pub const SLOTS_MAX: usize = 128;
 pub const SLOT_LEN_MAX: usize = 65536;
 
 /// Buffers for up to `slots` messages per call (recvmmsg(2), Linux 2.6.33). A message is a datagram or, on a socket with
-/// [`crate::sockopt::set_udp_gro`], a train of them.
+/// [`crate::sockopt::UDP_GRO`], a train of them.
 ///
 /// Every slot begins at a page boundary, for the reason given at [`PageBuffer`]: slots of 65,535 bytes one behind the other
 /// would drift by a byte each. Memory is `slots` × (`slot_len` up to the next boundary + about 300 bytes), allocated once:
@@ -56,7 +56,7 @@ pub struct Message<'a> {
     /// Length of the message as it came.
     pub full_len: usize,
     /// When the kernel received it, by the wall clock, ns since 1970; of joined datagrams the first. `None` without
-    /// [`crate::sockopt::set_receive_stamps`].
+    /// [`crate::sockopt::SO_TIMESTAMPNS`].
     pub stamped_unix_ns: Option<u64>,
 }
 

@@ -185,7 +185,7 @@ impl TestRun {
         let paced = self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
         if self.settings.spec.transport == Transport::Udp && stream.role == StreamRole::Receiver {
             // Without it datagrams count as arrived when they are read.
-            let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
+            let _ = sockopt::SO_TIMESTAMPNS.set(fd.as_fd(), true);
         }
         let (fd, counters) = (Arc::new(fd), Arc::new(StreamCounters::new(paced)));
         self.sampler.add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), None);

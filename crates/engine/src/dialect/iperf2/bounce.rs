@@ -63,7 +63,7 @@ impl Line {
         let len = wanted.min(scratch.len());
         if self.quick_ack {
             // The kernel resets the option, so it is set for each read; without it the test is only slower.
-            let _ = sockopt::set_quick_ack(self.fd.as_fd(), true);
+            let _ = sockopt::TCP_QUICKACK.set(self.fd.as_fd(), true);
         }
         loop {
             match stream_io::recv(self.fd.as_fd(), &mut scratch[..len]) {

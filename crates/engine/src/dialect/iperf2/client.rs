@@ -160,7 +160,7 @@ impl Client<'_> {
         let address = socket::wildcard(sockets::family_of(&server), port);
         let fail = |e: &linerate_sys::OsError| os("listener bind", e);
         let fd = socket::open(&address, sockets::protocol(test.transport)).map_err(|e| fail(&e))?;
-        sockopt::set_reuse_addr(fd.as_fd(), true).map_err(|e| fail(&e))?;
+        sockopt::SO_REUSEADDR.set(fd.as_fd(), true).map_err(|e| fail(&e))?;
         let refused = sockets::prepare(fd.as_fd(), test, false, true);
         refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
         socket::bind(fd.as_fd(), &address).map_err(|e| fail(&e))?;

@@ -87,7 +87,7 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
     if fan_out.source_address {
         address.set_ip(raised(address.ip(), index));
     }
-    sockopt::set_reuse_addr(fd.as_fd(), true).map_err(|e| os("bind", &e))?;
+    sockopt::SO_REUSEADDR.set(fd.as_fd(), true).map_err(|e| os("bind", &e))?;
     socket::bind(fd.as_fd(), &address).map_err(|e| os("bind", &e))
 }
 

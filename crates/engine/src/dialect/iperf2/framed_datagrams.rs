@@ -69,7 +69,7 @@ impl FramedDatagrams {
             version,
             numbers: HeadWriter::new(),
             sizes: FrameSizes::of_frames(frames, FrameWords::end(version)),
-            datagram: PageBuffer::copy_of(&template)?,
+            datagram: PageBuffer::repeated(&template, 1)?,
             period_ns,
             gap_ns: u64::try_from(frames.gap.as_nanos()).unwrap_or(u64::MAX),
             start_ns: inputs.start_ns,

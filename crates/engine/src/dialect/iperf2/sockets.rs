@@ -35,10 +35,10 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
     let tuning = &spec.socket;
     if let Some(bytes) = tuning.window_bytes {
         if sends {
-            note(sockopt::set_send_buffer(fd, bytes), "setting the send buffer");
+            note(sockopt::SO_SNDBUF.set(fd, bytes), "setting the send buffer");
         }
         if receives {
-            note(sockopt::set_receive_buffer(fd, bytes), "setting the receive buffer");
+            note(sockopt::SO_RCVBUF.set(fd, bytes), "setting the receive buffer");
         }
     }
     if tuning.tos != 0 {
@@ -50,7 +50,7 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
         note(sockopt::set_multicast_ttl(fd, ttl), "setting the TTL");
     }
     if spec.workload.without_routing {
-        note(sockopt::set_without_routing(fd), "setting SO_DONTROUTE");
+        note(sockopt::SO_DONTROUTE.set(fd, true), "setting SO_DONTROUTE");
     }
     if let Some(rate_bps) = spec.pacing.fq_rate_bps {
         note(sockopt::set_max_pacing_rate(fd, rate_bps / 8), "setting the pacing rate");
@@ -61,20 +61,20 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
 fn prepare_stream(fd: BorrowedFd<'_>, spec: &TestSpec, note: &mut dyn FnMut(Result<(), OsError>, &str)) {
     let (tuning, workload) = (&spec.socket, &spec.workload);
     if let Some(mss_bytes) = tuning.mss_bytes {
-        note(sockopt::set_mss(fd, mss_bytes), "setting the segment size");
+        note(sockopt::TCP_MAXSEG.set(fd, mss_bytes), "setting the segment size");
     }
     if let Some(name) = &tuning.congestion {
         let what = format!("Attempt to set '{name}' congestion control");
         note(sockopt::set_congestion(fd, name), &what);
     }
     if let Some(bytes) = workload.unsent_limit_bytes {
-        note(sockopt::set_unsent_limit(fd, bytes), "setting the prefetch limit");
+        note(sockopt::TCP_NOTSENT_LOWAT.set(fd, bytes), "setting the prefetch limit");
     }
     if let Some(bytes) = workload.window_clamp_bytes {
-        note(sockopt::set_window_clamp(fd, bytes), "setting the window clamp");
+        note(sockopt::TCP_WINDOW_CLAMP.set(fd, bytes), "setting the window clamp");
     }
     if tuning.no_delay {
-        note(sockopt::set_no_delay(fd, true), "setting TCP_NODELAY");
+        note(sockopt::TCP_NODELAY.set(fd, true), "setting TCP_NODELAY");
     }
 }
 
@@ -89,22 +89,25 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
     }
     // Without it datagrams count as arrived when they are read.
-    let _ = sockopt::set_receive_stamps(fd, true);
+    let _ = sockopt::SO_TIMESTAMPNS.set(fd, true);
     // Coalescing is invisible to the peer and to the results: every datagram's number is still read.
-    let _ = sockopt::set_udp_gro(fd, true);
+    let _ = sockopt::UDP_GRO.set(fd, true);
 }
 
 /// A socket before it is used.
 pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
     let is_tcp = transport == Transport::Tcp;
-    SocketFacts { effective: effective(fd, transport), mss_bytes: is_tcp.then(|| sockopt::get_mss(fd).ok()).flatten() }
+    SocketFacts {
+        effective: effective(fd, transport),
+        mss_bytes: is_tcp.then(|| sockopt::TCP_MAXSEG.get(fd).ok()).flatten(),
+    }
 }
 
 pub(super) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
     let is_tcp = transport == Transport::Tcp;
     EffectiveOptions {
-        send_buffer_bytes: sockopt::get_send_buffer(fd).ok(),
-        receive_buffer_bytes: sockopt::get_receive_buffer(fd).ok(),
+        send_buffer_bytes: sockopt::SO_SNDBUF.get(fd).ok(),
+        receive_buffer_bytes: sockopt::SO_RCVBUF.get(fd).ok(),
         congestion: is_tcp.then(|| sockopt::congestion(fd).ok()).flatten(),
     }
 }

@@ -160,9 +160,9 @@ pub(crate) fn open_bound(local: &LocalOptions, address: SocketAddr, protocol: Pr
     if let Some(device) = &local.bind.device {
         sockopt::bind_device(fd.as_fd(), device)?;
     }
-    sockopt::set_reuse_addr(fd.as_fd(), true)?;
+    sockopt::SO_REUSEADDR.set(fd.as_fd(), true)?;
     if address.is_ipv6() {
-        sockopt::set_v6_only(fd.as_fd(), local.bind.family == Some(AddressFamily::V6))?;
+        sockopt::IPV6_V6ONLY.set(fd.as_fd(), local.bind.family == Some(AddressFamily::V6))?;
     }
     socket::bind(fd.as_fd(), &address)?;
     Ok(fd)

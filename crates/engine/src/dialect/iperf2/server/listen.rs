@@ -133,9 +133,9 @@ impl Iperf2Server {
         if let Some(device) = &self.spec.local.bind.device {
             sockopt::bind_device(fd.as_fd(), device).map_err(fail)?;
         }
-        sockopt::set_reuse_addr(fd.as_fd(), true).map_err(fail)?;
+        sockopt::SO_REUSEADDR.set(fd.as_fd(), true).map_err(fail)?;
         if address.is_ipv6() {
-            sockopt::set_v6_only(fd.as_fd(), !self.defaults.dual_stack).map_err(fail)?;
+            sockopt::IPV6_V6ONLY.set(fd.as_fd(), !self.defaults.dual_stack).map_err(fail)?;
         }
         // Accepted sockets inherit the window only from before listen(2).
         let refused = sockets::prepare(fd.as_fd(), &self.defaults.test, false, true);
@@ -153,7 +153,7 @@ impl Iperf2Server {
         if address.ip().is_multicast() {
             let source = self.spec.local.end.multicast_source.as_ref().and_then(|s| s.parse().ok());
             // Where the kernel has no such option, datagrams to other groups of this host are taken for ours.
-            let _ = sockopt::set_own_groups_only(udp_listener.fd());
+            let _ = sockopt::IP_MULTICAST_ALL.set(udp_listener.fd(), false);
             sockopt::join_group(udp_listener.fd(), address.ip(), source).map_err(|e| os("multicast join", &e))?;
         }
         let token = self.udp_listeners.len() as u64 * KINDS + UDP_LISTENER;

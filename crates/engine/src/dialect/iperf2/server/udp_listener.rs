@@ -124,12 +124,12 @@ impl UdpListener {
 /// A socket bound to the server's port.
 fn bound(address: SocketAddr, v6_only: bool) -> Result<OwnedFd, OsError> {
     let fd = socket::open(&address, Protocol::Udp)?;
-    sockopt::set_reuse_addr(fd.as_fd(), true)?;
+    sockopt::SO_REUSEADDR.set(fd.as_fd(), true)?;
     if address.is_ipv6() {
-        sockopt::set_v6_only(fd.as_fd(), v6_only)?;
+        sockopt::IPV6_V6ONLY.set(fd.as_fd(), v6_only)?;
     }
     // Without it datagrams count as arrived when they are read.
-    let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
+    let _ = sockopt::SO_TIMESTAMPNS.set(fd.as_fd(), true);
     socket::bind(fd.as_fd(), &address)?;
     Ok(fd)
 }

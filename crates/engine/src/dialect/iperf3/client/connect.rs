@@ -40,10 +40,10 @@ fn connect_one(spec: &ClientSpec, remote: SocketAddr, interrupts: &dyn Interrupt
     let fail = failed(ErrorCode::Connect);
     let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
     bind(fd.as_fd(), &spec.local.bind, None, &remote)?;
-    sockopt::set_no_delay(fd.as_fd(), true).map_err(failed(ErrorCode::SetNoDelay))?;
+    sockopt::TCP_NODELAY.set(fd.as_fd(), true).map_err(failed(ErrorCode::SetNoDelay))?;
     if let Some(timeout) = spec.local.snd_timeout {
         let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        sockopt::set_user_timeout(fd.as_fd(), timeout_ms).map_err(failed(ErrorCode::SetUserTimeout))?;
+        sockopt::TCP_USER_TIMEOUT.set(fd.as_fd(), timeout_ms).map_err(failed(ErrorCode::SetUserTimeout))?;
     }
     if let Some(keepalive) = &spec.local.control_keepalive {
         keepalive::apply(fd.as_fd(), keepalive)?;
@@ -74,7 +74,7 @@ pub(super) fn bind(
         (None, None) => None,
     };
     let Some(address) = address else { return Ok(()) };
-    sockopt::set_reuse_addr(fd, true).map_err(failed(ErrorCode::ReuseAddr))?;
+    sockopt::SO_REUSEADDR.set(fd, true).map_err(failed(ErrorCode::ReuseAddr))?;
     socket::bind(fd, &address).map_err(failed(if port.is_some() {
         ErrorCode::StreamConnect
     } else {

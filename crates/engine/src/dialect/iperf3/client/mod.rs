@@ -123,7 +123,7 @@ impl<'a> Client<'a> {
         let mut machine = Machine::new(Instant::now(), offer(&spec, cookie, token.clone()));
         send_cookie(&mut machine, &mut control)?;
         // The kernel knows the path's segment size for certain once the cookie was acknowledged.
-        let mss_bytes = sockopt::get_mss(control.fd()).ok();
+        let mss_bytes = sockopt::TCP_MAXSEG.get(control.fd()).ok();
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
         let ClientSetup { params, .. } = offer(&spec, cookie, token);
         machine.revise(params, spec.test.clone());
