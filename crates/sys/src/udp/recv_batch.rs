@@ -51,9 +51,7 @@ pub struct Message<'a> {
     pub segment_len: usize,
     /// The sender, unmapped.
     pub from: Option<SocketAddr>,
-    /// Whether the slot was too short; the bytes beyond are lost, [`Self::full_len`] still counts them.
-    pub truncated: bool,
-    /// Length of the message as it came.
+    /// Length of the message as it came; what exceeds the slot is lost.
     pub full_len: usize,
     /// When the kernel received it, by the wall clock, ns since 1970; of joined datagrams the first. `None` without
     /// [`crate::sockopt::SO_TIMESTAMPNS`].
@@ -162,7 +160,6 @@ impl RecvBatch {
             data: &slot[..full_len.min(self.slot_len)],
             segment_len: attached.segment_len.map_or(full_len, |len| len.min(full_len)),
             from: from.map(unmap),
-            truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             full_len,
             stamped_unix_ns: attached.stamped_unix_ns,
         }
