@@ -53,18 +53,13 @@ const HEADINGS: [(&str, Kind); 11] = [
     ("RX flow hash indirection table for ", Kind::Other),
 ];
 
-/// Group of facts of each option, to record what a driver does not have.
-const GROUPS: [(&str, &str); 20] = [
-    ("-l", "chan"),
-    ("--show-channels", "chan"),
-    ("-g", "ring"),
-    ("--show-ring", "ring"),
-    ("-a", "pause"),
-    ("--show-pause", "pause"),
-    ("-c", "coal"),
-    ("--show-coalesce", "coal"),
-    ("-S", "drv.counters"),
-    ("--statistics", "drv.counters"),
+/// Group of facts of each option in its spellings, to record what a driver does not have.
+const GROUPS: [(&str, &str); 15] = [
+    ("-l --show-channels", "chan"),
+    ("-g --show-ring", "ring"),
+    ("-a --show-pause", "pause"),
+    ("-c --show-coalesce", "coal"),
+    ("-S --statistics", "drv.counters"),
     ("-k", "feat"),
     ("-i", "drv"),
     ("-x", "rss"),
@@ -138,7 +133,7 @@ impl<'a> Reader<'a> {
             text if text.ends_with("RX rings available") => return true,
             _ => return false,
         };
-        if let Some((_, group)) = GROUPS.iter().find(|(known, _)| *known == option) {
+        if let Some((_, group)) = GROUPS.iter().find(|(known, _)| known.split(' ').any(|known| known == option)) {
             snapshot.set_absent(format!("nic.{device}.{group}"), reason, None, &source(option));
         }
         true
@@ -211,17 +206,9 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
         "Supports auto-negotiation" => {
             snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src);
         }
-        "Auto-negotiation" => {
-            if let Some(on) = switch(value) {
-                snapshot.set(format!("{nic}.link.autoneg"), on, src);
-            }
-        }
+        "Auto-negotiation" => snapshot.set_known(format!("{nic}.link.autoneg"), switch(value), src),
         "Port" => snapshot.set(format!("{nic}.link.port"), value, src),
-        "Link detected" => {
-            if let Some(up) = switch(value) {
-                snapshot.set(format!("{nic}.link.up"), up, src);
-            }
-        }
+        "Link detected" => snapshot.set_known(format!("{nic}.link.up"), switch(value), src),
         _ => {
             const KNOWN: [&str; 10] = [
                 "Support",
@@ -335,9 +322,7 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     let src = &source("-c");
     let Some((key, value)) = field(line) else { return false };
     if key == "Adaptive RX" {
-        if let Some(on) = switch(value) {
-            snapshot.set(format!("{nic}.coal.adaptive_rx"), on, src);
-        }
+        snapshot.set_known(format!("{nic}.coal.adaptive_rx"), switch(value), src);
         return true;
     }
     let known = key.starts_with("rx-")

@@ -141,13 +141,10 @@ impl<'a> Reader<'a> {
         let src = "import:tc qdisc";
         snapshot.set(format!("{key}.kind"), *kind, src);
         snapshot.set(format!("{key}.handle"), *handle, src);
-        if let Some(rate) = after("rate").or_else(|| after("bandwidth")).and_then(tc_rate_bps) {
-            snapshot.set_in(format!("{key}.rate_bps"), rate, "bit/s", src);
-        }
+        let rate_bps = after("rate").or_else(|| after("bandwidth")).and_then(tc_rate_bps);
+        snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
         for name in ["limit", "burst", "bands"] {
-            if let Some(value) = after(name) {
-                snapshot.set(format!("{key}.{name}"), value, src);
-            }
+            snapshot.set_known(format!("{key}.{name}"), after(name), src);
         }
         if *kind == "tbf" && place == "root" {
             let parameters = rest.iter().skip_while(|word| **word != "rate").copied().collect::<Vec<_>>().join(" ");
@@ -231,8 +228,7 @@ fn route(snapshot: &mut Snapshot, line: &str) -> bool {
     let after = |wanted: &str| words.iter().position(|word| *word == wanted).and_then(|at| words.get(at + 1));
     let Some(device) = after("dev") else { return false };
     snapshot.set("route.peer.dev", *device, "import:ip route get");
-    if let Some(Ok(mtu)) = after("mtu").map(|word| word.parse::<i64>()) {
-        snapshot.set_in("route.peer.mtu", mtu, "bytes", "import:ip route get");
-    }
+    let mtu = after("mtu").and_then(|word| word.parse::<i64>().ok());
+    snapshot.set_known_in("route.peer.mtu", mtu, "bytes", "import:ip route get");
     true
 }

@@ -98,9 +98,7 @@ impl<'a> Reader<'a> {
                 snapshot.set("load.client_limit", format!("descriptors of the client: {limit}"), SRC);
             }
         }
-        if let Some(ports) = number_after(rest, "ephemeral ports about ") {
-            snapshot.set("limits.local_ports", ports, SRC);
-        }
+        snapshot.set_known("limits.local_ports", number_after(rest, "ephemeral ports about "), SRC);
         self.left_waiting |= rest.contains("left in TIME_WAIT");
         true
     }
@@ -167,12 +165,9 @@ impl<'a> Reader<'a> {
         snapshot.set(key, rate * 1e9, SRC);
         let generation = leading_number(slot);
         let speed = [(1.0, 2.5), (2.0, 5.0), (3.0, 8.0), (4.0, 16.0), (5.0, 32.0), (6.0, 64.0)];
-        if let Some((_, speed)) = speed.iter().find(|(known, _)| generation == Some(*known)) {
-            snapshot.set("cards.pci.speed_gts", *speed, SRC);
-        }
-        if let Some(width) = number_after(slot, " x") {
-            snapshot.set("cards.pci.width", width, SRC);
-        }
+        let speed = speed.into_iter().find(|(known, _)| generation == Some(*known));
+        snapshot.set_known("cards.pci.speed_gts", speed.map(|(_, speed)| speed), SRC);
+        snapshot.set_known("cards.pci.width", number_after(slot, " x"), SRC);
         if let Some(port) = command.split_once(", ").and_then(|(_, rest)| leading_number(rest)) {
             snapshot.set("cards.port_mbps", port * 1000.0, SRC);
             snapshot.set("cards.ports_in_use", 2.0, SRC);
@@ -188,9 +183,7 @@ fn number_after(text: &str, words: &str) -> Option<f64> {
 /// One fast host that sends to several slow ones.
 fn fanout(snapshot: &mut Snapshot, line: &str) -> bool {
     if let Some(rest) = line.strip_prefix("direction=") {
-        if let Some(count) = number_after(rest, ") to ") {
-            snapshot.set("fanout.destinations", count, SRC);
-        }
+        snapshot.set_known("fanout.destinations", number_after(rest, ") to "), SRC);
         return true;
     }
     if let Some(sum) = line.strip_prefix("sum_mbps other direction = ").and_then(leading_number) {
@@ -208,9 +201,7 @@ fn fanout(snapshot: &mut Snapshot, line: &str) -> bool {
         snapshot.set("fanout.queues", queues, SRC);
         snapshot.set("fanout.sum_mbps_min", low, SRC);
     }
-    if let Some(step) = number_after(range, "multiple of ") {
-        snapshot.set("fanout.step_mbps", step, SRC);
-    }
+    snapshot.set_known("fanout.step_mbps", number_after(range, "multiple of "), SRC);
     true
 }
 
@@ -238,9 +229,7 @@ fn clients(snapshot: &mut Snapshot, line: &str) -> bool {
 
 fn set_number(snapshot: &mut Snapshot, key: &str, text: &str) -> bool {
     let number = leading_number(text);
-    if let Some(number) = number {
-        snapshot.set(key, number, SRC);
-    }
+    snapshot.set_known(key, number, SRC);
     number.is_some()
 }
 

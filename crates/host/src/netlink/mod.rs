@@ -57,6 +57,24 @@ pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content)
 }
 
+/// The number of two bytes in the first attribute of a type.
+#[must_use]
+pub(crate) fn u16_of(bytes: &[u8], wanted: u16) -> Option<u16> {
+    u16_at(attribute(bytes, wanted)?, 0)
+}
+
+/// The number of four bytes in the first attribute of a type.
+#[must_use]
+pub(crate) fn u32_of(bytes: &[u8], wanted: u16) -> Option<u32> {
+    u32_at(attribute(bytes, wanted)?, 0)
+}
+
+/// The number of eight bytes in the first attribute of a type.
+#[must_use]
+pub(crate) fn u64_of(bytes: &[u8], wanted: u16) -> Option<u64> {
+    u64_at(attribute(bytes, wanted)?, 0)
+}
+
 /// A number of four bytes at a position.
 #[must_use]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -6,7 +6,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::ethtool::{Ethtool, ReceiveHash};
 
 use crate::error::record_absent;
-use crate::netlink::{attribute, u32_at};
+use crate::netlink::{attribute, u32_at, u32_of};
 
 /// `ETHTOOL_MSG_RSS_GET`, since Linux 6.3.
 pub(crate) const GET: u8 = 38;
@@ -20,9 +20,7 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
     let hash = ReceiveHash {
         table: words.filter_map(|word| u32_at(word, 0)).collect(),
         key_bytes: attribute(body, KEY).map_or(0, |key| u32::try_from(key.len()).unwrap_or(u32::MAX)),
-        functions: attribute(body, FUNCTIONS)
-            .and_then(|bytes| u32_at(bytes, 0))
-            .map_or(0, |bits| u8::try_from(bits & 0xff).unwrap_or(0)),
+        functions: u32_of(body, FUNCTIONS).map_or(0, |bits| u8::try_from(bits & 0xff).unwrap_or(0)),
     };
     record(snapshot, nic, &hash, src);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::netlink::{attribute, u16_at, u32_at, u64_at};
+use crate::netlink::{attribute, u16_at, u32_at, u64_of};
 
 const OPTIONS: u16 = 2;
 
@@ -52,13 +52,13 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
 /// Rate 0 is cake without a limit.
 fn cake(options: &[u8]) -> Option<Shaper> {
     const BASE_RATE64: u16 = 2;
-    let rate = u64_at(attribute(options, BASE_RATE64)?, 0).filter(|rate| *rate > 0)?;
+    let rate = u64_of(options, BASE_RATE64).filter(|rate| *rate > 0)?;
     Some(Shaper { rate_bps: to_f64(rate) * 8.0, limit_bytes: None, burst_bytes: None })
 }
 
 /// Bytes per second: in an attribute of its own, or within the parameters.
 pub(crate) fn rate(options: &[u8], wide: u16, parameters: &[u8], at: usize) -> Option<f64> {
-    match attribute(options, wide).and_then(|bytes| u64_at(bytes, 0)) {
+    match u64_of(options, wide) {
         Some(rate) => Some(to_f64(rate)),
         None => Some(f64::from(u32_at(parameters, at)?)),
     }
