@@ -79,8 +79,7 @@ fn tune_stream(fd: BorrowedFd<'_>, spec: &TestSpec, snd_timeout: Option<Duration
         sockopt::TCP_MAXSEG.set(fd, mss_bytes).map_err(Operation::Mss.failed())?;
     }
     if let Some(timeout) = snd_timeout {
-        let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        sockopt::TCP_USER_TIMEOUT.set(fd, timeout_ms).map_err(Operation::UserTimeout.failed())?;
+        limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
     }
     Ok(())
 }
@@ -138,11 +137,21 @@ pub(crate) fn set_congestion(fd: BorrowedFd<'_>, spec: &TestSpec) -> Result<(), 
 
 /// A connected data socket as the report shows it.
 pub(crate) fn describe(fd: &OwnedFd, id: StreamId, spec: &TestSpec, role: StreamRole, flow: Flow) -> OsResult<Stream> {
-    let effective = EffectiveOptions {
-        send_buffer_bytes: sockopt::SO_SNDBUF.get(fd.as_fd()).ok(),
-        receive_buffer_bytes: sockopt::SO_RCVBUF.get(fd.as_fd()).ok(),
-        congestion: (spec.transport == Transport::Tcp).then(|| sockopt::congestion(fd.as_fd()).ok()).flatten(),
-    };
+    let effective = effective(fd.as_fd(), spec.transport);
     let (local, remote) = (socket::local_addr(fd.as_fd())?, socket::peer_addr(fd.as_fd())?);
     Ok(Stream { id, role, flow, local, remote, effective, facts: None })
+}
+
+/// Options that the kernel has granted.
+pub(crate) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
+    EffectiveOptions {
+        send_buffer_bytes: sockopt::SO_SNDBUF.get(fd).ok(),
+        receive_buffer_bytes: sockopt::SO_RCVBUF.get(fd).ok(),
+        congestion: (transport == Transport::Tcp).then(|| sockopt::congestion(fd).ok()).flatten(),
+    }
+}
+
+/// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)).
+pub(crate) fn limit_idle_time(fd: BorrowedFd<'_>, timeout: Duration) -> OsResult<()> {
+    sockopt::TCP_USER_TIMEOUT.set(fd, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))
 }

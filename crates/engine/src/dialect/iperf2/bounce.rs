@@ -1,15 +1,15 @@
 //! Requests and replies on one connection.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
 use linerate_iperf2::settings::bounce_head;
+use linerate_model::TestSpec;
 use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::BounceBack;
-use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};
 
 use super::machine::wall;
@@ -121,9 +121,8 @@ impl BounceClient {
     ) -> Result<Self, OsError> {
         let requester = Requester::new(Instant::now(), bounce_head(bounce, spec), bounce.burst, bounce.period);
         let time = spec.end.duration().unwrap_or(Duration::MAX);
-        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
-            ends_ns: inputs.start_ns.saturating_add(time_ns),
+            ends_ns: inputs.start_ns.saturating_add(clock::as_ns(time)),
             line: Line::new(inputs, stats, bounce.quick_ack, false),
             requester,
             scratch: PageBuffer::zeroed(READ_BYTES)?,
@@ -156,8 +155,7 @@ impl BounceClient {
             None => {
                 let due = self.requester.due().unwrap_or_else(Instant::now);
                 let wait = due.saturating_duration_since(Instant::now());
-                let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-                Ok(Some(Pumped::Until(now_ns.saturating_add(wait_ns).min(self.ends_ns))))
+                Ok(Some(Pumped::Until(now_ns.saturating_add(clock::as_ns(wait)).min(self.ends_ns))))
             }
         }
     }
@@ -198,14 +196,6 @@ fn note(stats: &StreamStats, trip: &RoundTrip, has_delays: bool) {
 }
 
 impl Pump for BounceClient {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.line.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Sender
-    }
-
     fn is_duplex(&self) -> bool {
         true
     }
@@ -264,8 +254,7 @@ impl BounceServer {
                 Reply::Send(head) => head.hold,
                 Reply::Stop => Duration::ZERO,
             };
-            let hold_ns = u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX);
-            self.held = Some((clock::monotonic_ns().saturating_add(hold_ns), reply));
+            self.held = Some((clock::monotonic_ns().saturating_add(clock::as_ns(hold)), reply));
         }
         Ok(())
     }
@@ -300,14 +289,6 @@ impl BounceServer {
 }
 
 impl Pump for BounceServer {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.line.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Receiver
-    }
-
     fn is_duplex(&self) -> bool {
         true
     }

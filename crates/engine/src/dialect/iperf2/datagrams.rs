@@ -9,7 +9,6 @@ use linerate_model::metrics::{FrameCounts, HistogramKind};
 use linerate_model::spread::Spread;
 use linerate_sys::clock::{self, RealtimeOffset};
 
-use super::burst_reports::BurstQueue;
 use super::frame_rows::{FrameDatagram, FrameRows};
 use crate::data::worker::{DatagramKind, SequenceReader, SequenceWriter};
 use crate::measure::counters::StreamCounters;
@@ -66,7 +65,7 @@ pub(super) struct HeadReader {
     unpublished: Unpublished,
     frames: Option<Frames>,
     /// Where each frame is a row of the report.
-    rows: Option<FrameRows>,
+    pub(super) rows: Option<FrameRows>,
 }
 
 #[derive(Default)]
@@ -114,12 +113,6 @@ impl HeadReader {
             rows: None,
         };
         (reader, flow_totals)
-    }
-
-    /// Each frame is a row of the report.
-    pub(super) fn reporting_frames(mut self, queue: Option<Arc<BurstQueue>>) -> Self {
-        self.rows = queue.map(FrameRows::new);
-        self
     }
 
     fn take_row(&mut self, datagram: &[u8], arrival_ns: u64, transit_ns: i64) {

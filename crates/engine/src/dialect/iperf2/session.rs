@@ -5,7 +5,6 @@
 
 mod totals;
 
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +18,12 @@ use linerate_model::{
 };
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
-use linerate_sys::{OsError, clock, interfaces, socket};
+use linerate_sys::{OsError, clock, socket};
 
 use super::burst_reports;
 use super::connection::Connection;
 use super::machine::{Action, Machine};
-use super::sockets;
+use super::sockets::{self, DeviceCache};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::reporter::Reporter;
@@ -38,8 +37,7 @@ pub(super) struct Session {
     connections: Vec<Connection>,
     epoll: Epoll,
     next_id: u32,
-    /// The device of the last local address: a session with hundreds of streams has one address.
-    device: Option<(IpAddr, Option<String>)>,
+    devices: DeviceCache,
     /// Nothing starts before this.
     not_before: Option<Instant>,
     /// Where the clock begins, if that is later than the data.
@@ -88,7 +86,7 @@ impl Session {
             connections: Vec::new(),
             epoll,
             next_id: 0,
-            device: None,
+            devices: DeviceCache::default(),
             not_before: None,
             clock_start_ns: None,
             has_data: false,
@@ -145,7 +143,7 @@ impl Session {
         self.next_id += connection.directions().count() as u32;
         let waits_for_ack = self.is_client && connection.spec.workload.detect_peer && !connection.is_back;
         if !waits_for_ack {
-            announce(&mut connection, &mut self.device, reporter);
+            announce(&mut connection, &mut self.devices, reporter);
         }
         self.connections.push(connection);
     }
@@ -330,7 +328,7 @@ impl Session {
                     Action::StopReceiving => {}
                     Action::ServerAck(ack) => {
                         connection.peer_version = Some(ack.version.to_string());
-                        announce(connection, &mut self.device, reporter);
+                        announce(connection, &mut self.devices, reporter);
                     }
                     Action::ClockCheck(check) => reporter.emit(&Event::ClockCheck(ClockCheck {
                         number: connection.number,
@@ -434,8 +432,8 @@ impl Session {
     }
 }
 
-/// Announces the streams of a connection, once; `known` is the device that was looked up last.
-fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<String>)>, reporter: &mut Reporter<'_>) {
+/// Announces the streams of a connection, once.
+fn announce(connection: &mut Connection, devices: &mut DeviceCache, reporter: &mut Reporter<'_>) {
     if connection.is_open {
         return;
     }
@@ -444,12 +442,7 @@ fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<Stri
     facts.connect_us = connection.connect_us;
     facts.peer_version.clone_from(&connection.peer_version);
     facts.is_connected_back = connection.is_back;
-    let local = connection.local.ip();
-    let (_, device) = match known.take().filter(|(address, _)| *address == local) {
-        Some(same) => known.insert(same),
-        None => known.insert((local, interfaces::device_of(local))),
-    };
-    facts.device.clone_from(device);
+    facts.device = devices.device_of(connection.local.ip());
     for direction in connection.directions() {
         reporter
             .emit(&Event::StreamOpened(Stream { facts: Some(Box::new(facts.clone())), ..direction.stream.clone() }));

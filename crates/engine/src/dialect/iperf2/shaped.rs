@@ -1,14 +1,14 @@
 //! A sender whose writes have a shape: bursts with heads, frames on a grid, pauses after writes, timed writes.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_iperf2::Timestamp;
 use linerate_iperf2::burst::{BURST_HEAD_LEN, BurstHead};
+use linerate_model::TestSpec;
 use linerate_model::metrics::{FrameCounts, HistogramKind, WriteCounts};
 use linerate_model::workload::Shape;
-use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{OsError, PageBuffer, clock, stream_io};
 
@@ -210,7 +210,8 @@ impl ShapedSender {
     }
 }
 
-fn note_frame(stats: &StreamStats, missed: u64) {
+/// Counts a frame, and those before it whose time had passed.
+pub(super) fn note_frame(stats: &StreamStats, missed: u64) {
     stats.update(|samples| {
         if let Some(frames) = &mut samples.frames {
             frames.done += 1;
@@ -223,7 +224,7 @@ fn note_frame(stats: &StreamStats, missed: u64) {
 impl BurstTiming {
     fn of(spec: &TestSpec, start_ns: u64, block_len: usize) -> Self {
         let time = spec.end.duration();
-        let end_ns = time.map(|time| start_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+        let end_ns = time.map(|time| start_ns.saturating_add(clock::as_ns(time)));
         match &spec.workload.shape {
             Shape::Isochronous(frames) => Self::Grid {
                 sizes: FrameSizes::of_frames(frames, BURST_HEAD_LEN),
@@ -258,14 +259,6 @@ fn period_ns(seconds: f64) -> u64 {
 }
 
 impl Pump for ShapedSender {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Sender
-    }
-
     fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
         if self.paused_until_ns > now_ns {
             return Pumped::Until(self.paused_until_ns);

@@ -1,12 +1,14 @@
 //! Sockets of connections and flows: what is set on them and what is known of them.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_model::stream::{EffectiveOptions, SocketFacts, StreamFacts};
+use linerate_model::stream::{SocketFacts, StreamFacts};
 use linerate_model::{StreamRole, TestSpec, Transport};
-use linerate_sys::socket::{Family, Protocol};
-use linerate_sys::{OsError, clock, sockopt, tcp_info};
+use linerate_sys::socket::Protocol;
+use linerate_sys::{OsError, clock, interfaces, sockopt, tcp_info};
+
+pub(super) use crate::data::socket::effective;
 
 /// The kernel's protocol of this transport.
 pub(super) fn protocol(transport: Transport) -> Protocol {
@@ -14,10 +16,6 @@ pub(super) fn protocol(transport: Transport) -> Protocol {
         Transport::Udp => Protocol::Udp,
         Transport::Tcp | Transport::Sctp => Protocol::Tcp,
     }
-}
-
-pub(super) fn family_of(address: &SocketAddr) -> Family {
-    if address.is_ipv4() { Family::V4 } else { Family::V6 }
 }
 
 /// Receive buffer of a flow when the user named none: a burst of datagrams must fit until the reader is scheduled.
@@ -103,15 +101,6 @@ pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
     }
 }
 
-pub(super) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
-    let is_tcp = transport == Transport::Tcp;
-    EffectiveOptions {
-        send_buffer_bytes: sockopt::SO_SNDBUF.get(fd).ok(),
-        receive_buffer_bytes: sockopt::SO_RCVBUF.get(fd).ok(),
-        congestion: is_tcp.then(|| sockopt::congestion(fd).ok()).flatten(),
-    }
-}
-
 /// A connected socket.
 pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport) -> StreamFacts {
     use std::os::fd::AsRawFd;
@@ -124,5 +113,25 @@ pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport
         mss_bytes: info.map(|info| info.snd_mss_bytes),
         initial_rtt_us: info.map(|info| info.rtt_us),
         ..StreamFacts::default()
+    }
+}
+
+/// The device of the address that was looked up last: a lookup takes longer than a connection on loopback, and all
+/// connections usually begin at one address.
+#[derive(Debug, Default)]
+pub(super) struct DeviceCache {
+    last: Option<(IpAddr, Option<String>)>,
+}
+
+impl DeviceCache {
+    pub(super) fn device_of(&mut self, address: IpAddr) -> Option<String> {
+        match &self.last {
+            Some((known, device)) if *known == address => device.clone(),
+            _ => {
+                let device = interfaces::device_of(address);
+                self.last = Some((address, device.clone()));
+                device
+            }
+        }
     }
 }

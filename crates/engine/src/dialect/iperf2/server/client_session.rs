@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::Header;
-use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Pairing, Shape, Start, Workload};
@@ -14,9 +13,10 @@ use linerate_sys::{OsError, clock};
 use super::dial::{Dial, Progress};
 use crate::data::quota::Quota;
 use crate::dialect::iperf2::connection::Connection;
-use crate::dialect::iperf2::machine::{Machine, wall};
+use crate::dialect::iperf2::machine::Machine;
 use crate::dialect::iperf2::session::{Request, Session};
 use crate::dialect::iperf2::sockets;
+use crate::error::failure;
 use crate::reporter::Reporter;
 use crate::server;
 use crate::server::liveness::{Liveness, liveness_timeout, progress_bytes_min};
@@ -72,7 +72,7 @@ impl ClientSession {
         };
         let wait = wait_for_start(spec);
         let overtime = OVERTIME.saturating_add(wait);
-        let begin_ns = clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let begin_ns = clock::monotonic_ns().saturating_add(clock::as_ns(wait));
         let mut main = Session::new(false, spec.clone(), local, decides_end)?;
         match spec.direction {
             // It is read from at once, so that a client that gives up is noticed.
@@ -211,22 +211,7 @@ impl ClientSession {
     }
 
     fn connected_back(&mut self, fd: std::os::fd::OwnedFd, dial: Dial) -> Result<bool, OsError> {
-        let (now, time_limit) = (Instant::now(), dial.spec.end.duration());
-        let machine = if dial.spec.transport == Transport::Udp {
-            Machine::FlowClient(FlowClient::new(
-                now,
-                wall(),
-                FlowClientSetup {
-                    header: None,
-                    datagram_bytes: dial.spec.block_len_bytes as usize,
-                    time_limit,
-                    wants_report: true,
-                },
-            ))
-        } else {
-            let setup = StreamClientSetup { header: None, time_limit };
-            Machine::StreamClient(StreamClient::new(now, setup))
-        };
+        let machine = Machine::client(&dial.spec, None, true);
         let mut connection = Connection::new(fd, machine, dial.number, dial.spec)?;
         connection.is_back = true;
         if !is_afterwards(self.main.spec()) {
@@ -267,7 +252,7 @@ impl ClientSession {
     pub(super) fn end_early(&mut self, why: &str) {
         self.liveness = None;
         self.reporter.emit(&Event::Warning(why.to_owned()));
-        self.failure.get_or_insert_with(|| crate::dialect::iperf2::connect::failure(why.to_owned()));
+        self.failure.get_or_insert_with(|| failure(why));
         self.main.terminate();
         self.back.iter_mut().for_each(Session::terminate);
         self.dials.clear();
