@@ -75,14 +75,9 @@ const GROUPS: [(&str, &str); 15] = [
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         let command = block.ethtool();
-        let section = command.and_then(|(option, device)| {
-            // A grep'ed fragment of statistics has lost its heading.
-            let kind = match option {
-                "-S" | "--statistics" => Kind::Statistics,
-                _ => return None,
-            };
-            Some(Section::new(kind, device))
-        });
+        // A grep'ed fragment of statistics has lost its heading.
+        let statistics = command.filter(|(option, _)| matches!(*option, "-S" | "--statistics"));
+        let section = statistics.map(|(_, device)| Section::new(Kind::Statistics, device));
         Self { command, section, path: Vec::new() }
     }
 
@@ -124,14 +119,12 @@ impl<'a> Reader<'a> {
             text if text.ends_with("Operation not permitted") => Absence::Permission,
             text if text.ends_with("No such device") => Absence::NoSuchDevice,
             text if text.starts_with("Cannot set new settings") => Absence::UnsupportedByDriver,
-            text if text.starts_with("not setting ") || text.starts_with("RX classification rule retrieval failed") => {
-                return true;
+            text => {
+                return ["not setting ", "RX classification rule retrieval failed"].iter().any(|s| text.starts_with(s))
+                    || ["unmodified, ignoring", "parameters changed, aborting", "RX rings available"]
+                        .iter()
+                        .any(|end| text.ends_with(end));
             }
-            text if text.ends_with("unmodified, ignoring") || text.ends_with("parameters changed, aborting") => {
-                return true;
-            }
-            text if text.ends_with("RX rings available") => return true,
-            _ => return false,
         };
         if let Some((_, group)) = GROUPS.iter().find(|(known, _)| known.split(' ').any(|known| known == option)) {
             snapshot.set_absent(format!("nic.{device}.{group}"), reason, None, &source(option));
@@ -198,31 +191,18 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
             Some(speed) => snapshot.set_in(format!("{nic}.link.speed_mbps"), whole(speed), "Mbit/s", src),
             None => snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, src),
         },
-        "Duplex" => match value {
-            "Full" => snapshot.set(format!("{nic}.link.duplex"), "full", src),
-            "Half" => snapshot.set(format!("{nic}.link.duplex"), "half", src),
-            _ => snapshot.set_absent(format!("{nic}.link.duplex"), Absence::NotReported, None, src),
-        },
-        "Supports auto-negotiation" => {
-            snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src);
+        "Duplex" => {
+            let known = matches!(value, "Full" | "Half").then(|| value.to_lowercase());
+            snapshot.set_or_absent(format!("{nic}.link.duplex"), known, Absence::NotReported, src);
         }
+        "Supports auto-negotiation" => snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src),
         "Auto-negotiation" => snapshot.set_known(format!("{nic}.link.autoneg"), switch(value), src),
         "Port" => snapshot.set(format!("{nic}.link.port"), value, src),
         "Link detected" => snapshot.set_known(format!("{nic}.link.up"), switch(value), src),
         _ => {
-            const KNOWN: [&str; 10] = [
-                "Support",
-                "Advertised",
-                "Link partner",
-                "PHYAD",
-                "Transceiver",
-                "MDI-X",
-                "Wake-on",
-                "Current message",
-                "SecureOn",
-                "master-slave",
-            ];
-            return KNOWN.iter().any(|known| key.starts_with(known));
+            const KNOWN: &str =
+                "Support|Advertised|Link partner|PHYAD|Transceiver|MDI-X|Wake-on|Current message|SecureOn|master-slave";
+            return KNOWN.split('|').any(|known| key.starts_with(known));
         }
     }
     true
@@ -309,12 +289,7 @@ fn negotiated(snapshot: &mut Snapshot, nic: &str, rx: bool, on: bool) {
     let key = format!("{nic}.pause.resolved");
     let other = |part: &str| snapshot.text(&key).is_some_and(|known| known.contains(part));
     let (rx, tx) = if rx { (on, other("tx")) } else { (other("rx"), on) };
-    let resolved = match (rx, tx) {
-        (true, true) => "rx+tx",
-        (true, false) => "rx",
-        (false, true) => "tx",
-        (false, false) => "none",
-    };
+    let resolved = ["none", "tx", "rx", "rx+tx"][2 * usize::from(rx) + usize::from(tx)];
     snapshot.set(key, resolved, &source("-a"));
 }
 

@@ -31,8 +31,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             ("width", read(device.join(format!("{file}_link_width"))).and_then(width)),
         ];
         for (fact, value) in values {
-            let key = format!("{nic}.pci.{side}_{fact}");
-            snapshot.set_or_absent(key, value, Absence::NotApplicableToKind, SRC);
+            snapshot.set_or_absent(format!("{nic}.pci.{side}_{fact}"), value, Absence::NotApplicableToKind, SRC);
         }
     }
     upstream(snapshot, nic, device);
@@ -42,18 +41,15 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 
 /// The narrowest link between the device and the root, and the other devices behind it.
 fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let number = |path: &Path, file: &str| {
-        read(path.join(file)).and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
-    };
+    let number = |path: &Path, file: &str| read(path.join(file))?.split_whitespace().next()?.parse::<f64>().ok();
     let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
     for port in ports(device) {
         speed = number(&port, "max_link_speed").unwrap_or(speed).min(speed);
         width = number(&port, "max_link_width").filter(|lanes| *lanes > 0.0).unwrap_or(width).min(width);
     }
     for (fact, value) in [("speed_gts", speed), ("width", width)] {
-        if value.is_finite() {
-            snapshot.set(format!("{nic}.pci.upstream_max_{fact}"), value, SRC);
-        }
+        let known = value.is_finite().then_some(value);
+        snapshot.set_known(format!("{nic}.pci.upstream_max_{fact}"), known, SRC);
     }
     let Some(parent) = device.parent() else { return };
     let networks =

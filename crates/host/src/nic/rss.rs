@@ -67,34 +67,23 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
         snapshot.set_in(format!("{nic}.rss.table.largest"), most, "buckets", src);
     }
     let key = format!("{nic}.rss.key_bytes");
-    match hash.key_bytes {
-        0 => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src),
-        bytes => snapshot.set_in(key, bytes, "bytes", src),
-    }
-    let functions = [(1, "toeplitz"), (2, "xor"), (4, "crc32")];
-    let used: Vec<&str> =
-        functions.into_iter().filter(|(bit, _)| hash.functions & bit != 0).map(|(_, name)| name).collect();
-    let key = format!("{nic}.rss.function");
-    if used.is_empty() {
-        snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
-    } else {
-        snapshot.set(key, used.join(" "), src);
-    }
+    snapshot.set_known_in(&key, Some(hash.key_bytes).filter(|bytes| *bytes > 0), "bytes", src);
+    snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
+    let functions = names(hash.functions.into(), &["toeplitz", "xor", "crc32"]);
+    snapshot.set_or_absent(format!("{nic}.rss.function"), functions, Absence::UnsupportedByDriver, src);
 }
 
 /// The bits of `RXH_*` as text; `none` where packets are not hashed.
 fn fields(bits: u64) -> String {
-    const NAMES: [(u64, &str); 7] = [
-        (1 << 1, "mac"),
-        (1 << 2, "vlan"),
-        (1 << 3, "protocol"),
-        (1 << 4, "src"),
-        (1 << 5, "dst"),
-        (1 << 6, "sport"),
-        (1 << 7, "dport"),
-    ];
-    let used: Vec<&str> = NAMES.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| name).collect();
-    if used.is_empty() { "none".to_owned() } else { used.join(" ") }
+    let used = names(bits >> 1, &["mac", "vlan", "protocol", "src", "dst", "sport", "dport"]);
+    used.unwrap_or_else(|| "none".to_owned())
+}
+
+/// The names of the bits that are set, the lowest bit's first; `None` for none.
+fn names(bits: u64, names: &[&str]) -> Option<String> {
+    let used = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+    let used: Vec<&str> = used.map(|(_, name)| *name).collect();
+    (!used.is_empty()).then(|| used.join(" "))
 }
 
 #[cfg(test)]

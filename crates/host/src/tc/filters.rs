@@ -136,15 +136,18 @@ mod tests {
         payload
     }
 
-    fn police(bytes_per_second: u32) -> Vec<u8> {
+    fn policer(bytes_per_second: u32) -> Vec<u8> {
         let mut parameters = vec![0; 56];
         parameters[28..32].copy_from_slice(&bytes_per_second.to_ne_bytes());
         let mut options = Vec::new();
         push(&mut options, 1, &parameters);
-        let mut action = Vec::new();
+        options
+    }
+
+    fn police(bytes_per_second: u32) -> Vec<u8> {
+        let (mut action, mut actions) = (Vec::new(), Vec::new());
         push(&mut action, 1, b"police");
-        push(&mut action, 2, &options);
-        let mut actions = Vec::new();
+        push(&mut action, 2, &policer(bytes_per_second));
         push(&mut actions, 1, &action);
         actions
     }
@@ -152,11 +155,8 @@ mod tests {
     #[test]
     fn policer_beside_other_actions_is_found() {
         let mut payload = filter("u32", 0x8000_0800, 7, &[]);
-        let mut parameters = vec![0; 56];
-        parameters[28..32].copy_from_slice(&2_500_000_u32.to_ne_bytes());
-        let (mut policer, mut options) = (Vec::new(), Vec::new());
-        push(&mut policer, 1, &parameters);
-        push(&mut options, 6, &policer);
+        let mut options = Vec::new();
+        push(&mut options, 6, &policer(2_500_000));
         payload.truncate(20);
         push(&mut payload, 1, b"u32");
         push(&mut payload, 2, &options);
