@@ -125,11 +125,8 @@ impl ShapedSender {
                 // A burst that is due when the test ends would be sent or not by chance.
                 if let Some(end_ns) = end_ns.filter(|end_ns| due_ns >= *end_ns) {
                     let until_ns = end_ns.saturating_add(END_GRACE_NS);
-                    return Err(if now_ns < until_ns {
-                        Pumped::Until(until_ns)
-                    } else {
-                        Pumped::Ended(Ended::AmountReached)
-                    });
+                    let is_over = now_ns >= until_ns;
+                    return Err(if is_over { Pumped::Ended(Ended::AmountReached) } else { Pumped::Until(until_ns) });
                 }
                 // Bursts whose time has passed are left out; the grid stays.
                 let missed = (now_ns - due_ns) / (*period_ns).max(1);
@@ -223,26 +220,21 @@ pub(super) fn note_frame(stats: &StreamStats, missed: u64) {
 
 impl BurstTiming {
     fn of(spec: &TestSpec, start_ns: u64, block_len: usize) -> Self {
-        let time = spec.end.duration();
-        let end_ns = time.map(|time| start_ns.saturating_add(clock::as_ns(time)));
-        match &spec.workload.shape {
-            Shape::Isochronous(frames) => Self::Grid {
-                sizes: FrameSizes::of_frames(frames, BURST_HEAD_LEN),
-                period_ns: period_ns(1.0 / frames.frames_per_s.max(1e-3)),
-                next: 0,
-                end_ns,
-            },
-            Shape::Bursts { size_bytes, period } => Self::Grid {
-                sizes: FrameSizes::fixed((*size_bytes as usize).max(BURST_HEAD_LEN)),
-                period_ns: period_ns(period.as_secs_f64()),
-                next: 0,
-                end_ns,
-            },
-            _ => Self::Steady {
-                size: block_len,
-                schedule: spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate)),
-            },
-        }
+        let (sizes, period_s) = match &spec.workload.shape {
+            Shape::Isochronous(frames) => {
+                (FrameSizes::of_frames(frames, BURST_HEAD_LEN), 1.0 / frames.frames_per_s.max(1e-3))
+            }
+            Shape::Bursts { size_bytes, period } => {
+                (FrameSizes::fixed((*size_bytes as usize).max(BURST_HEAD_LEN)), period.as_secs_f64())
+            }
+            _ => {
+                let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
+                return Self::Steady { size: block_len, schedule };
+            }
+        };
+        let end_ns = spec.end.duration().map(|time| start_ns.saturating_add(clock::as_ns(time)));
+        // Conversions of floats saturate.
+        Self::Grid { sizes, period_ns: ((period_s * 1e9) as u64).max(1000), next: 0, end_ns }
     }
 
     fn period_us(&self) -> u32 {
@@ -251,11 +243,6 @@ impl BurstTiming {
             Self::Grid { period_ns, .. } => u32::try_from(period_ns / 1000).unwrap_or(u32::MAX),
         }
     }
-}
-
-fn period_ns(seconds: f64) -> u64 {
-    // Conversions of floats saturate.
-    ((seconds * 1e9) as u64).max(1000)
 }
 
 impl Pump for ShapedSender {
@@ -278,9 +265,7 @@ impl Pump for ShapedSender {
                         return Pumped::Until(self.paused_until_ns);
                     }
                 }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    return Pumped::Blocked;
-                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
