@@ -51,22 +51,18 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
 /// `/proc/net/softnet_stat`: sums over all CPUs. Columns are hexadecimal: processed, dropped, time_squeeze, seven
 /// unused or about steering, and from kernel 2.6.35 on received_rps and flow_limit (`net/core/net-procfs.c`).
 pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
-    let mut sums = [0_u64; 3];
-    let mut any = false;
+    let mut sums: Option<[u64; 3]> = None;
     for line in text.lines() {
         let columns: Vec<&str> = line.split_whitespace().collect();
         if !is_softnet_line(&columns) {
             continue;
         }
-        any = true;
-        for (sum, column) in sums.iter_mut().zip(columns) {
+        for (sum, column) in sums.get_or_insert_default().iter_mut().zip(columns) {
             *sum = sum.saturating_add(u64::from_str_radix(column, 16).unwrap_or(0));
         }
     }
-    if any {
-        for (name, sum) in ["processed", "dropped", "time_squeeze"].into_iter().zip(sums) {
-            snapshot.count(format!("softnet.{name}"), sum, None);
-        }
+    for (name, sum) in ["processed", "dropped", "time_squeeze"].into_iter().zip(sums.into_iter().flatten()) {
+        snapshot.count(format!("softnet.{name}"), sum, None);
     }
 }
 
@@ -81,9 +77,7 @@ pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
 pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
     let mut names: Option<(&str, Vec<&str>)> = None;
     for line in text.lines() {
-        let Some((protocol, rest)) = line.split_once(':') else {
-            continue;
-        };
+        let Some((protocol, rest)) = line.split_once(':') else { continue };
         let words: Vec<&str> = rest.split_whitespace().collect();
         match names.take().filter(|(of, _)| *of == protocol) {
             Some((_, names)) => {
@@ -119,9 +113,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
     const STATES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
     for line in text.lines() {
         let mut words = line.split_whitespace();
-        let Some(cpu) = words.next().and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok()) else {
-            continue;
-        };
+        let Some(cpu) = words.next().and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok()) else { continue };
         for (state, ticks) in STATES.into_iter().zip(words) {
             if let Ok(ticks) = ticks.parse() {
                 snapshot.count(format!("cpu.{cpu}.{state}"), ticks, None);
@@ -133,9 +125,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
 /// `/proc/net/sockstat` and `/proc/net/sockstat6`: TCP sockets by state, and memory of TCP in pages.
 pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) {
     let tcp = |line: &&str| line.starts_with("TCP: ") || line.starts_with("TCP6: ");
-    let Some(words) = text.lines().find(tcp).map(|line| line.split_whitespace().collect::<Vec<_>>()) else {
-        return;
-    };
+    let Some(words) = text.lines().find(tcp).map(|line| line.split_whitespace().collect::<Vec<_>>()) else { return };
     for pair in words.get(1..).unwrap_or_default().chunks(2) {
         let [name, value] = pair else { continue };
         let key = match (words[0], *name) {

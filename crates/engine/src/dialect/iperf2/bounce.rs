@@ -162,17 +162,12 @@ impl BounceClient {
 
     fn take_reply(&mut self) -> io::Result<Option<Pumped>> {
         let wanted = self.requester.missing();
-        let Some(bytes) = self.line.read(wanted, &mut self.scratch)? else {
-            return Ok(Some(Pumped::Blocked));
-        };
+        let Some(mut bytes) = self.line.read(wanted, &mut self.scratch)? else { return Ok(Some(Pumped::Blocked)) };
         if bytes.is_empty() {
             return Ok(Some(Pumped::Ended(Ended::Eof)));
         }
-        let mut rest = bytes;
-        match self.requester.read(Instant::now(), wall(), &mut rest) {
-            Ok(None) => {}
-            Ok(Some(trip)) => note(&self.line.stats, &trip, self.has_delays),
-            Err(error) => return Err(io::Error::other(error)),
+        if let Some(trip) = self.requester.read(Instant::now(), wall(), &mut bytes).map_err(io::Error::other)? {
+            note(&self.line.stats, &trip, self.has_delays);
         }
         Ok(None)
     }
@@ -208,7 +203,6 @@ impl Pump for BounceClient {
         loop {
             match self.step(clock::monotonic_ns()) {
                 Ok(None) => {}
-                Ok(Some(Pumped::Blocked)) => return Pumped::Blocked,
                 Ok(Some(pumped)) => return pumped,
                 Err(error) => return Pumped::Ended(Ended::Failed(error)),
             }
