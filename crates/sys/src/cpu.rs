@@ -141,7 +141,9 @@ pub fn online_cpus() -> usize {
 
 fn set_process_mask(mask: &Mask) -> io::Result<()> {
     for entry in fs::read_dir("/proc/self/task")? {
-        let Some(thread) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(thread) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
         match set_mask(thread, mask) {
             // A thread that ended meanwhile needs no placement.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}

@@ -15,7 +15,9 @@ use crate::error::{During, Result};
 /// # Errors
 /// The operating system's, when there is one and it cannot be reached.
 pub fn notify(state: &str) -> Result<bool> {
-    let Some(name) = env::var_os("NOTIFY_SOCKET") else { return Ok(false) };
+    let Some(name) = env::var_os("NOTIFY_SOCKET") else {
+        return Ok(false);
+    };
     let send = || -> io::Result<()> {
         let address = address(name.as_encoded_bytes())?;
         let socket = UnixDatagram::unbound()?;

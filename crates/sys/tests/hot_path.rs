@@ -287,7 +287,9 @@ fn a_batch_moves_to_another_thread() {
 
 #[test]
 fn a_train_arrives_as_separate_datagrams_without_gro() {
-    let Some((sender, receiver)) = train_pair(false) else { return };
+    let Some((sender, receiver)) = train_pair(false) else {
+        return;
+    };
     let data = pattern(1_000 * 7 + 321);
     assert_eq!(udp::send_segmented(&sender, &data, 1_000).expect("send"), data.len());
     let mut batch = RecvBatch::new(16, 65_536).expect("memory");
@@ -300,7 +302,9 @@ fn a_train_arrives_as_separate_datagrams_without_gro() {
 
 #[test]
 fn a_train_arrives_joined_with_gro() {
-    let Some((sender, receiver)) = train_pair(true) else { return };
+    let Some((sender, receiver)) = train_pair(true) else {
+        return;
+    };
     let here = socket::local_addr(&sender).expect("local");
     let data = pattern(1_000 * 7 + 321);
     udp::send_segmented(&sender, &data, 1_000).expect("send");
@@ -322,7 +326,9 @@ fn a_train_arrives_joined_with_gro() {
 
 #[test]
 fn only_the_header_of_a_train_can_be_copied_and_all_its_datagrams_counted() {
-    let Some((sender, receiver)) = train_pair(true) else { return };
+    let Some((sender, receiver)) = train_pair(true) else {
+        return;
+    };
     udp::send_segmented(&sender, &pattern(1_000 * 7 + 321), 1_000).expect("send");
     let mut batch = RecvBatch::new(16, 16).expect("memory");
     let count = receive(&mut batch, &receiver);
@@ -333,7 +339,9 @@ fn only_the_header_of_a_train_can_be_copied_and_all_its_datagrams_counted() {
 
 #[test]
 fn a_train_of_too_many_or_too_long_segments_is_refused() {
-    let Some((sender, _receiver)) = train_pair(false) else { return };
+    let Some((sender, _receiver)) = train_pair(false) else {
+        return;
+    };
     for (len, segment_len) in [(60_000, 10), (60_000, 70_000)] {
         let error = udp::send_segmented(&sender, &vec![0; len], segment_len).expect_err("refused");
         let text = error::io_text(&error);

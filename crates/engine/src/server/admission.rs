@@ -91,7 +91,9 @@ impl Admission {
 
     /// The next waiting client whose turn has come while `active` clients negotiate or run a test.
     pub(crate) fn next_turn(&mut self, active: usize) -> Option<u64> {
-        let policy::Admission::Queue { tests_max, .. } = self.kind else { return None };
+        let policy::Admission::Queue { tests_max, .. } = self.kind else {
+            return None;
+        };
         (active < tests_max as usize).then(|| self.queue.next())?
     }
 

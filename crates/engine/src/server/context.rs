@@ -108,7 +108,9 @@ impl<'a> ServerContext<'a> {
     ) -> bool {
         self.stats.update(id, totals);
         let ran_beside_max = self.stats.concurrent_max(id);
-        let Some(facts) = self.stats.end(id) else { return false };
+        let Some(facts) = self.stats.end(id) else {
+            return false;
+        };
         if self.stats.is_idle() {
             self.report_progress();
         }

@@ -197,7 +197,9 @@ impl<'a> Server<'a> {
 
     /// A new connection is refused, or belongs to the dialect of its listener, or its first bytes decide.
     fn accept_from(&mut self, fd: OwnedFd, peer: SocketAddr, dialect: usize, is_shared: bool) -> Result<(), Failure> {
-        let Some(owner) = self.dialects.get_mut(dialect) else { return Ok(()) };
+        let Some(owner) = self.dialects.get_mut(dialect) else {
+            return Ok(());
+        };
         let refused = match owner.intake(&self.context.admission) {
             _ if !self.context.access.admits(peer.ip()) => Some(RefusalReason::Address),
             Intake::Refused(reason) => Some(reason),
@@ -220,7 +222,9 @@ impl<'a> Server<'a> {
     }
 
     fn pass_on(&mut self, connection: Accepted, dialect: usize) -> Result<(), Failure> {
-        let Some(dialect) = self.dialects.get_mut(dialect) else { return Ok(()) };
+        let Some(dialect) = self.dialects.get_mut(dialect) else {
+            return Ok(());
+        };
         let (id, peer, name) = (connection.id, connection.peer, dialect.name());
         tracing::debug!(client = id, %peer, dialect = name, "dialect recognised");
         dialect.accept(connection, &mut self.context)
@@ -340,7 +344,9 @@ impl<'a> Server<'a> {
         if self.interrupts.take_reload() {
             self.reload();
         }
-        let Some(signal_text) = signal else { return Ok(false) };
+        let Some(signal_text) = signal else {
+            return Ok(false);
+        };
         self.context.out.server_event(&ServerEvent::Stopping { signal_text: signal_text.clone() });
         let stop = |dialect: &mut Box<dyn ServerDialect>| dialect.stop(&signal_text, &mut self.context);
         let stopped: Vec<Stopped> = self.dialects.iter_mut().map(stop).collect();

@@ -63,7 +63,9 @@ pub(crate) fn progress_bytes_min(spec: &TestSpec, timeout: Duration) -> u64 {
 
 /// How long a healthy test of this kind may be silent.
 pub(crate) fn liveness_timeout(spec: &TestSpec, liveness: Duration) -> Duration {
-    let Some(rate_bps) = agreed_bps(spec) else { return liveness };
+    let Some(rate_bps) = agreed_bps(spec) else {
+        return liveness;
+    };
     let blocks = u64::from(spec.pacing.burst_blocks.unwrap_or(1)).saturating_mul(BLOCKS);
     let bits = u64::from(spec.block_len_bytes).saturating_mul(8).saturating_mul(blocks);
     liveness.max(Duration::from_millis(bits.saturating_mul(1000).div_ceil(rate_bps)))

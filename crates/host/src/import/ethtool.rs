@@ -111,7 +111,9 @@ impl<'a> Reader<'a> {
     /// What the driver or the kernel refused.
     fn refusal(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let text = line.trim();
-        let Some((option, device)) = self.command else { return false };
+        let Some((option, device)) = self.command else {
+            return false;
+        };
         let reason = match text {
             text if text.ends_with("Operation not supported") => Absence::UnsupportedByDriver,
             text if text.ends_with("Operation not permitted") => Absence::Permission,
@@ -316,8 +318,12 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
 /// Names may repeat on different levels of a hierarchy, so the key is the path. A line such as `Rx Queue#: 0` opens a
 /// level and counts nothing.
 fn statistic(snapshot: &mut Snapshot, path: &mut Vec<(usize, String)>, nic: &str, line: &str) -> bool {
-    let Some((name, value)) = line.rsplit_once(':') else { return false };
-    let (name, Ok(value)) = (name.trim(), value.trim().parse::<u64>()) else { return false };
+    let Some((name, value)) = line.rsplit_once(':') else {
+        return false;
+    };
+    let (name, Ok(value)) = (name.trim(), value.trim().parse::<u64>()) else {
+        return false;
+    };
     let depth = indent(line);
     path.retain(|(enclosing, _)| *enclosing < depth);
     let opens = name.ends_with('#');
@@ -348,7 +354,9 @@ fn driver(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
 }
 
 fn eee(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
-    let Some((key, value)) = field(line) else { return line.starts_with(char::is_whitespace) };
+    let Some((key, value)) = field(line) else {
+        return line.starts_with(char::is_whitespace);
+    };
     if key == "EEE status" {
         let src = &source("--show-eee");
         if value == "not supported" {

@@ -148,7 +148,9 @@ impl Transcript {
     }
 
     fn bracketed(&mut self, rest: &str) -> bool {
-        let Some((id, rest)) = rest.split_once(']') else { return false };
+        let Some((id, rest)) = rest.split_once(']') else {
+            return false;
+        };
         let id = id.trim();
         let words: Vec<&str> = rest.split_whitespace().collect();
         match words.as_slice() {

@@ -113,7 +113,9 @@ fn payload(loose: &mut Loose, address: &str, fact: &str, rest: &str) -> bool {
 
 /// `current_link_speed=2.5 GT/s PCIe`, `parent max_link_width=1`, `numa_node=-1`.
 fn attribute(loose: &mut Loose, address: &str, line: &str) -> bool {
-    let Some((name, value)) = line.split_once('=') else { return false };
+    let Some((name, value)) = line.split_once('=') else {
+        return false;
+    };
     let (prefix, name) = name.strip_prefix("parent ").map_or(("", name), |name| ("upstream_", name));
     let fact = match name {
         "current_link_speed" => "cur_speed_gts",

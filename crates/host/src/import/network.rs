@@ -169,7 +169,9 @@ impl<'a> Reader<'a> {
     /// Filters that map onto queues: how many, and how many different priorities they have.
     fn filter(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(device) = self.device else { return words.first() == Some(&"filter") };
+        let Some(device) = self.device else {
+            return words.first() == Some(&"filter");
+        };
         let prefix = format!("nic.{device}.qdisc.filter");
         let src = "import:tc filter";
         if words.first() == Some(&"filter") {

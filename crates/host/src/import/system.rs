@@ -94,7 +94,9 @@ fn collect(lines: &mut String, line: &str, is_wanted: bool) -> bool {
 
 /// `net.core.rmem_max = 212992`
 fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
-    let Some((key, value)) = line.split_once('=') else { return false };
+    let Some((key, value)) = line.split_once('=') else {
+        return false;
+    };
     let key = key.trim();
     const TREES: [&str; 6] = ["net.", "vm.", "kernel.", "fs.", "dev.", "user."];
     if !TREES.iter().any(|tree| key.starts_with(tree)) || key.contains(char::is_whitespace) {
@@ -105,7 +107,9 @@ fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
 }
 
 fn profile(snapshot: &mut Snapshot, line: &str) -> bool {
-    let Some(profile) = line.strip_prefix("Current active profile: ") else { return false };
+    let Some(profile) = line.strip_prefix("Current active profile: ") else {
+        return false;
+    };
     snapshot.set("svc.tuned_profile", profile.trim(), "import:tuned-adm");
     true
 }

@@ -60,7 +60,9 @@ const THREADS_MAX: usize = 1024;
 pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads.take(THREADS_MAX) {
-        let Some(number) = thread.file_name().to_str().map(str::to_owned) else { continue };
+        let Some(number) = thread.file_name().to_str().map(str::to_owned) else {
+            continue;
+        };
         let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         snapshot.count_known(format!("self.thread.{number}.ticks"), thread_ticks(&text));
         let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();

@@ -150,7 +150,9 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
 
 /// What an absent fact is, and why; `None` where nothing of that kind exists.
 pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
-    let Fact::Absent { absent, errno, src } = fact else { return None };
+    let Fact::Absent { absent, errno, src } = fact else {
+        return None;
+    };
     if *absent == Absence::NotApplicableToKind {
         return None;
     }

@@ -219,7 +219,9 @@ impl TestRun {
     pub(crate) fn start_stream(&mut self, id: StreamId) -> Result<(), EngineError> {
         let start_ns = clock::monotonic_ns();
         let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
-        let Some(open) = self.streams.iter_mut().find(|s| s.stream.id == id) else { return Ok(()) };
+        let Some(open) = self.streams.iter_mut().find(|s| s.stream.id == id) else {
+            return Ok(());
+        };
         let assignment = pump_factory.assignment(open)?;
         match &mut self.pool {
             Some(pool) => pool.add(assignment).map_err(Operation::CreateThread.failed()),
@@ -319,7 +321,9 @@ impl TestRun {
 
     /// Ends a slot of a trial, or begins one.
     fn advance_trials(&mut self, now_ns: u64) {
-        let (Some(trials), Some(pool)) = (&mut self.trials, &self.pool) else { return };
+        let (Some(trials), Some(pool)) = (&mut self.trials, &self.pool) else {
+            return;
+        };
         if now_ns < trials.next_ns() {
             return;
         }

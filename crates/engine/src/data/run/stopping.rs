@@ -16,7 +16,9 @@ impl TestRun {
     /// A limited test ends when its last byte is acknowledged, so that its rate is the network's and not that of a
     /// copy into the send buffer.
     pub(super) fn check_send_queues(&mut self, now_ns: u64, events: &mut Vec<RunEvent>) {
-        let Some(End::Draining(drain)) = self.started.as_ref().map(|s| &s.end) else { return };
+        let Some(End::Draining(drain)) = self.started.as_ref().map(|s| &s.end) else {
+            return;
+        };
         if now_ns < drain.poll_ns() {
             return;
         }

@@ -14,7 +14,9 @@ use crate::reporter::Reporter;
 impl TestRun {
     /// Closes the last interval and adds up this end's half of the test.
     pub(crate) fn finish(&mut self, now_ns: u64, reporter: &mut Reporter<'_>) -> Summary {
-        let Some(started) = &self.started else { return Summary::default() };
+        let Some(started) = &self.started else {
+            return Summary::default();
+        };
         let omitting = started.timeline.omitting();
         let cpu = started.cpu.usage(now_ns);
         let report = self.sampler.close_interval(omitting, true);
@@ -68,7 +70,9 @@ impl TestRun {
     fn name_congestion(&self, summary: &mut Summary) {
         let main =
             if self.streams.iter().any(|s| s.stream.flow == Flow::Forward) { Flow::Forward } else { Flow::Reverse };
-        let Some(first) = self.streams.iter().find(|s| s.stream.flow == main) else { return };
+        let Some(first) = self.streams.iter().find(|s| s.stream.flow == main) else {
+            return;
+        };
         let name = first.stream.effective.congestion.clone();
         match first.stream.role {
             StreamRole::Sender => summary.sender_congestion = name,

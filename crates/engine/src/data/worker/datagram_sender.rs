@@ -104,7 +104,9 @@ impl DatagramSender {
 
     /// Datagrams due now, or when the next are.
     fn due(&self, now_ns: u64) -> Result<u64, u64> {
-        let Some(schedule) = &self.schedule else { return Ok(self.batch as u64) };
+        let Some(schedule) = &self.schedule else {
+            return Ok(self.batch as u64);
+        };
         let len = self.datagram_len as u64;
         let sent_bytes = self.sent * len;
         let due_ns = schedule.due_ns(sent_bytes);

@@ -139,7 +139,9 @@ impl StreamSender {
 
     /// Bytes of the next call, or when to ask again.
     fn turn(&mut self, now_ns: u64) -> Result<usize, Pumped> {
-        let Some(pace) = &mut self.pace else { return Ok(self.unpaced_portion()) };
+        let Some(pace) = &mut self.pace else {
+            return Ok(self.unpaced_portion());
+        };
         let due = match pace.turn(self.sent, now_ns) {
             Turn::Wait(due_ns) => return Err(Pumped::Until(due_ns)),
             Turn::Continue { bytes } => bytes,
@@ -209,7 +211,9 @@ impl Pump for StreamSender {
                 Ok(portion) => portion.min(room),
                 Err(not_yet) => return not_yet,
             };
-            let Some(want) = self.grant(portion) else { return Pumped::Ended(Ended::AmountReached) };
+            let Some(want) = self.grant(portion) else {
+                return Pumped::Ended(Ended::AmountReached);
+            };
             match self.write(want) {
                 Ok(Some(n)) => {
                     self.account(n);

@@ -133,7 +133,9 @@ pub(super) fn report_left_out(connections: &[Connection], reporter: &mut Reporte
 }
 
 fn rows_of(connection: &Connection, start_ns: u64) -> Vec<StreamInterval> {
-    let (Some(direction), Some(queue)) = (&connection.receiver, connection.bursts()) else { return Vec::new() };
+    let (Some(direction), Some(queue)) = (&connection.receiver, connection.bursts()) else {
+        return Vec::new();
+    };
     let row = |burst: &ReceivedBurst| {
         // A sender may write its first burst before the clock runs here.
         let began_ns = burst.began_ns.saturating_sub(start_ns);

@@ -330,7 +330,9 @@ impl TestLoop<'_> {
 
     /// A second request does not wait for the server any more.
     fn on_interrupt(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-        let Some(signal) = self.client.interrupts.take() else { return Ok(()) };
+        let Some(signal) = self.client.interrupts.take() else {
+            return Ok(());
+        };
         if self.back_deadline.is_some() {
             return Err(connect::interruption(&signal));
         }
@@ -370,7 +372,9 @@ impl TestLoop<'_> {
             return self.accept_flow(reporter);
         }
         while let Some(listener) = &self.listener {
-            let Ok(Some((fd, peer))) = socket::accept(listener.as_fd()) else { break };
+            let Ok(Some((fd, peer))) = socket::accept(listener.as_fd()) else {
+                break;
+            };
             if self.back_missing == 0 || Some(socket::unmap(peer).ip()) != self.server_ip {
                 continue;
             }
@@ -381,7 +385,9 @@ impl TestLoop<'_> {
     }
 
     fn accept_flow(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-        let (Some(listener), Some(reader)) = (&self.listener, &mut self.reader) else { return Ok(()) };
+        let (Some(listener), Some(reader)) = (&self.listener, &mut self.reader) else {
+            return Ok(());
+        };
         let mut arrived = Vec::new();
         reader.drain(listener, &mut arrived);
         arrived.retain(|one| self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip);

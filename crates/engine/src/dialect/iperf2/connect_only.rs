@@ -66,7 +66,9 @@ fn announce(
     reporter: &mut Reporter<'_>,
 ) {
     let fd = connected.fd.as_fd();
-    let (Ok(local), Ok(remote)) = (socket::local_addr(fd), socket::peer_addr(fd)) else { return };
+    let (Ok(local), Ok(remote)) = (socket::local_addr(fd), socket::peer_addr(fd)) else {
+        return;
+    };
     let mut facts = sockets::stream_facts(fd, 1, spec.test.transport);
     facts.device = devices.device_of(local.ip());
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();

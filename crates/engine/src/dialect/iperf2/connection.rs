@@ -276,7 +276,9 @@ impl Connection {
     }
 
     fn make_sender(&mut self) -> (Option<PumpBuilder>, u64) {
-        let Some(direction) = &self.sender else { return (None, 0) };
+        let Some(direction) = &self.sender else {
+            return (None, 0);
+        };
         let stats = Arc::clone(&direction.stats);
         if self.spec.transport != Transport::Udp {
             let origin = std::mem::take(&mut self.origin);
@@ -293,7 +295,9 @@ impl Connection {
     }
 
     fn make_receiver(&mut self) -> (Option<PumpBuilder>, u64) {
-        let Some(direction) = &self.receiver else { return (None, 0) };
+        let Some(direction) = &self.receiver else {
+            return (None, 0);
+        };
         let stats = Arc::clone(&direction.stats);
         if let Some(received) = self.bounce.take() {
             let quick_ack = self.spec.workload.quick_ack;

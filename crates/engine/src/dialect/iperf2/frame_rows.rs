@@ -73,7 +73,9 @@ impl FrameRows {
 
     /// The frame that is arriving has ended.
     pub(super) fn finish(&mut self, tracker: &SequenceTracker) {
-        let Some(Current { mut burst, delays, first_delay_s, is_complete, .. }) = self.current.take() else { return };
+        let Some(Current { mut burst, delays, first_delay_s, is_complete, .. }) = self.current.take() else {
+            return;
+        };
         let now = [tracker.highest(), tracker.lost(), tracker.out_of_order()];
         let since = |at: usize| now[at].saturating_sub(self.reported[at]);
         let datagrams = UdpInterval {

@@ -64,7 +64,9 @@ impl ReadWatcher {
         let mut rest = bytes;
         while !rest.is_empty() {
             let began_ns = *bursts.began_ns.get_or_insert(now_ns);
-            let Some(burst) = bursts.reader.read(&mut rest) else { continue };
+            let Some(burst) = bursts.reader.read(&mut rest) else {
+                continue;
+            };
             bursts.began_ns = None;
             bursts.note(&self.stats, &burst, began_ns, now_ns);
         }

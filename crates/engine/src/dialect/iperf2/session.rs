@@ -201,7 +201,9 @@ impl Session {
             if connection.spec.transport != Transport::Udp {
                 continue;
             }
-            let Some(direction) = &connection.receiver else { continue };
+            let Some(direction) = &connection.receiver else {
+                continue;
+            };
             let datagrams = self.run.counts(direction.stream.id).blocks;
             let unpublished = datagrams.saturating_sub(connection.seen_datagrams);
             connection.seen_datagrams = datagrams;
@@ -260,8 +262,12 @@ impl Session {
     fn on_stream_end(&mut self, id: StreamId, error: Option<&std::io::Error>) {
         let counts = self.run.counts(id);
         let of_stream = |c: &&mut Connection| c.directions().any(|p| p.stream.id == id);
-        let Some(connection) = self.connections.iter_mut().find(of_stream) else { return };
-        let Some(direction) = connection.directions_mut().find(|p| p.stream.id == id && !p.is_over) else { return };
+        let Some(connection) = self.connections.iter_mut().find(of_stream) else {
+            return;
+        };
+        let Some(direction) = connection.directions_mut().find(|p| p.stream.id == id && !p.is_over) else {
+            return;
+        };
         direction.is_over = true;
         let (role, is_udp) = (direction.stream.role, connection.spec.transport == Transport::Udp);
         match (role, error) {

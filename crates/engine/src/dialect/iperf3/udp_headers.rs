@@ -40,7 +40,9 @@ impl HeaderReader {
 impl SequenceReader for HeaderReader {
     fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> DatagramKind {
         // A repeated hello, or anything else too short for a header, is no data.
-        let Some(header) = UdpHeader::parse(datagram, self.wide) else { return DatagramKind::Foreign };
+        let Some(header) = UdpHeader::parse(datagram, self.wide) else {
+            return DatagramKind::Foreign;
+        };
         self.tracker.on_datagram(header.counter, header.sent_ns(), arrival_ns);
         DatagramKind::Data
     }
@@ -50,7 +52,9 @@ impl SequenceReader for HeaderReader {
     }
 
     fn take_burst(&mut self, first: &[u8], datagrams: u64, arrival_ns: u64) -> DatagramKind {
-        let Some(header) = UdpHeader::parse(first, self.wide) else { return DatagramKind::Foreign };
+        let Some(header) = UdpHeader::parse(first, self.wide) else {
+            return DatagramKind::Foreign;
+        };
         for position in 0..datagrams {
             let counter = header.counter.saturating_add(position);
             self.tracker.on_datagram(counter, header.sent_ns(), arrival_ns);

@@ -54,7 +54,9 @@ impl PendingLimit {
     }
 
     pub(crate) fn leave(&mut self, id: u64) {
-        let Some(source) = self.members.remove(&id) else { return };
+        let Some(source) = self.members.remove(&id) else {
+            return;
+        };
         if let Some(own) = self.by_source.get_mut(&source) {
             own.remove(&id);
             if own.is_empty() {

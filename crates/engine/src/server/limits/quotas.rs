@@ -119,7 +119,9 @@ impl Quotas {
 
     /// What the workers of a test keep to.
     pub(crate) fn quota(&self, id: u64) -> Quota {
-        let Some(entry) = self.entries.get(&id) else { return Quota::default() };
+        let Some(entry) = self.entries.get(&id) else {
+            return Quota::default();
+        };
         let Rates { server, address, user } = entry.rates.clone();
         Quota::new([server, address, user].into_iter().flatten().collect(), entry.bytes_max)
     }
@@ -162,7 +164,9 @@ impl Quotas {
     pub(crate) fn check(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
         let mut over = Vec::new();
         for (id, bytes) in totals {
-            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            let Some(entry) = self.entries.get_mut(&id) else {
+                continue;
+            };
             let began_ns = *entry.began_ns.get_or_insert(now_ns);
             let time_max = self.anonymous_time_max.filter(|_| entry.request.user.is_none());
             if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > as_ns(max.saturating_add(GRACE))) {

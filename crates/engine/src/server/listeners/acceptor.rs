@@ -55,7 +55,9 @@ impl Acceptor {
 
     /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the session.
     pub(in crate::server) fn read(&mut self, id: u64, dialects: &[Box<dyn ServerDialect>]) -> Progress {
-        let Some((connection, _)) = self.pending.get_mut(&id) else { return Progress::Incomplete };
+        let Some((connection, _)) = self.pending.get_mut(&id) else {
+            return Progress::Incomplete;
+        };
         let mut buffer = [0; READ_BYTES];
         loop {
             let bytes = &mut connection.first_bytes;

@@ -108,7 +108,9 @@ impl ClientSession {
 
     /// One more connection of the same test.
     pub(super) fn expects(&self, peer: SocketAddr, spec: &TestSpec, header: Option<&Header>) -> bool {
-        let (Some(own), Some(header)) = (&self.header, header) else { return false };
+        let (Some(own), Some(header)) = (&self.header, header) else {
+            return false;
+        };
         let opened_by_client = self.main.connections().iter().filter(|connection| !connection.is_back);
         let (here, limit) = (opened_by_client.count(), header.streams as usize);
         self.peer.ip() == peer.ip()
@@ -237,7 +239,9 @@ impl ClientSession {
         if !self.main.has_started() || self.main.is_over() {
             return;
         }
-        let Some(progress_bytes) = self.main.run().progress_bytes() else { return };
+        let Some(progress_bytes) = self.main.run().progress_bytes() else {
+            return;
+        };
         if liveness.is_over(clock::monotonic_ns(), progress_bytes) {
             let silent_s = liveness.timeout().as_secs();
             self.end_early(&format!("no sign of life for {silent_s} s"));

@@ -60,7 +60,9 @@ impl Dial {
                 Err(error) => return self.later(&error),
             }
         }
-        let Some(fd) = &self.fd else { return Progress::Pending };
+        let Some(fd) = &self.fd else {
+            return Progress::Pending;
+        };
         if !matches!(poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)), Ok(true)) {
             if Instant::now() < self.until {
                 return Progress::Pending;

@@ -76,7 +76,9 @@ impl HalfOpenFlows {
             }
             return Step::Foreign;
         }
-        let Some(unconnected) = FlowOpening::parse(datagram) else { return Step::Foreign };
+        let Some(unconnected) = FlowOpening::parse(datagram) else {
+            return Step::Foreign;
+        };
         self.hold(HalfOpen {
             peer,
             number: unconnected.head.number,

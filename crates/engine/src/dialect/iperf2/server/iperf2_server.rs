@@ -75,12 +75,16 @@ impl Iperf2Server {
     }
 
     fn on_pending(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(pending) = self.pending.get_mut(&id) else { return };
+        let Some(pending) = self.pending.get_mut(&id) else {
+            return;
+        };
         let read = pending.advance();
         if matches!(read, HeaderRead::Incomplete) {
             return;
         }
-        let Some(pending) = self.pending.remove(&id) else { return };
+        let Some(pending) = self.pending.remove(&id) else {
+            return;
+        };
         server.pending_limit.leave(id);
         let _ = self.epoll.remove(pending.fd());
         let peer = pending.peer;
@@ -102,7 +106,9 @@ impl Iperf2Server {
     }
 
     fn on_datagrams(&mut self, index: usize, server: &mut ServerContext<'_>) {
-        let Some(udp_listener) = self.udp_listeners.get_mut(index) else { return };
+        let Some(udp_listener) = self.udp_listeners.get_mut(index) else {
+            return;
+        };
         let test = TestSpec { transport: Transport::Udp, ..self.defaults.test.clone() };
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| server.access.admits(peer.ip());
@@ -144,7 +150,9 @@ impl Iperf2Server {
             server.out.warning("WARN: ignore --trip-times because client didn't provide valid start timestamp within 600 seconds of now");
         }
         self.accepted = self.accepted.saturating_add(1);
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
         sockets::prepare(fd.as_fd(), &spec, true, true);
         let Ok(mut connection) = Connection::new(fd, machine, self.next_number, self.defaults.test.clone()) else {
             // The client is gone already.
@@ -242,7 +250,9 @@ impl Iperf2Server {
     }
 
     fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(mut session) = self.sessions.remove(&id) else { return };
+        let Some(mut session) = self.sessions.remove(&id) else {
+            return;
+        };
         let outcome = session.finish();
         server.admission.release(id);
         let totals = session.totals();

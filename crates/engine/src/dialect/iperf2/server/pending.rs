@@ -71,7 +71,9 @@ impl PendingConnection {
                 Some(_) => continue,
                 None => {}
             }
-            let ReadMode::Bytes(wanted) = self.machine.read_mode() else { return HeaderRead::Incomplete };
+            let ReadMode::Bytes(wanted) = self.machine.read_mode() else {
+                return HeaderRead::Incomplete;
+            };
             let len = wanted.clamp(1, buffer.len());
             match stream_io::recv(self.fd.as_fd(), &mut buffer[..len]) {
                 Ok(0) => self.machine.eof(),

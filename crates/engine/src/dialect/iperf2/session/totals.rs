@@ -25,7 +25,9 @@ impl Session {
             self.run.quit();
             for row in &mut summary.streams {
                 let connection = self.connections.iter().find(|c| c.directions().any(|p| p.stream.id == row.id));
-                let Some(report) = connection.and_then(|c| c.report) else { continue };
+                let Some(report) = connection.and_then(|c| c.report) else {
+                    continue;
+                };
                 row.receiver = Some(half_of(&report));
                 row.peer_metrics = report.transit_s.map(|transit| {
                     Box::new(StreamMetrics {

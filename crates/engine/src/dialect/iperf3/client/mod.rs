@@ -420,7 +420,9 @@ fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetu
 }
 
 fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
-    let Some(credentials) = &spec.credentials else { return Ok(None) };
+    let Some(credentials) = &spec.credentials else {
+        return Ok(None);
+    };
     let token = auth::make_token(credentials, unix_s());
     token.map(Some).map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
 }

@@ -110,7 +110,9 @@ impl Context<'_, '_> {
         }
         data_socket::tune(fd.as_fd(), spec, self.spec.local.snd_timeout, reporter)?;
         if let Some(label) = spec.socket.flow_label {
-            let SocketAddr::V6(remote) = remote else { return Err(ErrorCode::SetFlow.failure(None)) };
+            let SocketAddr::V6(remote) = remote else {
+                return Err(ErrorCode::SetFlow.failure(None));
+            };
             sockopt::lease_flow_label(fd.as_fd(), &remote, label).map_err(failed(ErrorCode::SetFlow))?;
         }
         Ok(fd)

@@ -24,7 +24,9 @@ impl Iperf3Server {
         server: &mut ServerContext<'_>,
     ) -> Result<(), Failure> {
         let Accepted { id, fd, peer, .. } = connection;
-        let Some(bytes) = connection.first_bytes.first_chunk() else { return Err(ErrorCode::RecvCookie.failure(None)) };
+        let Some(bytes) = connection.first_bytes.first_chunk() else {
+            return Err(ErrorCode::RecvCookie.failure(None));
+        };
         let cookie = Cookie::parse(bytes);
         let decision = self.registry.admit_connection(Instant::now(), id, peer, cookie, &mut server.admission);
         // A client is pending until its parameters are known.
@@ -94,8 +96,12 @@ impl Iperf3Server {
         if self.sessions.values_mut().any(|s| s.repeat_reply(hello.from)) {
             return;
         }
-        let Some(owner) = self.registry.udp_stream_owner(hello.from.ip()) else { return };
-        let (Some(listener), Some(session)) = (&mut self.udp, self.sessions.get_mut(&owner)) else { return };
+        let Some(owner) = self.registry.udp_stream_owner(hello.from.ip()) else {
+            return;
+        };
+        let (Some(listener), Some(session)) = (&mut self.udp, self.sessions.get_mut(&owner)) else {
+            return;
+        };
         let (local, reply) = (&self.context.spec.local, session.udp_reply());
         match listener.admit(hello, local, &self.epoll, UDP_LISTENER, reply) {
             Ok(fd) => self.add_stream(owner, fd, server),

@@ -21,7 +21,9 @@ pub(super) struct Context {
 impl Context {
     /// The key of the server and where its users are; `None` when no login is required.
     pub(super) fn login_checker(&self) -> Result<Option<LoginChecker>, Failure> {
-        let Some(auth) = &self.spec.auth else { return Ok(None) };
+        let Some(auth) = &self.spec.auth else {
+            return Ok(None);
+        };
         let authenticator = Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
             .map_err(|e| ErrorCode::SetServerAuth.failure(Some(&e.to_string())))?;
         let users_file = auth.users_file.clone();

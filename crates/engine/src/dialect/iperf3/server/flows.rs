@@ -52,7 +52,9 @@ impl Flows {
         epoll: &Epoll,
         token: u64,
     ) {
-        let Ok(remote) = socket::peer_addr(fd.as_fd()) else { return };
+        let Ok(remote) = socket::peer_addr(fd.as_fd()) else {
+            return;
+        };
         // Without another descriptor a lost answer is not noticed; nothing else depends on it.
         let Ok(fd) = fd.try_clone() else { return };
         let remote = socket::unmap(remote);

@@ -146,7 +146,9 @@ impl Iperf3Server {
     }
 
     fn on_control(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
         let mut buffer = [0; CONTROL_READ_BYTES];
         let now = Instant::now();
         match session.read_control(&mut buffer) {
@@ -181,7 +183,9 @@ impl Iperf3Server {
 
     /// Forwards the inputs of a session to the registry.
     fn forward_inputs(&mut self, id: u64, server: &ServerContext<'_>) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
         for mut input in session.take_inputs() {
             if let ServerInput::Results(results) = &mut input {
                 results.ran_beside = Some(server.stats.concurrent_max(id));
@@ -219,7 +223,9 @@ impl Iperf3Server {
         {
             return;
         }
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
         let starts = matches!(action, ServerAction::StartClock);
         let admitted =
             Admitted { first_position: self.registry.first_position(id), quota: server.admission.quotas().quota(id) };

@@ -134,7 +134,9 @@ impl SessionRegistry {
 
     /// Forgets a client whose last action was carried out.
     pub(crate) fn remove(&mut self, now: Instant, id: u64, admission: &mut Admission) {
-        let Some(client) = self.clients.remove(&id) else { return };
+        let Some(client) = self.clients.remove(&id) else {
+            return;
+        };
         self.by_cookie.remove(&client.cookie);
         admission.release(id);
         self.udp_queue.retain(|&other| other != id);
@@ -148,7 +150,9 @@ impl SessionRegistry {
 
     /// Takes bytes of a client's control connection.
     pub(crate) fn handle_control(&mut self, now: Instant, id: u64, bytes: &[u8]) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         match &mut client.machine {
             Some(machine) => machine.handle_control(now, bytes),
             // A queued client sends nothing before the server requests its parameters.
@@ -180,7 +184,9 @@ impl SessionRegistry {
 
     /// Takes what happened on this end of a client's test.
     pub(crate) fn handle_local(&mut self, now: Instant, id: u64, input: ServerInput) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         let input = match input {
             ServerInput::Prepared if client.transport() == Some(Transport::Udp) => {
                 self.udp_queue.push_back(id);
@@ -293,7 +299,9 @@ impl SessionRegistry {
     /// Enters the test of [`ServerAction::Accepted`], if it is within the limits. Otherwise its client is refused and the
     /// action is void.
     pub(crate) fn agree(&mut self, now: Instant, id: u64, test: &AcceptedTest, admission: &mut Admission) -> bool {
-        let Some(client) = self.clients.get_mut(&id) else { return false };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return false;
+        };
         match admission.take(id, quota_request::of(client.peer.ip(), test)) {
             Ok(()) => client.agree(test, &mut self.stream_numbers),
             Err(reason) => {
@@ -307,7 +315,9 @@ impl SessionRegistry {
     /// Takes the actions of a client's machine, and applies their effect on others.
     fn take_actions(&mut self, now: Instant, id: u64) {
         let mut streams_are_open = false;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         while let Some(action) = client.machine.as_mut().and_then(|m| m.poll_action()) {
             let action = match client.set_aside(now, action) {
                 Ok(action) => action,

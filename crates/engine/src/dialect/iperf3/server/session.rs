@@ -263,7 +263,9 @@ impl Session {
         // The streams are closed before the server requests the results. A stock client that is still reading a
         // block blocks until then.
         drop(self.stop_and_summarise());
-        let (Some(test), Some(summary)) = (&self.test, &self.summary) else { return };
+        let (Some(test), Some(summary)) = (&self.test, &self.summary) else {
+            return;
+        };
         let mut results = Results::from_summary(summary, &test.spec, Endpoint::Server);
         results.server_output = self.reporter.server_output();
         results.facts = self.reporter.facts_for_peer();
@@ -278,7 +280,9 @@ impl Session {
 
     /// Ends the data, takes the totals and reports them, once; returns the streams.
     fn stop_and_summarise(&mut self) -> Vec<Arc<OwnedFd>> {
-        let Some(mut run) = self.run.take_if(|r| r.has_started()) else { return Vec::new() };
+        let Some(mut run) = self.run.take_if(|r| r.has_started()) else {
+            return Vec::new();
+        };
         run.stop_now(&mut self.reporter);
         let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
         self.moved = ByteTotals::of(&run);
@@ -306,7 +310,9 @@ impl Session {
     }
 
     fn explain(&self, failure: Failure) -> Failure {
-        let Some(timeout) = self.idle_for else { return failure };
+        let Some(timeout) = self.idle_for else {
+            return failure;
+        };
         let message = format!(
             "{}: no sign of life from the client for {} s, the result is partial",
             failure.message,

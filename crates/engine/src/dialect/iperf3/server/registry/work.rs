@@ -28,7 +28,9 @@ impl SessionRegistry {
 
     /// The work of a client is done.
     pub(crate) fn handle_outcome(&mut self, now: Instant, id: u64, outcome: ServerInput) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         let since = client.works_since.take().unwrap_or(now);
         client.input(now, outcome);
         self.note_refused_login(now, id, since);
@@ -42,7 +44,9 @@ impl SessionRegistry {
 
     /// Holds the answer to a login that was refused and counts it; `since` its parameters are here.
     pub(super) fn note_refused_login(&mut self, now: Instant, id: u64, since: Instant) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         let refusal = client.machine.as_ref().and_then(|m| m.refusal());
         if let (None, Some(refusal)) = (&client.login, refusal) {
             client.login = Some(refusal.clone());

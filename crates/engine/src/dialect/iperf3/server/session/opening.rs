@@ -83,7 +83,9 @@ impl Session {
         context: &Context,
         sockets: &ServerSockets<'_>,
     ) -> Result<(), EngineError> {
-        let (Some(test), Some(run)) = (&self.test, &mut self.run) else { return Ok(()) };
+        let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
+            return Ok(());
+        };
         let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
         let (role, flow) = role_of(&test.spec, index, false);
         let snd_timeout = context.spec.local.snd_timeout;

@@ -44,15 +44,21 @@ impl Session {
     }
 
     fn guard_rate(&mut self) {
-        let (Some(guard), Some(run)) = (&mut self.rate_guard, &self.run) else { return };
-        let Some(average_bps) = guard.exceeded_bps(clock::monotonic_ns(), run.total_bytes()) else { return };
+        let (Some(guard), Some(run)) = (&mut self.rate_guard, &self.run) else {
+            return;
+        };
+        let Some(average_bps) = guard.exceeded_bps(clock::monotonic_ns(), run.total_bytes()) else {
+            return;
+        };
         self.rate_guard = None;
         self.reporter.emit(&Event::Debug(format!("average rate of {average_bps} bit/s is above the limit")));
         self.fail(&EngineError::Refused(RefusalReason::Rate));
     }
 
     fn check_liveness(&mut self) {
-        let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else { return };
+        let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
+            return;
+        };
         let now_ns = clock::monotonic_ns();
         if liveness.is_over(now_ns, run.progress_bytes().unwrap_or_default()) {
             self.idle_for = Some(liveness.timeout());
