@@ -215,8 +215,11 @@ fn ask_hidden(
     let hidden = HiddenInput::begin(input.as_fd())?;
     output.write_all(prompt.as_bytes())?;
     output.flush()?;
-    let answer = wait_for_line(input.as_fd(), signals)
-        .and_then(|came| came.map_or_else(|| read_line(input).map(Answer::Line), |signal| Ok(Answer::Signal(signal))));
+    let answer = match wait_for_line(input.as_fd(), signals) {
+        Ok(None) => read_line(input).map(Answer::Line),
+        Ok(Some(signal)) => Ok(Answer::Signal(signal)),
+        Err(error) => Err(error),
+    };
     drop(hidden);
     // The user's own newline was not shown.
     output.write_all(b"\n")?;

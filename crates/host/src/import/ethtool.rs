@@ -200,9 +200,19 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
         "Port" => snapshot.set(format!("{nic}.link.port"), value, src),
         "Link detected" => snapshot.set_known(format!("{nic}.link.up"), switch(value), src),
         _ => {
-            const KNOWN: &str =
-                "Support|Advertised|Link partner|PHYAD|Transceiver|MDI-X|Wake-on|Current message|SecureOn|master-slave";
-            return KNOWN.split('|').any(|known| key.starts_with(known));
+            const KNOWN: [&str; 10] = [
+                "Support",
+                "Advertised",
+                "Link partner",
+                "PHYAD",
+                "Transceiver",
+                "MDI-X",
+                "Wake-on",
+                "Current message",
+                "SecureOn",
+                "master-slave",
+            ];
+            return KNOWN.iter().any(|known| key.starts_with(known));
         }
     }
     true
@@ -289,7 +299,12 @@ fn negotiated(snapshot: &mut Snapshot, nic: &str, rx: bool, on: bool) {
     let key = format!("{nic}.pause.resolved");
     let other = |part: &str| snapshot.text(&key).is_some_and(|known| known.contains(part));
     let (rx, tx) = if rx { (on, other("tx")) } else { (other("rx"), on) };
-    let resolved = ["none", "tx", "rx", "rx+tx"][2 * usize::from(rx) + usize::from(tx)];
+    let resolved = match (rx, tx) {
+        (true, true) => "rx+tx",
+        (true, false) => "rx",
+        (false, true) => "tx",
+        (false, false) => "none",
+    };
     snapshot.set(key, resolved, &source("-a"));
 }
 

@@ -200,7 +200,10 @@ impl<'a> Reader<'a> {
 
 /// `192.0.2.7 via 192.0.2.1 dev eth0 src 192.0.2.9 uid 0`
 fn route(snapshot: &mut Snapshot, line: &str) -> Option<()> {
-    let words: Vec<&str> = line.split_whitespace().filter(|_| !line.starts_with(char::is_whitespace)).collect();
+    if line.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
     words.first()?.parse::<std::net::IpAddr>().ok()?;
     snapshot.set("route.peer.dev", after(&words, "dev")?, "import:ip route get");
     let mtu = after(&words, "mtu").and_then(|word| word.parse::<i64>().ok());

@@ -57,11 +57,11 @@ impl<'a> Reader<'a> {
     }
 
     /// `iperf3 reverse=941 Mbit/s retransmits=0`
-    fn measured(&self, runs: &mut Transcripts, line: &str) {
-        let rest = line.strip_prefix("iperf3 ").filter(|rest| rest.contains("Mbit/s")).unwrap_or_default();
-        if let Some(rate) = rest.split_once('=').and_then(|(_, value)| leading_number(value)) {
-            runs.noted("iperf3", rest.starts_with("reverse="), rate * 1e6);
-        }
+    fn measured(&self, runs: &mut Transcripts, line: &str) -> Option<()> {
+        let rest = line.strip_prefix("iperf3 ").filter(|rest| rest.contains("Mbit/s"))?;
+        let (_, value) = rest.split_once('=')?;
+        runs.noted("iperf3", rest.starts_with("reverse="), leading_number(value)? * 1e6);
+        Some(())
     }
 
     /// `… dedicated 1 GbE`
@@ -116,7 +116,10 @@ impl<'a> Reader<'a> {
 
     /// `P=10 288`, in Gbit/s, under a command that calls it a sweep.
     fn sweep(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
-        let mut words = line.split_whitespace().filter(|_| self.block.command.contains("sweep"));
+        if !self.block.command.contains("sweep") {
+            return None;
+        }
+        let mut words = line.split_whitespace();
         let streams: u32 = words.next()?.strip_prefix("P=")?.parse().ok()?;
         let rate: f64 = words.next()?.parse().ok()?;
         let key = format!("sweep.{streams}.rate_bps");

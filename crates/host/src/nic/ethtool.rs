@@ -143,8 +143,7 @@ fn resolve(client: &mut NetlinkClient) -> Option<u16> {
 
 /// The attributes of the response to one request about one device.
 fn get(client: &mut NetlinkClient, family: u16, command: u8, device: &str) -> Result<Vec<u8>, ReadError> {
-    let mut header = Vec::new();
-    nl::push(&mut header, 2, format!("{device}\0").as_bytes());
+    let mut header = nl::encoded(2, format!("{device}\0").as_bytes());
     if matches!(command, PAUSE_GET | FEC_GET) {
         nl::push(&mut header, 3, &WITH_STATISTICS.to_ne_bytes());
     }

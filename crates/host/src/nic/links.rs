@@ -124,16 +124,14 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push;
+    use crate::netlink::{encoded, push};
 
     /// A device of a kind, a port of `master` where that is not 0.
     fn device(index: u32, kind: &str, master: u32) -> Link {
         let mut payload = vec![0; 16];
         payload[4..8].copy_from_slice(&index.to_ne_bytes());
-        let mut info = Vec::new();
-        push(&mut info, 1, kind.as_bytes());
         push(&mut payload, 3, b"name\0");
-        push(&mut payload, 18, &info);
+        push(&mut payload, 18, &encoded(1, kind.as_bytes()));
         if master > 0 {
             push(&mut payload, 10, &master.to_ne_bytes());
         }

@@ -89,16 +89,13 @@ fn names(bits: u64, names: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push;
+    use crate::netlink::encoded;
     use linerate_model::snapshot::Source;
 
     #[test]
     fn a_table_is_summed_up_and_its_absence_has_a_reason() {
-        let mut body = Vec::new();
-        push(&mut body, 3, &1_u32.to_ne_bytes());
         let table: Vec<u8> = [0_u32, 1, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
-        push(&mut body, 4, &table);
-        push(&mut body, 5, &[7; 40]);
+        let body = [encoded(3, &1_u32.to_ne_bytes()), encoded(4, &table), encoded(5, &[7; 40])].concat();
         let mut snapshot = Snapshot::new("h", Source::Live);
         response(&mut snapshot, "nic.e", &body, "test");
         let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));

@@ -121,7 +121,7 @@ pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push;
+    use crate::netlink::encoded;
 
     #[test]
     fn the_narrowest_class_above_decides() {
@@ -141,10 +141,7 @@ mod tests {
     #[test]
     fn cake_without_a_rate_is_no_shaper() {
         let cake = |rate: u64| {
-            let mut options = Vec::new();
-            push(&mut options, 2, &rate.to_ne_bytes());
-            let mut body = Vec::new();
-            push(&mut body, OPTIONS, &options);
+            let body = encoded(OPTIONS, &encoded(2, &rate.to_ne_bytes()));
             shaper("cake", &body).map(|shaper| shaper.rate_bps)
         };
         assert_eq!((cake(0), cake(12_500_000)), (None, Some(1e8)));
