@@ -82,7 +82,7 @@ fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'
         return all.iter().filter(|link| link.name == device).collect();
     }
     // Loopback explains nothing about a network; it is read when there is no other interface.
-    let wired: Vec<&Link> = all.iter().filter(|link| link.is_up() && !link.loopback).collect();
+    let wired: Vec<&Link> = all.iter().filter(|link| link.up && !link.loopback).collect();
     if wired.is_empty() { all.iter().collect() } else { wired }
 }
 

@@ -18,7 +18,8 @@ pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) name: String,
     pub(crate) loopback: bool,
-    up: bool,
+    /// It is administratively up.
+    pub(crate) up: bool,
     carrier: bool,
     body: Vec<u8>,
 }
@@ -47,11 +48,6 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
 }
 
 impl Link {
-    /// Whether it is administratively up.
-    pub(crate) const fn is_up(&self) -> bool {
-        self.up
-    }
-
     /// Records its facts and counters.
     pub(crate) fn record(&self, snapshot: &mut Snapshot, all: &[Self]) {
         self.record_facts(snapshot, all);

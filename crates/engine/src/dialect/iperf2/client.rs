@@ -170,7 +170,7 @@ impl Client<'_> {
         let mut session = Session::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
         session.wait_until(test.workload.start);
         match self.add_streams(&mut session, connected, origin, server, reporter)? {
-            Some(failure) if session.connections().is_empty() => Err(failure),
+            Some(failure) if session.connections.is_empty() => Err(failure),
             Some(failure) => {
                 reporter.emit(&Event::Warning(failure.message));
                 Ok(session)
@@ -191,7 +191,7 @@ impl Client<'_> {
         let test = &self.spec.test;
         let header = self.wire_header()?;
         let mut last = None;
-        let first_number = session.connections().len() as u32 + 1;
+        let first_number = session.connections.len() as u32 + 1;
         for (number, outcome) in (first_number..).zip(connected) {
             let one = match outcome {
                 Ok(one) => one,
@@ -257,9 +257,9 @@ impl Client<'_> {
         let reader = listener.as_ref().map(|_| DatagramReader::new());
         let mut test_loop = TestLoop {
             client: self,
-            server_ip: session.connections().first().map(|c| c.remote.ip()),
-            next_number: session.connections().len() as u32 + 1,
-            back_missing: if listener.is_some() { session.connections().len() } else { 0 },
+            server_ip: session.connections.first().map(|c| c.remote.ip()),
+            next_number: session.connections.len() as u32 + 1,
+            back_missing: if listener.is_some() { session.connections.len() } else { 0 },
             session,
             listener,
             reader: reader.transpose().map_err(|e| os("test", &e))?,

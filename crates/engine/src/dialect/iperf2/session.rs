@@ -32,9 +32,9 @@ use totals::final_report;
 /// Data on one clock.
 pub(super) struct Session {
     is_client: bool,
-    spec: TestSpec,
-    run: TestRun,
-    connections: Vec<Connection>,
+    pub(super) spec: TestSpec,
+    pub(super) run: TestRun,
+    pub(super) connections: Vec<Connection>,
     epoll: Epoll,
     next_id: u32,
     devices: DeviceCache,
@@ -43,7 +43,7 @@ pub(super) struct Session {
     /// Where the clock begins, if that is later than the data.
     clock_start_ns: Option<u64>,
     has_data: bool,
-    summary: Option<Summary>,
+    pub(super) summary: Option<Summary>,
     failure: Option<Failure>,
 }
 
@@ -108,18 +108,6 @@ impl Session {
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
-    }
-
-    pub(super) fn run(&self) -> &TestRun {
-        &self.run
-    }
-
-    pub(super) fn connections(&self) -> &[Connection] {
-        &self.connections
-    }
-
-    pub(super) fn has_started(&self) -> bool {
-        self.run.has_started()
     }
 
     /// Nothing starts before this time.
@@ -421,14 +409,6 @@ impl Session {
     pub(super) fn terminate(&mut self) {
         self.connections.iter_mut().for_each(|c| c.machine.interrupted());
         self.connections.iter_mut().filter(|c| c.closed.is_none()).for_each(|c| c.machine.failed("the test was ended"));
-    }
-
-    pub(super) fn summary(&self) -> Option<&Summary> {
-        self.summary.as_ref()
-    }
-
-    pub(super) fn spec(&self) -> &TestSpec {
-        &self.spec
     }
 }
 

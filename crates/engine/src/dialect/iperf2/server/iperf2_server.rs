@@ -221,7 +221,7 @@ impl Iperf2Server {
             .map_err(|e| failure(e.text()))?;
         session.limit(server.admission.quotas().quota(id));
         let token = id * KINDS + SESSION;
-        let watched = self.epoll.add(session.main().fd(), token, Interest::READ);
+        let watched = self.epoll.add(session.main.fd(), token, Interest::READ);
         watched.map_err(|e| failure(e.text()))?;
         Ok(session)
     }
@@ -230,7 +230,7 @@ impl Iperf2Server {
         let mut over = Vec::new();
         for (id, session) in &mut self.sessions {
             let has_new_session = session.advance(&mut self.next_number);
-            if has_new_session && let Some(back) = session.back().map(Session::fd) {
+            if has_new_session && let Some(back) = session.back.as_ref().map(Session::fd) {
                 let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
             }
             if let Some(error) = session.reporter.take_failure() {
