@@ -307,6 +307,41 @@ impl Snapshot {
         self.counters.insert(key.into(), Counter { v, width });
     }
 
+    /// Records a value if there is one.
+    pub fn set_known<T: Into<Value>>(&mut self, key: impl Into<String>, value: Option<T>, src: &str) {
+        if let Some(value) = value {
+            self.set(key, value, src);
+        }
+    }
+
+    /// Records a value if there is one, with its unit.
+    pub fn set_known_in<T: Into<Value>>(&mut self, key: impl Into<String>, value: Option<T>, unit: &str, src: &str) {
+        if let Some(value) = value {
+            self.set_in(key, value, unit, src);
+        }
+    }
+
+    /// Records a value, or why there is none.
+    pub fn set_or_absent<T: Into<Value>>(
+        &mut self,
+        key: impl Into<String>,
+        value: Option<T>,
+        reason: Absence,
+        src: &str,
+    ) {
+        match value {
+            Some(value) => self.set(key, value, src),
+            None => self.set_absent(key, reason, None, src),
+        }
+    }
+
+    /// Records a counter of full width if it is known.
+    pub fn count_known(&mut self, key: impl Into<String>, v: Option<u64>) {
+        if let Some(v) = v {
+            self.count(key, v, None);
+        }
+    }
+
     /// The value of a fact; `None` when it is absent or was never requested.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
