@@ -6,7 +6,8 @@ use std::fmt::Write;
 use crate::document::style::Style;
 use crate::document::{Block, Document};
 use crate::printable::printable;
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LimitPeriod, LossSplit, Severity, Verdict};
+use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LimitPeriod, LossSplit, Verdict};
+use linerate_model::stored_name;
 
 /// Findings a short report shows.
 const FINDINGS_SHOWN: usize = 5;
@@ -125,7 +126,10 @@ fn finding_blocks(finding: &Finding, verbose: bool) -> Vec<Block> {
     let evidence = finding.evidence.iter();
     let evidence: Vec<String> =
         evidence.map(|seen| format!("{} = {} ({})", seen.fact, seen.value, seen.threshold)).collect();
-    let mut blocks = vec![Block::Space, status(word(finding.severity), format!("{id}  {subject}: {title}{sure}"))];
+    let mut blocks = vec![
+        Block::Space,
+        status(&stored_name(finding.severity).to_uppercase(), format!("{id}  {subject}: {title}{sure}")),
+    ];
     blocks.extend(labelled("seen", &evidence));
     blocks.extend(one("why", finding.explanation.clone()));
     if let Some(cause) = &finding.retest_after {
@@ -142,16 +146,6 @@ fn finding_blocks(finding: &Finding, verbose: bool) -> Vec<Block> {
         blocks.extend(one("see", finding.reference.clone()));
     }
     blocks
-}
-
-const fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Blocker => "BLOCKER",
-        Severity::High => "HIGH",
-        Severity::Medium => "MEDIUM",
-        Severity::Low => "LOW",
-        Severity::Info => "INFO",
-    }
 }
 
 fn ruled_out(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
@@ -255,7 +249,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::finding::{DOCTOR_SCHEMA, Evidence, NotEvaluated, RuledOut};
+    use linerate_model::finding::{DOCTOR_SCHEMA, Evidence, NotEvaluated, RuledOut, Severity};
 
     fn diagnosis() -> Diagnosis {
         Diagnosis {

@@ -6,15 +6,17 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use linerate_model::service::{Outcome, Progress, TestFacts, TestRecord};
 use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
-use linerate_model::{Direction, Event, EventSink, ServerEvent, ServerReporter, SinkError, Transport};
+use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError, stored_name};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::flood::FloodGate;
 use crate::number::counted;
-use crate::{DroppedNotice, Output, pretty};
+use crate::{DroppedNotice, Output, members, pretty};
 
 /// How important a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The server cannot do its work.
     Error,
@@ -199,11 +201,11 @@ impl Log {
 fn text_of(format: Format, line: Line) -> String {
     let time = Timestamp::now();
     match format {
-        Format::Text => format!("{time:.3} {:<5} {}\n", line.level.name(), line.sentence),
+        Format::Text => format!("{time:.3} {:<5} {}\n", stored_name(line.level), line.sentence),
         Format::Json => {
             let mut object = Map::new();
             object.insert("time".into(), format!("{time:.3}").into());
-            object.insert("level".into(), line.level.name().into());
+            object.insert("level".into(), stored_name(line.level).into());
             object.insert("event".into(), line.event.into());
             object.insert("message".into(), line.sentence.into());
             object.extend(line.members);
@@ -226,23 +228,8 @@ impl EventSink for TestLog {
     }
 }
 
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-}
-
 fn line(level: Level, event: &'static str, sentence: String, members: Value) -> Line {
-    let members = match members {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    };
-    Line { level, event, sentence, members }
+    Line { level, event, sentence, members: crate::members(members) }
 }
 
 fn line_of(event: &ServerEvent) -> Line {
@@ -256,7 +243,7 @@ fn line_of(event: &ServerEvent) -> Line {
         E::TestEnded(record) => ended(record),
         E::Refused { peer, reason } => {
             let sentence = format!("{} port {} refused: {reason}", peer.ip(), peer.port());
-            let members = json!({ "peer": peer.to_string(), "reason": reason.label() });
+            let members = json!({ "peer": peer.to_string(), "reason": reason });
             line(Level::Warn, "refused", sentence, members)
         }
         E::LoginFailed { peer, cause, explanation } => {
@@ -266,7 +253,7 @@ fn line_of(event: &ServerEvent) -> Line {
         }
         E::HandshakeFailed { peer, cause, explanation } => {
             let sentence = format!("{} port {} started no test: {explanation}", peer.ip(), peer.port());
-            let members = json!({ "peer": peer.to_string(), "cause": cause.label() });
+            let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Info, "handshake_failed", sentence, members)
         }
         E::Reloaded => line(Level::Info, "reloaded", "address lists read again".to_owned(), json!({})),
@@ -328,8 +315,8 @@ fn description(facts: &TestFacts) -> String {
         "{} port {}, {} {}, {}",
         facts.peer.ip(),
         facts.peer.port(),
-        protocol(facts.transport).to_uppercase(),
-        direction(facts.direction),
+        stored_name(facts.transport).to_uppercase(),
+        stored_name(facts.direction),
         counted(facts.streams as usize, "stream")
     );
     if let Some(user) = &facts.user {
@@ -339,33 +326,14 @@ fn description(facts: &TestFacts) -> String {
 }
 
 fn members_of(facts: &TestFacts) -> Map<String, Value> {
-    let mut members = Map::from_iter([
-        ("test".into(), facts.number.into()),
-        ("peer".into(), facts.peer.to_string().into()),
-        ("protocol".into(), protocol(facts.transport).into()),
-        ("direction".into(), direction(facts.direction).into()),
-        ("streams".into(), facts.streams.into()),
-    ]);
+    let mut members = members(json!({
+        "test": facts.number, "peer": facts.peer.to_string(), "protocol": facts.transport,
+        "direction": facts.direction, "streams": facts.streams,
+    }));
     if let Some(user) = &facts.user {
         members.insert("user".into(), user.as_str().into());
     }
     members
-}
-
-pub(super) fn protocol(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Tcp => "tcp",
-        Transport::Udp => "udp",
-        Transport::Sctp => "sctp",
-    }
-}
-
-pub(super) fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Forward => "forward",
-        Direction::Reverse => "reverse",
-        Direction::Bidirectional => "bidirectional",
-    }
 }
 
 fn rate(bps: f64) -> String {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::iperf3::text::display_id;
 use crate::iperf3::totals::interval_lost_percent;
+use crate::members;
 
 pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
     let rows = report.streams.iter().map(|row| stream(row, report.omitted));
@@ -88,12 +89,4 @@ fn finish(mut members: Map<String, Value>, omitted: bool, role: StreamRole) -> V
     members.insert("omitted".into(), omitted.into());
     members.insert("sender".into(), (role == StreamRole::Sender).into());
     Value::Object(members)
-}
-
-/// The members of an object that `json!` just made.
-pub(super) fn members(object: Value) -> Map<String, Value> {
-    match object {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }

@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use linerate_model::data_path::{DataPath, PerCall};
 use linerate_model::event::{ServerOutput, TestHeader};
-use linerate_model::{IntervalReport, Stream, StreamRole, Summary};
+use linerate_model::{IntervalReport, Stream, Summary};
 use serde_json::{Map, Value, json};
 
 use super::text::is_negligible;
 use super::{Appendix, Options};
+use crate::members;
 use crate::pretty::{self, Made};
 
 pub(super) use kept::{KeptIntervals, RowBudget};
@@ -60,11 +61,7 @@ impl Document {
     }
 
     pub(super) fn take_path(&mut self, path: &DataPath) {
-        let role = match path.role {
-            StreamRole::Sender => "sender",
-            StreamRole::Receiver => "receiver",
-        };
-        let mut members = Map::from_iter([("role".into(), role.into()), ("method".into(), path.method.name().into())]);
+        let mut members = members(json!({"role": path.role, "method": path.method}));
         match path.per_call {
             Some(PerCall::Bytes(bytes)) => members.insert("bytes_per_call".into(), bytes.into()),
             Some(PerCall::Datagrams(datagrams)) => members.insert("datagrams_per_call".into(), datagrams.into()),

@@ -15,7 +15,7 @@ use super::{Appendix, Options, TestReport};
 use crate::{Output, pretty};
 use row::Columns;
 
-pub(super) use opening::{control_facts, protocol_name};
+pub(super) use opening::control_facts;
 pub(super) use page::Page;
 pub(super) use row::display_id;
 pub(super) use summary::{congestion, file_percent};
