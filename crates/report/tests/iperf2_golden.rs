@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use linerate_model::event::Endpoint;
 use linerate_model::stream::ListenerFacts;
+use linerate_model::units::UnitFormat;
 use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Event, TestSpec};
-use linerate_report::iperf2::{Layout, Options, Units, client_sink, server_reporter};
+use linerate_report::iperf2::{Layout, Options, client_sink, server_reporter};
 use serde::Deserialize;
 
 use support::{assert_same_text, captured_output, fixtures, play, recordings};
@@ -111,7 +112,7 @@ impl Recorded {
     fn options(&self) -> Options {
         Options {
             layout: if self.name.starts_with("218") { Layout::V2_1 } else { Layout::V2_2 },
-            units: self.units.and_then(Units::from_letter).unwrap_or_default(),
+            units: self.units.and_then(UnitFormat::from_letter).unwrap_or_default(),
             enhanced: self.enhanced,
             sum_only: self.sum_only,
             hide_addresses: self.hide_addresses,

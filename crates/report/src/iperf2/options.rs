@@ -1,9 +1,8 @@
 //! What the user chose about the output.
 
 use linerate_model::event::Endpoint;
+use linerate_model::units::UnitFormat;
 use linerate_model::workload::Iperf2Defaults;
-
-use super::amount::Units;
 
 /// Release whose lines are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub struct Options {
     /// Which end reports.
     pub endpoint: Endpoint,
     /// Unit of amounts and rates (`-f`).
-    pub units: Units,
+    pub units: UnitFormat,
     /// More columns (`-e`).
     pub enhanced: bool,
     /// Sums and nothing else (`--sum-only`).
@@ -77,7 +76,7 @@ impl Options {
             layout: Layout::default(),
             style: Style::default(),
             endpoint,
-            units: Units::default(),
+            units: UnitFormat::default(),
             enhanced: false,
             sum_only: false,
             hide_addresses: false,

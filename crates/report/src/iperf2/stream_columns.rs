@@ -182,7 +182,7 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
     let bounces = row.more.round_trips?;
     let (out, back, asymmetry) = (bounces.out?, bounces.back?, bounces.asymmetry?);
     let times = times(row.start_s, row.end_s, options);
-    let (out, back, asymmetry) = (ms(&out), ms(&back), ms(&asymmetry));
+    let (out, back, asymmetry) = (ms(&out, '/'), ms(&back, '/'), ms(&asymmetry, '/'));
     let count = bounces.round_trip.count;
     if options.is_new() {
         return Some(format!("{times} sec  OWD (ms) Cnt={count} TX={out} RX={back} Asymmetry={asymmetry}"));
@@ -252,7 +252,7 @@ fn paced_writes(options: &Options, test: &TestSpec, row: &Row<'_>) -> String {
 fn timed_writes(options: &Options, row: &Row<'_>) -> String {
     let (tcp, (calls, errors, _)) = (tcp(row), write_counts(row));
     let timed = row.more.write_times.unwrap_or_default();
-    let times = format!("{} ms ({})", ms(&timed), timed.count);
+    let times = format!("{} ms ({})", ms(&timed, '/'), timed.count);
     let (retransmits, power) = (tcp.retransmits, sender_power(row));
     if options.is_new() {
         let (in_flight, window) = (in_flight(row, 7), window(row));
@@ -292,7 +292,7 @@ fn delays(row: &Row<'_>, with_load: bool) -> String {
     let load = if with_load { format!("{} ", bytes(row.bytes_per_s() * delay.mean)) } else { String::new() };
     format!(
         "{} ms ({}/{size}) {load}{}  {}",
-        ms(&delay),
+        ms(&delay, '/'),
         delay.count,
         power(row.bytes_per_s(), delay.mean),
         reads(row.more.reads)
@@ -303,7 +303,7 @@ fn bursts(options: &Options, row: &Row<'_>) -> String {
     let transfer = row.more.burst_transfer.unwrap_or_default();
     let reads = reads(row.more.reads);
     if row.is_total {
-        return format!("{} ms  {reads}", ms(&transfer));
+        return format!("{} ms  {reads}", ms(&transfer, '/'));
     }
     let duty = crate::number::general(row.more.burst_duty_cycle.unwrap_or(0.0) * 100.0, 2);
     let gap = if options.is_new() { " " } else { "  " };
@@ -338,7 +338,7 @@ fn arrivals(family: Family, options: &Options, row: &Row<'_>) -> String {
     let delay = row.more.one_way.unwrap_or_default();
     let rate = datagram_rate(row);
     let (delays, power) = if is_plausible(&delay) {
-        (ms(&delay), format!(" {}", power(row.bytes_per_s(), delay.mean)))
+        (ms(&delay, '/'), format!(" {}", power(row.bytes_per_s(), delay.mean)))
     } else {
         ("-/-/-/-".to_owned(), String::new())
     };
@@ -359,9 +359,9 @@ fn arrival_frames(options: &Options, row: &Row<'_>) -> String {
     let delay = row.more.one_way.unwrap_or_default();
     let frames = row.more.frames.unwrap_or_default();
     let (rate, counts) = (datagram_rate(row), format!("{}/{}", frames.done, frames.missed));
-    let frame_delay = ms(&row.more.frame_delay.unwrap_or_default());
+    let frame_delay = ms(&row.more.frame_delay.unwrap_or_default(), '/');
     let power = power(row.bytes_per_s(), delay.mean);
-    let delays = ms(&delay);
+    let delays = ms(&delay, '/');
     if options.is_new() {
         format!("{loss} {delays} ms {rate:.0} pps  {counts} {frame_delay} ms {power}")
     } else {
@@ -373,7 +373,7 @@ fn bounces(options: &Options, row: &Row<'_>) -> String {
     let bounces = row.more.round_trips.unwrap_or_default();
     let (trips, tcp) = (bounces.round_trip, tcp(row));
     let rate = replies_per_s(&trips);
-    let trips = format!("{:4}={} ms", trips.count, ms(&trips));
+    let trips = format!("{:4}={} ms", trips.count, ms(&trips, '/'));
     let retransmits = tcp.retransmits;
     let kbytes = tcp.snd_cwnd_bytes / 1024;
     if !options.is_new() {
@@ -404,12 +404,8 @@ fn is_plausible(delay: &Distribution) -> bool {
 }
 
 /// Mean, extremes and deviation in ms.
-fn ms(numbers: &Distribution) -> String {
-    format!(
-        "{:.3}/{:.3}/{:.3}/{:.3}",
-        numbers.mean * 1e3,
-        numbers.min * 1e3,
-        numbers.max * 1e3,
-        numbers.deviation * 1e3
-    )
+pub(super) fn ms(numbers: &Distribution, separator: char) -> String {
+    [numbers.mean, numbers.min, numbers.max, numbers.deviation]
+        .map(|seconds| format!("{:.3}", seconds * 1e3))
+        .join(&separator.to_string())
 }

@@ -326,13 +326,11 @@ impl TextWriter {
     /// Both directions of a connection together.
     fn pair(&mut self, test: &TestSpec, number: u32, rows: &[Numbered<'_>]) {
         let options = Arc::clone(&self.options);
-        let bytes = rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.bytes));
-        let end_s = rows.iter().map(|(_, row)| row.end_s).fold(0.0, f64::max);
         let Some((_, first)) = rows.first() else { return };
-        let both = Row { bytes, end_s, ..*first };
+        let both = Sum::of(rows).row(*first);
         let opening = both.opening(&options);
         if test.transport == Transport::Udp {
-            let datagrams: u64 = rows.iter().filter_map(|(_, row)| row.udp).map(|udp| udp.packets).sum();
+            let datagrams = both.udp.map_or(0, |udp| udp.packets);
             let per_s = if both.seconds() > 0.0 { datagrams as f64 / both.seconds() } else { 0.0 };
             let header = format!("{PLAIN_HEADER}    Datagrams   PPS");
             self.line_under(&header, &format!("[FD{number}] {opening} {datagrams} {per_s:7.0} pps"));

@@ -275,7 +275,7 @@ fn started(facts: &TestFacts) -> Line {
 fn ended(record: &TestRecord) -> Line {
     let facts = &record.facts;
     let seconds = ns_to_s(record.duration_ns);
-    let amount = |bytes: u64| format!("{}s", format_amount(bytes as f64, UnitFormat::AdaptiveBytes).trim_start());
+    let amount = |bytes: u64| format!("{}s", format_amount(bytes as f64, UnitFormat::BYTES).trim_start());
     let mut sentence = format!("test {} ", facts.number);
     let (level, outcome, reason) = match &record.outcome {
         Outcome::Complete => (Level::Info, "complete", None),
@@ -337,7 +337,7 @@ fn members_of(facts: &TestFacts) -> Map<String, Value> {
 }
 
 fn rate(bps: f64) -> String {
-    let text = format_amount(bps / 8.0, UnitFormat::AdaptiveBits);
+    let text = format_amount(bps / 8.0, UnitFormat::BITS);
     format!("{}s/sec", text.trim_start())
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
+use linerate_model::units::UnitFormat;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
-use linerate_report::iperf2::{Excluded, Layout, Options, Style, Units};
+use linerate_report::iperf2::{Excluded, Layout, Options, Style};
 
 use super::message::{Message, Stop};
 use super::options::{self, OPTIONS};
@@ -200,7 +201,7 @@ impl OutputOptions {
         Options {
             layout: self.layout,
             style: if self.csv { Style::Csv } else { Style::Text },
-            units: self.format.and_then(Units::from_letter).unwrap_or_default(),
+            units: self.format.and_then(UnitFormat::from_letter).unwrap_or_default(),
             enhanced: self.enhanced,
             sum_only: self.sum_only,
             hide_addresses: self.hide_addresses,

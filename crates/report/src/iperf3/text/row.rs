@@ -160,7 +160,7 @@ impl Columns {
         };
         let tag = self.tag(role);
         let (start, end) = (ns_to_s(amount.start_ns), ns_to_s(amount.end_ns));
-        let transfer = format_amount(amount.bytes as f64, UnitFormat::AdaptiveBytes);
+        let transfer = format_amount(amount.bytes as f64, UnitFormat::BYTES);
         let rate = format_amount(amount.bits_per_second / 8.0, self.format);
         format!("{subject}{tag} {start:6.2}-{end:<6.2} sec  {transfer}s  {rate}s/sec")
     }
@@ -197,7 +197,7 @@ fn plain(lead: &str, note: &str) -> String {
 }
 
 fn tcp_interval(lead: &str, tcp: &TcpInterval, note: &str) -> String {
-    let window = format_amount(tcp.snd_cwnd_bytes as f64, UnitFormat::AdaptiveBytes);
+    let window = format_amount(tcp.snd_cwnd_bytes as f64, UnitFormat::BYTES);
     format!("{lead}  {:>3}   {window}s       {note}", tcp.retransmits)
 }
 
