@@ -8,7 +8,7 @@ use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::interval::StreamInterval;
 use linerate_model::snapshot::Value;
 use linerate_model::summary::{EndpointTotals, StreamSummary};
-use linerate_model::units::ns_to_s;
+use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure};
 
 use direction::DirectionStats;
@@ -68,13 +68,11 @@ impl TestTimeline {
         for (flow, direction) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
             let rows: Vec<&StreamInterval> = report.streams.iter().filter(|row| row.flow == flow).collect();
             if let Some(sum) = report.sum(flow) {
-                direction.add_totals(&rows, sum.seconds(), sum.bits_per_second(), report.last);
-                direction.add_interval(
-                    &rows,
-                    omit_s + ns_to_s(sum.start_ns),
-                    omit_s + ns_to_s(sum.end_ns),
-                    sum.bits_per_second(),
-                );
+                let (start_s, end_s) = (ns_to_s(sum.start_ns), ns_to_s(sum.end_ns));
+                let seconds = ns_to_s(sum.end_ns.saturating_sub(sum.start_ns));
+                let rate_bps = rate_bps(sum.bytes, seconds);
+                direction.add_totals(&rows, seconds, rate_bps, report.last);
+                direction.add_interval(&rows, omit_s + start_s, omit_s + end_s, rate_bps);
             }
         }
     }

@@ -119,20 +119,6 @@ pub struct IntervalSum {
     pub udp: Option<UdpInterval>,
 }
 
-impl IntervalSum {
-    /// Length in seconds.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        crate::units::ns_to_s(self.end_ns.saturating_sub(self.start_ns))
-    }
-
-    /// Payload rate in bit/s.
-    #[must_use]
-    pub fn bits_per_second(&self) -> f64 {
-        crate::units::rate_bps(self.bytes, self.seconds())
-    }
-}
-
 impl IntervalReport {
     /// Adds up the streams of one direction; `None` when there are none.
     #[must_use]

@@ -74,7 +74,6 @@ pub fn report_failure(options: Options, output: Output, failure: &Failure) -> Re
 fn sink(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Box<dyn TestReport> {
     match options.style {
         Style::Text => Box::new(text::TextWriter::new(options, output)),
-        Style::Json => Box::new(json::JsonWriter::new(options, output, budget)),
-        Style::JsonStream { .. } => Box::new(json::JsonStreamWriter::new(options, output, budget)),
+        Style::Json | Style::JsonStream { .. } => Box::new(json::JsonWriter::new(options, output, budget)),
     }
 }

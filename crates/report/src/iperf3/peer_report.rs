@@ -8,7 +8,6 @@ use linerate_model::sink::{Collector, CollectorFactory};
 use linerate_model::{EventSink, SinkError};
 
 use super::document::{Document, RowBudget};
-use super::json::enter;
 use super::numbered::Numbered;
 use super::text::TextWriter;
 use super::{Options, Style};
@@ -83,7 +82,7 @@ struct JsonReport(Document);
 
 impl EventSink for JsonReport {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        enter(&mut self.0, event);
+        self.0.enter(event);
         if let Event::Interval(report) = event {
             // The report of the server itself contains the warning.
             let _ = self.0.keep_interval(report);
