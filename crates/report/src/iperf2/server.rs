@@ -33,11 +33,6 @@ impl Reporter {
 }
 
 impl ServerReporter for Reporter {
-    /// The banner of the socket is printed once, with [`ServerReporter::listener`].
-    fn listening(&mut self, _port: u16, _test_number: u32) -> Result<(), SinkError> {
-        Ok(())
-    }
-
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
         Ok(self.sink())
     }

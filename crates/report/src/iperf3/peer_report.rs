@@ -13,8 +13,10 @@ use super::text::TextWriter;
 use super::{Options, Style};
 use crate::Output;
 
-pub(super) fn factory(options: Arc<Options>) -> CollectorFactory<ServerOutput> {
-    let budget = RowBudget::new();
+/// Writes the report of a server's test for a client that requests it (`--get-server-output`).
+#[must_use]
+pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
+    let (options, budget) = (Arc::new(options), RowBudget::new());
     Box::new(move || {
         let options = Arc::clone(&options);
         let document = |options| JsonReport(Document::new(options, Some(budget.clone())));

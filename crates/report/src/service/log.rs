@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::flood::FloodGate;
 use crate::number::counted;
+use crate::printable::without_controls;
 use crate::{DroppedNotice, Output, members, pretty};
 
 /// How important a line is.
@@ -48,15 +49,18 @@ pub struct LogOptions {
     pub progress_interval: Duration,
 }
 
-/// The line about lines that could not be written.
-pub(super) fn dropped_notice(options: LogOptions) -> DroppedNotice {
+/// How the log announces its lines that were dropped.
+#[must_use]
+pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
     DroppedNotice::report(move |lines| {
         let sentence = format!("{lines} lines of the log were dropped: they could not be written in time, or at all");
         text_of(options.format, line(Level::Warn, "dropped", sentence, json!({ "lines": lines })))
     })
 }
 
-pub(super) fn reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
+/// A reporter that writes log lines.
+#[must_use]
+pub fn log_reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
     Box::new(LogReporter {
         log: Log { options, output },
         flood: FloodGate::new(),
@@ -88,12 +92,8 @@ struct Line {
 }
 
 impl ServerReporter for LogReporter {
-    fn listening(&mut self, _: u16, _: u32) -> Result<(), SinkError> {
-        Ok(())
-    }
-
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(TestLog { log: self.log.clone() }))
+        Ok(Box::new(self.log.clone()))
     }
 
     fn warning(&mut self, text: &str) {
@@ -157,7 +157,7 @@ impl Log {
         }
         let text = text_of(self.options.format, line);
         // A log that cannot be written must not end the tests of others.
-        let _ = self.output.report(&text);
+        let _ = self.output.report(text);
     }
 
     fn write_progress(&self, progress: &Progress) {
@@ -215,14 +215,10 @@ fn text_of(format: Format, line: Line) -> String {
 }
 
 /// Lines of a single test besides its begin and end.
-struct TestLog {
-    log: Log,
-}
-
-impl EventSink for TestLog {
+impl EventSink for Log {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         if let Event::Warning(text) | Event::Notice(text) | Event::Debug(text) = event {
-            self.log.write(line(Level::Debug, "detail", text.clone(), json!({})));
+            self.write(line(Level::Debug, "detail", text.clone(), json!({})));
         }
         Ok(())
     }
@@ -293,7 +289,7 @@ fn ended(record: &TestRecord) -> Line {
         let _ = write!(sentence, ", up to {others} at the same time");
     }
     if let Some(reason) = reason {
-        let _ = write!(sentence, "; partial result: {}", printable(reason));
+        let _ = write!(sentence, "; partial result: {}", without_controls(reason, &[]));
     }
     let mut members = members_of(facts);
     members.extend([
@@ -320,7 +316,7 @@ fn description(facts: &TestFacts) -> String {
         counted(facts.streams as usize, "stream")
     );
     if let Some(user) = &facts.user {
-        let _ = write!(text, ", user {}", printable(user));
+        let _ = write!(text, ", user {}", without_controls(user, &[]));
     }
     text
 }
@@ -339,9 +335,4 @@ fn members_of(facts: &TestFacts) -> Map<String, Value> {
 fn rate(bps: f64) -> String {
     let text = format_amount(bps / 8.0, UnitFormat::BITS);
     format!("{}s/sec", text.trim_start())
-}
-
-/// Text of a peer, unable to begin a line or to drive a terminal.
-fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }

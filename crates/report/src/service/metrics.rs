@@ -84,7 +84,7 @@ impl Metrics {
             ServerEvent::TestEnded(record) => counts.end(record),
             ServerEvent::Progress(progress) => counts.totals.clone_from(&progress.totals),
             ServerEvent::Refused { reason, .. } => {
-                increment(&mut counts.refused, label("reason", stored_name(*reason)))
+                increment(&mut counts.refused, label("reason", stored_name(*reason)));
             }
             ServerEvent::LoginFailed { cause, .. } => increment(&mut counts.logins_failed, label("cause", cause)),
             ServerEvent::HandshakeFailed { cause, .. } => {
