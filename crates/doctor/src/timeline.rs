@@ -235,11 +235,7 @@ mod tests {
     fn second(number: u64, bytes: u64, omitted: bool) -> Event {
         Event::Interval(IntervalReport {
             omitted,
-            last: false,
             streams: vec![StreamInterval {
-                id: StreamId(0),
-                role: StreamRole::Sender,
-                flow: Flow::Forward,
                 start_ns: number * 1_000_000_000,
                 end_ns: (number + 1) * 1_000_000_000,
                 bytes,
@@ -250,9 +246,9 @@ mod tests {
                     limits: Some(TcpLimits { busy_us: 800_000, rwnd_limited_us: 400_000, sndbuf_limited_us: 0 }),
                     ..TcpInterval::default()
                 }),
-                udp: None,
-                metrics: None,
+                ..StreamInterval::default()
             }],
+            ..IntervalReport::default()
         })
     }
 
@@ -261,15 +257,10 @@ mod tests {
         let percent = |total_percent| Some(CpuUsage { total_percent, ..CpuUsage::default() });
         Event::Summary(Box::new(Summary {
             streams: vec![StreamSummary {
-                id: StreamId(0),
-                role: StreamRole::Sender,
-                flow: Flow::Forward,
                 sender: Some(half),
                 receiver: Some(half),
                 tcp: Some(TcpSummary { retransmits: Some(30), mean_rtt_us: Some(300), ..TcpSummary::default() }),
-                file: None,
-                local_metrics: None,
-                peer_metrics: None,
+                ..StreamSummary::default()
             }],
             cpu_local: percent(80.0),
             cpu_remote: percent(cpu_remote_percent),
@@ -278,20 +269,7 @@ mod tests {
     }
 
     fn header() -> Event {
-        Event::TestAccepted(Box::new(TestHeader {
-            endpoint: Endpoint::Client,
-            peer_host: "server".into(),
-            peer_port: 5201,
-            cookie: "c".into(),
-            started_at_unix_ms: 0,
-            control_mss_bytes: None,
-            spec: TestSpec::default(),
-            interval: None,
-            file_name: None,
-            first_stream_position: 0,
-            first_socket: None,
-            listener: None,
-        }))
+        Event::TestAccepted(Box::new(TestHeader { peer_host: "server".into(), ..TestHeader::default() }))
     }
 
     #[test]

@@ -8,7 +8,7 @@ use linerate_doctor::{Observed, compare, derive, diagnose};
 use linerate_host::import::import;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
-use linerate_model::snapshot::{Absence, Snapshot, Value};
+use linerate_model::snapshot::{Snapshot, Value};
 use linerate_model::stored_name;
 
 fn directory() -> PathBuf {

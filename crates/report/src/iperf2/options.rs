@@ -40,7 +40,7 @@ pub struct Excluded {
 }
 
 /// Everything about the output that is not in the events.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Release whose lines are written.
     pub layout: Layout,
@@ -69,25 +69,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Text with the original's defaults.
-    #[must_use]
-    pub fn new(endpoint: Endpoint) -> Self {
-        Self {
-            layout: Layout::default(),
-            style: Style::default(),
-            endpoint,
-            units: UnitFormat::default(),
-            enhanced: false,
-            sum_only: false,
-            hide_addresses: false,
-            print_mss: false,
-            utc: false,
-            excluded: Excluded::default(),
-            process_id: 0,
-            defaults: None,
-        }
-    }
-
     pub(super) fn is_new(&self) -> bool {
         self.layout == Layout::V2_2
     }

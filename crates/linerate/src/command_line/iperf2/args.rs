@@ -199,6 +199,7 @@ impl OutputOptions {
     #[must_use]
     pub fn report_options(&self, endpoint: Endpoint, local: &LocalOptions) -> Options {
         Options {
+            endpoint,
             layout: self.layout,
             style: if self.csv { Style::Csv } else { Style::Text },
             units: self.format.and_then(UnitFormat::from_letter).unwrap_or_default(),
@@ -210,7 +211,6 @@ impl OutputOptions {
             excluded: self.excluded,
             process_id: std::process::id(),
             defaults: local.end.defaults.clone(),
-            ..Options::new(endpoint)
         }
     }
 }
