@@ -51,7 +51,6 @@ pub(crate) fn mask(line: &str, names: Option<&str>, endpoint: Endpoint, has_inte
         }
         if row.id < 0 {
             fields[3] = "#";
-            fields[6] = "#";
             fields[8] = "#";
         }
     }
