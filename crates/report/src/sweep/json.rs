@@ -15,7 +15,7 @@ pub fn json(sweep: &Sweep) -> String {
         "port": sweep.spec.port,
         "protocol": sweep.spec.protocol(),
         "reverse": sweep.spec.is_reverse,
-        "objective": sweep.spec.objective.name(),
+        "objective": sweep.spec.objective,
         "value_unit": sweep.spec.objective.key(),
         "cpu_of_client_only": sweep.is_client_cpu_only,
         "plan": {
