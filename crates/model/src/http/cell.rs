@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::payload_name;
 use super::{CellVerdict, EndpointStats, Flag, LoadResult};
+use crate::stored_name;
 
 /// Part of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,21 +24,6 @@ pub enum Phase {
     Active,
 }
 
-impl Phase {
-    /// The word it has in JSON and in file names.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Payload => "payload",
-            Self::Matrix => "matrix",
-            Self::Idle => "idle",
-            Self::LowRate => "low_rate",
-            Self::Active => "active",
-        }
-    }
-}
-
 /// Identity of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CellKey {
@@ -55,7 +41,7 @@ impl CellKey {
     /// Its name in messages and file names: `matrix-10k-c64`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}-{}-c{}", self.phase.name(), payload_name(self.payload_bytes), self.connections)
+        format!("{}-{}-c{}", stored_name(self.phase), payload_name(self.payload_bytes), self.connections)
     }
 }
 

@@ -4,11 +4,12 @@
 use std::fmt::Write;
 
 use linerate_model::http::{CellKey, CellRun, Peak, RunState, Share};
+use linerate_model::stored_name;
 use serde::Serialize;
 
 use crate::numbers::clock;
 
-use super::labels::{flag_name, phase};
+use super::labels::phase;
 use super::numbers::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
 use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
@@ -80,21 +81,6 @@ pub enum Stage {
     Cooldown,
 }
 
-impl Stage {
-    /// The word for it, as in events.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::WarmUp => "warm-up",
-            Self::Measure => "measure",
-            Self::Drain => "drain",
-            Self::Close => "close",
-            Self::Cooldown => "cooldown",
-        }
-    }
-}
-
 /// The status block of a terminal: always four lines, each at most 120 columns, so that it can be drawn over.
 #[must_use]
 pub fn block(now: &Progress, style: Style) -> String {
@@ -104,7 +90,7 @@ pub fn block(now: &Progress, style: Style) -> String {
         phase(now.key.phase),
         cell(&now.key),
         now.repeat,
-        now.stage.name(),
+        stored_name(now.stage),
         now.run,
         now.runs,
         clock(now.elapsed_ms as f64 / 1e3)
@@ -146,15 +132,13 @@ fn whole_percent(share: Share) -> String {
 #[must_use]
 pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
     let name = format!("[{run}/{runs}] {} {} r{}", phase(finished.key.phase), cell(&finished.key), finished.repeat);
-    let ending = match finished.state {
-        RunState::Done => None,
-        RunState::Aborted => Some("aborted"),
-        RunState::Skipped => Some("skipped"),
-    };
-    let ending = ending.map(|state| format!("{state}: {}", finished.reason.as_deref().unwrap_or("no reason given")));
-    let mut words: Vec<String> = ending.into_iter().collect();
+    let mut words = Vec::new();
+    if finished.state != RunState::Done {
+        let reason = finished.reason.as_deref().unwrap_or("no reason given");
+        words.push(format!("{}: {reason}", stored_name(finished.state)));
+    }
     words.extend(numbers(finished));
-    let flags: Vec<&str> = finished.flags.iter().map(|flag| flag_name(*flag)).collect();
+    let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
     if !flags.is_empty() {
         words.push(format!("flags {}", flags.join(" ")));
     }

@@ -152,7 +152,7 @@ fn share_a_kernel(input: &StudyInput<'_>) -> bool {
 /// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
 /// take from it is not known.
 pub(super) fn ceiling(input: &StudyInput<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
-    let segments = if load.streams() > 1 { Segments::Shared } else { Segments::Own };
+    let segments = if load.mode.streams() > 1 { Segments::Shared } else { Segments::Own };
     if !load.protocol.as_ref().is_some_and(NegotiatedProtocol::is_plain_http1) {
         return None;
     }

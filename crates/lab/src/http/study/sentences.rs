@@ -1,6 +1,7 @@
 //! One sentence for each chapter of the report.
 
 use linerate_model::http::{Cell, Idle, Phase};
+use linerate_model::stored_name;
 
 use super::cells::JudgedCells;
 use crate::http::c10k;
@@ -46,7 +47,7 @@ fn best(cell: &Cell) -> String {
         "{} with {} connections ({})",
         payload_name(cell.key.payload_bytes),
         grouped(u64::from(cell.key.connections)),
-        cell.verdict.primary.class.name()
+        stored_name(cell.verdict.primary.class)
     )
 }
 
