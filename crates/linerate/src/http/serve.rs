@@ -9,7 +9,7 @@ use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerSt
 use linerate_model::policy::AccessRules;
 use linerate_sys::process;
 
-use super::agent::{self, ControlChannel, TestedServer};
+use super::agent::{self, ControlChannel};
 use super::restartable_server::RestartableServer;
 use crate::Error;
 use crate::server::{self as iperf3, in_use};
@@ -99,9 +99,8 @@ impl HttpServer {
             pids: vec![std::process::id()],
             tested: port.map_or(Tested::Nothing, |port| Tested::Server { port }),
         };
-        self.warnings.extend(channel.warning());
-        let server = Arc::clone(&self.server) as Arc<dyn TestedServer>;
-        match agent::open(&watched, Some(server), channel) {
+        self.warnings.extend(channel.warning.clone());
+        match agent::open(&watched, Some(Arc::clone(&self.server)), channel) {
             Ok(control) => {
                 self.introduction.push_str(&agent::introduction(control.address(), channel));
                 self.control = Some(control);
