@@ -39,8 +39,8 @@ fn judged(facts: Value) -> CellVerdict {
 
 /// `cpu-bound-total high network-loss`: class, confidence and contributing classes.
 fn summary(verdict: &CellVerdict) -> String {
-    let contributing = verdict.contributing.iter().map(|judgement| judgement.class.name());
-    let words = [verdict.primary.class.name(), verdict.confidence.name()];
+    let contributing = verdict.contributing.iter().map(|judgement| judgement.class.to_string());
+    let words = [verdict.primary.class.to_string(), verdict.confidence.name().to_owned()];
     words.into_iter().chain(contributing).collect::<Vec<_>>().join(" ")
 }
 

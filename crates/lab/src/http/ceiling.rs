@@ -3,6 +3,8 @@
 //! Every answer starts a segment of its own, so a small one pays for whole frames: its head and body are cut into
 //! segments of at most MSS bytes, and each of them costs the bytes of its headers and of the Ethernet frame around it.
 
+use std::net::IpAddr;
+
 use linerate_model::http::{Baseline, CellRun, Environment};
 
 /// Preamble 8, addresses and type 14, checksum 4, gap 12 (IEEE 802.3).
@@ -24,6 +26,12 @@ pub enum IpVersion {
     V4,
     /// 6, with 40 bytes of header.
     V6,
+}
+
+impl From<IpAddr> for IpVersion {
+    fn from(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
 }
 
 impl IpVersion {
@@ -328,11 +336,7 @@ mod tests {
             is_reverse,
             streams: 1,
             goodput_bps: theory * share,
-            of_theory: Some(share),
-            retransmits: None,
-            retransmit_share: None,
-            client_cpus: None,
-            server_cpus: None,
+            ..Baseline::default()
         };
         assert!((reached_share(&[test(true, 0.5), test(true, 0.8), test(false, 0.99)], &link) - 0.8).abs() < 1e-9);
         assert!((reached_share(&[test(true, 1.02)], &link) - 1.0).abs() < 1e-9);

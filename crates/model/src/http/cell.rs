@@ -1,5 +1,7 @@
 //! One point of the experiment: what was set, the runs of it, and their middle.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::units::payload_name;
@@ -9,8 +11,6 @@ use super::{CellVerdict, EndpointStats, Flag, LoadResult};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// TCP alone.
-    Baseline,
     /// Payloads at one number of connections.
     Payload,
     /// Payloads by connections.
@@ -23,18 +23,10 @@ pub enum Phase {
     Active,
 }
 
-impl Phase {
-    /// The word it has in JSON and in file names.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Payload => "payload",
-            Self::Matrix => "matrix",
-            Self::Idle => "idle",
-            Self::LowRate => "low_rate",
-            Self::Active => "active",
-        }
+impl fmt::Display for Phase {
+    /// As in JSON and in file names.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -55,7 +47,7 @@ impl CellKey {
     /// Its name in messages and file names: `matrix-10k-c64`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}-{}-c{}", self.phase.name(), payload_name(self.payload_bytes), self.connections)
+        format!("{}-{}-c{}", self.phase, payload_name(self.payload_bytes), self.connections)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What held a cell back.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Confidence, Evidence, evidence_texts};
@@ -34,24 +36,10 @@ pub enum VerdictClass {
     Unknown,
 }
 
-impl VerdictClass {
-    /// The word for it, as in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::ClientLimit => "client-limit",
-            Self::ServerLimit => "server-limit",
-            Self::NetworkBound => "network-bound",
-            Self::NetworkLoss => "network-loss",
-            Self::CpuBoundTotal => "cpu-bound-total",
-            Self::CpuBoundCore => "cpu-bound-core",
-            Self::QueueingBound => "queueing-bound",
-            Self::ConcurrencyLimited => "concurrency-limited",
-            Self::ServerInternal => "server-internal",
-            Self::NotSaturated => "not-saturated",
-            Self::Unknown => "unknown",
-        }
+impl fmt::Display for VerdictClass {
+    /// As in JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

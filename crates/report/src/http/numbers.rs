@@ -128,12 +128,4 @@ mod tests {
             assert_eq!(text, expected);
         }
     }
-
-    #[test]
-    fn lower_bound_of_a_quantile_is_marked() {
-        let of = |is_lower_bound| Some(Quantile { ns: 5_000_000_000, is_lower_bound });
-        assert_eq!(quantile(of(false), 9), "5.00 s");
-        assert_eq!(quantile(of(true), 9), "≥ 5.00 s");
-        assert_eq!(quantile(None, 9), "n/a (n=9)");
-    }
 }

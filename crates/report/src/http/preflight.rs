@@ -2,7 +2,7 @@
 
 use linerate_model::http::{Check, CheckStatus};
 
-use super::labels::{counted, side, status};
+use super::labels::{counted, status, word};
 use crate::document::style::{Style, shortened};
 use crate::document::{Block, Document, Entry};
 
@@ -40,7 +40,7 @@ fn blocks(check: &Check) -> Vec<Block> {
     let need = if check.need.is_empty() { "" } else { "; need " };
     let first = Block::Entry(Entry {
         status: format!("{:<7}", status(check.status)),
-        label: format!("  {:<6}  {name:<20}  ", side(check.side)),
+        label: format!("  {:<6}  {name:<20}  ", word(check.side)),
         text: format!("have {}{need}{}", check.have, check.need),
         is_verbatim: false,
     });

@@ -76,9 +76,9 @@ pub(crate) fn main(args: &HttpArgs) -> ExitCode {
         HttpCommand::Matrix(args) => args.resolve("2").map(|spec| http::lab::run(&spec)),
         HttpCommand::C10k(args) => args.resolve("3").map(|spec| http::lab::run(&spec)),
         HttpCommand::Check(args) => args.resolve().map(|spec| http::lab::run(&spec)),
-        HttpCommand::Compare(args) => Ok(http::lab::compare(&args.resolve())),
+        HttpCommand::Compare(args) => Ok(args.run()),
         HttpCommand::Agent(args) => args.resolve().map(|spec| agent::run(&spec)),
-        HttpCommand::Worker => Ok(http::worker::run().map(|()| Outcome::Done)),
+        HttpCommand::Worker => Ok(http::load::work().map(|()| Outcome::Done)),
     };
     match outcome {
         Ok(Ok(outcome)) => outcome.into(),

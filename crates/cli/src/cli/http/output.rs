@@ -1,7 +1,5 @@
 //! What is written where.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 /// To standard output and standard error.
@@ -16,14 +14,6 @@ pub(crate) struct OutputArgs {
     /// Say nothing while it runs
     #[arg(short, long)]
     pub(crate) quiet: bool,
-}
-
-/// To files.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct FilesArgs {
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
 }
 
 impl OutputArgs {

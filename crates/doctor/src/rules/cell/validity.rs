@@ -48,7 +48,7 @@ fn most_frequent_error(facts: &CellFacts) -> String {
     };
     let text = error.texts.first().filter(|text| !text.is_empty());
     let text = text.map_or_else(String::new, |text| format!(" ({})", shown(text)));
-    format!("; most failed with {}{text}", class.name())
+    format!("; most failed with {class}{text}")
 }
 
 fn disturbed(facts: &CellFacts) -> Vec<(Condition, String)> {

@@ -3,10 +3,8 @@
 //! Called after every run as well, for the report an interruption leaves behind: it takes any set of runs, has no state
 //! and reads every run a fixed number of times.
 
-mod baseline;
 mod cells;
 mod curve;
-mod demands;
 mod sentences;
 
 use linerate_model::http::{
@@ -15,12 +13,12 @@ use linerate_model::http::{
 };
 
 use super::c10k;
-use super::ceiling::IpVersion;
+use super::ceiling::{IpVersion, Link};
 use super::cells::Phases;
 use super::plan::Plan;
 use cells::JudgedCells;
 
-pub use baseline::path_defects;
+pub use sentences::path_defects;
 
 /// Version of the form of a study.
 pub const SCHEMA: &str = "linerate.http/1";
@@ -52,6 +50,25 @@ pub struct Setup {
     pub judge: fn(&CellFacts) -> CellVerdict,
 }
 
+impl Setup {
+    /// The link between both hosts; see [`Link::between`].
+    #[must_use]
+    pub fn link(&self) -> Option<Link> {
+        Link::between(&self.client, self.server.as_ref(), self.ip)
+    }
+}
+
+/// What an experiment brought so far.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    /// TCP alone.
+    pub baseline: Vec<Baseline>,
+    /// Runs of all phases in the order they were made, with their flags.
+    pub runs: Vec<CellRun>,
+    /// Notes for the report.
+    pub notes: Vec<String>,
+}
+
 /// What a study is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct StudyInput<'a> {
@@ -61,20 +78,16 @@ pub struct StudyInput<'a> {
     pub elapsed_ns: u64,
     /// Whether it came to its end.
     pub is_complete: bool,
-    /// TCP alone.
-    pub baseline: &'a [Baseline],
-    /// Runs of all phases in the order they were made, with their flags.
-    pub runs: &'a [CellRun],
-    /// Notes for the report.
-    pub notes: &'a [String],
+    /// The results.
+    pub kept: &'a Kept,
 }
 
 /// Judges an experiment.
 #[must_use]
 pub fn study(input: &StudyInput<'_>) -> Study {
-    let setup = input.setup;
+    let (setup, kept) = (input.setup, input.kept);
     let judged = JudgedCells::of(input);
-    let idle = c10k::idle(input.runs);
+    let idle = c10k::idle(&kept.runs);
     Study {
         schema: SCHEMA.to_owned(),
         target: setup.target.clone(),
@@ -82,21 +95,21 @@ pub fn study(input: &StudyInput<'_>) -> Study {
         elapsed_ns: input.elapsed_ns,
         seed: setup.plan.seed,
         plan: setup.plan.to_toml(),
-        protocol: protocol(input.runs),
+        protocol: protocol(&kept.runs),
         is_complete: input.is_complete,
         checks: setup.checks.clone(),
         client: setup.client.clone(),
         server: setup.server.clone(),
-        baseline: input.baseline.to_vec(),
-        passes: demands::passes(input, &judged, idle.as_ref()),
+        baseline: kept.baseline.clone(),
+        passes: sentences::passes(input, &judged, idle.as_ref()),
         sentences: [
-            baseline::sentence(input.baseline),
+            sentences::path(&kept.baseline),
             sentences::isolation(&setup.plan, &judged),
             sentences::whole(&judged, idle.as_ref()),
         ],
         ceiling: curve::ceiling_curve(input, &judged),
         ceiling_missing: curve::ceiling_missing(input, &judged),
-        notes: [input.notes, &judged.notes].concat(),
+        notes: [kept.notes.as_slice(), &judged.notes].concat(),
         cells: judged.cells,
         rows: judged.rows,
         idle,
@@ -167,7 +180,5 @@ pub fn invalid_share(study: &Study) -> Option<f64> {
 
 #[cfg(test)]
 pub(crate) mod fixtures;
-#[cfg(test)]
-mod seed_tests;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::PlannedTest;
-use linerate_lab::http::plan::Direction as Way;
 use linerate_model::http::Baseline;
 use linerate_model::{Direction, EndCondition, Failure, Flow, Summary, TestSpec, measure};
 use linerate_sys::signal::Signals;
@@ -25,8 +24,8 @@ pub(super) fn test(
 ) -> Result<Baseline, Failure> {
     let spec = TestSpec {
         direction: match planned.direction {
-            Way::Forward => Direction::Forward,
-            Way::Reverse => Direction::Reverse,
+            Flow::Forward => Direction::Forward,
+            Flow::Reverse => Direction::Reverse,
         },
         end: EndCondition::Duration(duration),
         streams: planned.streams,
@@ -39,10 +38,7 @@ pub(super) fn test(
 }
 
 fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Baseline {
-    let flow = match planned.direction {
-        Way::Forward => Flow::Forward,
-        Way::Reverse => Flow::Reverse,
-    };
+    let flow = planned.direction;
     let received = measure::received(summary, flow);
     let goodput_bps = received.map_or(0.0, |received| received.bits_per_second());
     let retransmits = measure::retransmits(summary, flow);
@@ -51,7 +47,7 @@ fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Ba
         measure::retransmit_share(retransmits?, sent.bytes, link?.mss_bytes()?)
     };
     Baseline {
-        is_reverse: planned.direction == Way::Reverse,
+        is_reverse: flow == Flow::Reverse,
         streams: planned.streams,
         goodput_bps,
         of_theory: link.and_then(Link::goodput_bps).map(|most| goodput_bps / most),

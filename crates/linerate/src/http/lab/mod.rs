@@ -10,13 +10,14 @@ mod runner;
 mod spec;
 mod target;
 
+use std::path::Path;
+
 use linerate_lab::http::cells;
 
-use crate::Error;
-use crate::Outcome;
+use crate::{Error, Outcome};
 use target::TargetServer;
 
-pub use spec::{CompareSpec, Directory, LabSpec, PLAN_FILE, Stage};
+pub use spec::{Directory, LabSpec, PLAN_FILE, Stage};
 
 pub(crate) use cooldown::{REST_WINDOW, is_quiet};
 pub(crate) use runner::is_wanted;
@@ -44,10 +45,9 @@ pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
 ///
 /// # Errors
 /// One that cannot be read, or a report that cannot be written.
-pub fn compare(spec: &CompareSpec) -> Result<Outcome, Error> {
+pub fn compare(before: &Path, after: &Path, is_json: bool, html: Option<&Path>) -> Result<Outcome, Error> {
     let study = |path| record::study(path).map_err(Error::usage);
-    let (before, after) = (study(&spec.before)?, study(&spec.after)?);
-    outputs::comparison(&before, &after, spec)?;
+    outputs::comparison(&study(before)?, &study(after)?, is_json, html)?;
     Ok(Outcome::Done)
 }
 

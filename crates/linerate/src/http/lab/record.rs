@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_lab::http::cells::PlannedRun;
 use linerate_lab::http::environment::StartRecord;
-use linerate_lab::http::experiment::Kept;
 use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::SCHEMA;
+use linerate_lab::http::study::{Kept, SCHEMA};
 use linerate_model::http::{Baseline, CellRun, RunState, Study};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

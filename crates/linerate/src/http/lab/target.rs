@@ -3,15 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_http::load::{Local, PortChoice};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
 use linerate_http::request::RequestSpec;
 use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use linerate_http::target::Target;
-use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::estimate;
-use linerate_lab::http::plan::Ports;
 use linerate_model::http::CellKey;
 use linerate_sys::interfaces;
 
@@ -45,11 +42,7 @@ impl TargetServer {
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
         let (answer, has_sizes) = ask(spec, first)?;
-        let claims = TargetOwnership {
-            // Who knows the token of the channel beside this very port is the user's own.
-            is_ours: server.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
-            ..spec.claims
-        };
+        let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);
         Ok(Self { client: local_address(first), url: target, destinations, server, claims, answer, has_sizes })
     }
 
@@ -57,13 +50,6 @@ impl TargetServer {
     pub(super) fn address(&self) -> SocketAddr {
         // `contact` refuses a server without an address.
         self.destinations.first().copied().unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
-    }
-
-    pub(super) fn ip(&self) -> IpVersion {
-        match self.address().ip() {
-            IpAddr::V4(_) => IpVersion::V4,
-            IpAddr::V6(_) => IpVersion::V6,
-        }
     }
 
     pub(super) fn is_local(&self) -> bool {
@@ -121,15 +107,10 @@ fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
 /// Sends one request: for linerate's payloads where the server has them, else for the path of the URL.
 fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error> {
     let (target, source) = (&spec.target, &spec.plan.source);
-    let mut sources = source.addresses.iter().copied();
     let ports_skipped = generator::reserved_ports();
     let contact = ProbeTarget {
         address,
-        local: Local {
-            address: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
-            ports: port_choice(source.ports),
-            ports_skipped: &ports_skipped,
-        },
+        local: generator::local_end(address, &source.addresses, source.ports, &ports_skipped),
         protocol: &spec.protocol,
         timeout: TIMEOUT,
     };
@@ -145,15 +126,6 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
         }
     }
     Ok((once(&target.path)?, false))
-}
-
-/// Who chooses local ports, as the generator has it.
-pub(super) fn port_choice(ports: Ports) -> PortChoice {
-    match ports {
-        Ports::Auto => PortChoice::Auto,
-        Ports::Kernel => PortChoice::Kernel,
-        Ports::Explicit => PortChoice::Explicit,
-    }
 }
 
 fn path_of(payload_bytes: u64) -> String {

@@ -60,14 +60,14 @@ fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
 /// A row for each kind of failure with the first texts; `None` without failures.
 pub(super) fn errors(load: &LoadResult) -> Option<Table> {
     let rows = load.errors.iter().flat_map(|(class, error)| {
-        let first = (class.name(), grouped(error.count), Cell::from(labels::belongs_to(class)));
+        let first = (class.to_string(), grouped(error.count), Cell::from(labels::belongs_to(class)));
         let texts = error.texts.iter().take(ErrorCounts::TEXTS_MAX);
-        let texts = texts.map(|text| ("", String::new(), Cell::from(format!("\"{text}\""))));
+        let texts = texts.map(|text| (String::new(), String::new(), Cell::from(format!("\"{text}\""))));
         std::iter::once(first).chain(texts)
     });
-    let rows: Vec<(&str, String, Cell)> = rows.collect();
+    let rows: Vec<(String, String, Cell)> = rows.collect();
     Table::of("failures", "of requests and connections", &rows)
-        .text("kind", |(kind, ..)| *kind)
+        .text("kind", |(kind, ..)| kind.as_str())
         .number("count", |(_, count, _)| count.as_str())
         .text("whose, and what was said", |(.., text)| text.clone())
         .non_empty()

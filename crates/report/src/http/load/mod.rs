@@ -109,7 +109,7 @@ fn mode(load: &LoadResult) -> String {
         Mode::Open { rate_per_s, arrivals } => format!(
             "open loop, {} requests per second offered, {} arrivals, {connections} connections, {window} measured",
             per_s(rate_per_s),
-            labels::arrivals(arrivals)
+            labels::word(arrivals)
         ),
         Mode::Idle { heartbeat_ns } => {
             let heartbeat = heartbeat_ns
@@ -125,7 +125,7 @@ fn verdict(verdict: &CellVerdict) -> Vec<Block> {
     let judgements = std::iter::once(("verdict", sure.as_str(), &verdict.primary)).chain(contributing);
     let lines = |(name, sure, judgement): (&str, &str, &Judgement)| {
         let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
-        let class = judgement.class.name();
+        let class = judgement.class;
         let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
         let first = named(name, format!("{class}{sure}: {}", evidence.join("; ")));
         std::iter::once(first).chain(advice.map(|advice| named("", advice.as_str()))).collect::<Vec<_>>()
