@@ -11,37 +11,30 @@ use crate::document::style::Style;
 use crate::document::table::Table;
 use crate::document::{Block, Document};
 
-/// What an experiment would do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlanListing {
-    /// The server, as the user wrote it.
-    pub target: String,
-    /// Its cells and its estimated cost.
-    pub estimate: Estimate,
-    /// What both hosts must have for it, and how much: `descriptors`, `10,128 on each end`.
-    pub needs: Vec<[String; 2]>,
-}
+/// What both hosts must have for an experiment, and how much: `descriptors`, `10,128 on each end`.
+pub type Needs = [[String; 2]];
 
 /// The plan as text.
 #[must_use]
-pub fn plan_text(plan: &PlanListing, style: Style) -> String {
-    let (cells_of, total) = (&plan.estimate.cells, plan.estimate.total);
-    let runs: u64 = cells_of.iter().map(|(_, cost)| u64::from(cost.runs)).sum();
+pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style) -> String {
+    let total = estimate.total;
+    let runs: u64 = estimate.cells.iter().map(|(_, cost)| u64::from(cost.runs)).sum();
     let bytes = match total.bytes {
         Some(bytes) => format!("{} of answers at most", amount(Some(bytes))),
         None => "how many bytes depends on what the server and the path can do".to_owned(),
     };
     let time = clock(total.time.as_secs_f64());
     let cost = format!("About {time} for {} runs; {bytes}", grouped(runs));
-    let blocks = vec![Block::Table(cells(plan)), Block::Paragraph(cost), Block::Table(needs(plan))];
+    let of_both = "of both hosts; linerate http check compares them with what there is";
+    let needs = Table::of_words("needs", of_both, ["what", "how much"], needs);
+    let blocks = vec![Block::Table(cells(target, estimate)), Block::Paragraph(cost), Block::Table(needs)];
     let name = "linerate http lab --plan-only";
     Document { name, blocks }.text(style).trim_start().to_owned()
 }
 
-fn cells(plan: &PlanListing) -> Table {
-    let cells = &plan.estimate.cells;
-    let title = format!("of {}: {}", plan.target, counted(cells.len(), "cell"));
-    Table::of("plan", title, cells)
+fn cells(target: &str, estimate: &Estimate) -> Table {
+    let title = format!("of {target}: {}", counted(estimate.cells.len(), "cell"));
+    Table::of("plan", title, &estimate.cells)
         .text("cell", |(key, _)| cell(key))
         .text("phase", |(key, _)| phase(key.phase))
         .number("runs", |(_, cost)| cost.runs.to_string())
@@ -50,28 +43,23 @@ fn cells(plan: &PlanListing) -> Table {
         .table()
 }
 
-fn needs(plan: &PlanListing) -> Table {
-    let title = "of both hosts; linerate http check compares them with what there is";
-    Table::of_words("needs", title, ["what", "how much"], &plan.needs)
-}
-
 fn amount(amount: Option<u64>) -> String {
     known(amount, |amount| bytes(amount as f64))
 }
 
 /// The plan as one JSON object.
 #[must_use]
-pub fn plan_json(plan: &PlanListing) -> String {
-    let cells = plan.estimate.cells.iter().map(|(key, cost)| {
+pub fn plan_json(target: &str, estimate: &Estimate, needs: &Needs) -> String {
+    let cells = estimate.cells.iter().map(|(key, cost)| {
         json!({ "key": key, "repeats": cost.runs, "estimate_s": cost.time.as_secs_f64(), "bytes": cost.bytes })
     });
     let object = json!({
         "schema": "linerate.http-plan/1",
-        "target": plan.target,
+        "target": target,
         "cells": cells.collect::<Vec<Value>>(),
-        "estimate_s": plan.estimate.total.time.as_secs_f64(),
-        "bytes": plan.estimate.total.bytes,
-        "needs": plan.needs.iter().map(|[what, need]| json!({ "what": what, "need": need })).collect::<Vec<Value>>(),
+        "estimate_s": estimate.total.time.as_secs_f64(),
+        "bytes": estimate.total.bytes,
+        "needs": needs.iter().map(|[what, need]| json!({ "what": what, "need": need })).collect::<Vec<Value>>(),
     });
     crate::pretty_json(&object)
 }

@@ -6,7 +6,7 @@ use linerate_doctor::http::Preflight;
 use linerate_lab::http::environment::StartRecord;
 use linerate_lab::http::estimate::estimate;
 use linerate_model::http::{CellKey, Check, CheckStatus};
-use linerate_report::http::{PlanListing, plan_json, plan_text};
+use linerate_report::http::{plan_json, plan_text};
 use linerate_sys::clock;
 
 use super::outputs;
@@ -60,17 +60,17 @@ pub(super) fn listing(spec: &LabSpec) -> String {
     let cost = estimate(&spec.plan, spec.phases);
     let connections = cost.cells.iter().map(|(key, _)| key.connections).max().unwrap_or(0);
     let need = |what: &str, need: String| [what.to_owned(), need];
-    let plan = PlanListing {
-        target: spec.target.to_string(),
-        estimate: cost,
-        needs: vec![
-            need("protocol", protocol(spec)),
-            need("connections", format!("{connections} at once, on both ends")),
-            need("descriptors", format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE)),
-            need("local ports", format!("{connections} on the client, over all its addresses")),
-        ],
-    };
-    if spec.output.json { plan_json(&plan) } else { plan_text(&plan, outputs::style()) }
+    let needs = [
+        need("protocol", protocol(spec)),
+        need("connections", format!("{connections} at once, on both ends")),
+        need("descriptors", format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE)),
+        need("local ports", format!("{connections} on the client, over all its addresses")),
+    ];
+    let target = spec.target.to_string();
+    match spec.output.json {
+        true => plan_json(&target, &cost, &needs),
+        false => plan_text(&target, &cost, &needs, outputs::style()),
+    }
 }
 
 /// `HTTP/2 over TLS, 8 requests at a time on each connection`

@@ -7,8 +7,8 @@ use linerate_model::http::{CheckStatus, Phase, RunState, Study};
 
 use super::super::fixtures::{client_limited, full, idle_only, interrupted, run};
 use super::super::{
-    HostSample, PlanListing, Progress, Stage, Style, block, comparison_json, comparison_text, event, finished_line,
-    plan_json, plan_text, preflight, preflight_json,
+    HostSample, Progress, Stage, Style, block, comparison_json, comparison_text, event, finished_line, plan_json,
+    plan_text, preflight, preflight_json,
 };
 use crate::expected::assert_expected;
 
@@ -127,13 +127,10 @@ fn a_finished_run_is_one_line() {
 fn plan_listing_has_time_bytes_and_requirements() {
     let key = full().cells[4].key;
     let cost = |runs, seconds, bytes| Cost { runs, time: Duration::from_secs(seconds), bytes };
-    let plan = PlanListing {
-        target: "http://192.168.5.2:8080".to_owned(),
-        estimate: Estimate { cells: vec![(key, cost(3, 48, Some(3_120_000_000)))], total: cost(3, 870, None) },
-        needs: vec![["descriptors", "10,128 at both ends"].map(str::to_owned)],
-    };
-    assert_expected("http/plan.txt", &plan_text(&plan, Style::PLAIN));
-    let value: serde_json::Value = serde_json::from_str(&plan_json(&plan)).expect("JSON");
+    let estimate = Estimate { cells: vec![(key, cost(3, 48, Some(3_120_000_000)))], total: cost(3, 870, None) };
+    let (target, needs) = ("http://192.168.5.2:8080", [["descriptors", "10,128 at both ends"].map(str::to_owned)]);
+    assert_expected("http/plan.txt", &plan_text(target, &estimate, &needs, Style::PLAIN));
+    let value: serde_json::Value = serde_json::from_str(&plan_json(target, &estimate, &needs)).expect("JSON");
     assert_eq!(value["cells"][0]["repeats"], 3);
     assert!(value["bytes"].is_null());
 }
