@@ -8,9 +8,8 @@ use super::result::{Cost, Degradation, FactorResult, Level, PlateauSide, Recomme
 use super::space::{SettingSpace, label};
 use super::spec::SweepSpec;
 use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::{Outcome, Stage, Verdict};
+use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
-use crate::points::{Point, Setting};
 use crate::stats::{self, Interval};
 
 /// Runs at a level before a difference is called a fall.

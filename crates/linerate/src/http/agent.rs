@@ -68,7 +68,8 @@ const LONG_MS: u64 = 60_000;
 /// A control channel with measurements of this host, open until it is dropped.
 pub struct RunningAgent {
     _control: Control,
-    introduction: String,
+    /// What is observed, address and generated token, one line each.
+    pub introduction: String,
 }
 
 impl RunningAgent {
@@ -79,11 +80,6 @@ impl RunningAgent {
     pub fn start(spec: &AgentSpec) -> Result<Self, Error> {
         let control = open(&spec.watched, None, &spec.control)?;
         Ok(Self { introduction: announcement(&spec.watched, control.address(), &spec.control), _control: control })
-    }
-
-    /// What is observed, address and generated token, one line each.
-    pub fn introduction(&self) -> &str {
-        &self.introduction
     }
 }
 
@@ -104,12 +100,13 @@ pub(super) fn open(
 
 fn announcement(watched: &Watched, address: SocketAddr, channel: &ControlChannel) -> String {
     let pids: Vec<String> = watched.pids.iter().map(u32::to_string).collect();
-    let port = match watched.tested {
-        Tested::Server { port } => format!(", TCP port {port}"),
-        _ => String::new(),
-    };
+    let port = tested_port(watched).map_or_else(String::new, |port| format!(", TCP port {port}"));
     let introduction = introduction(address, channel);
     format!("Watching process {}{port}\n{introduction}", pids.join(", "))
+}
+
+fn tested_port(watched: &Watched) -> Option<u16> {
+    if let Tested::Server { port } = watched.tested { Some(port) } else { None }
 }
 
 /// Address and token of the channel, for the user to pass to the client.
@@ -141,10 +138,7 @@ struct Cells {
 impl Agent for HostAgent {
     fn info(&self, peer: IpAddr) -> Info {
         let watched = self.watch.watched();
-        let port = match watched.tested {
-            Tested::Server { port } => Some(port),
-            _ => None,
-        };
+        let port = tested_port(&watched);
         let look = EnvironmentQuery {
             version: env!("CARGO_PKG_VERSION"),
             pids: &watched.pids,

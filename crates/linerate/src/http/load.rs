@@ -214,7 +214,7 @@ fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpA
     let setup = Setup {
         target: String::new(),
         port: *plan.target.ports.start(),
-        ip: address.into(),
+        is_ipv6: address.is_ipv6(),
         plan: Plan::default(),
         phases: Phases::ALL,
         started_unix_ms: run.started_unix_ms,

@@ -41,8 +41,10 @@ pub struct HttpServer {
     server: Arc<RestartableServer>,
     control: Option<Control>,
     tcp: Option<iperf3::Server>,
-    introduction: String,
-    warnings: Vec<String>,
+    /// Addresses, limits and a generated token, one line each.
+    pub introduction: String,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
 }
 
 impl HttpServer {
@@ -74,16 +76,6 @@ impl HttpServer {
             running.open_control(channel)?;
         }
         Ok(running)
-    }
-
-    /// Addresses, limits and a generated token, one line each.
-    pub fn introduction(&self) -> &str {
-        &self.introduction
-    }
-
-    /// What the operator should know.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 
     /// Stops every part and returns a line of statistics for the server and for each thread.

@@ -54,7 +54,7 @@ pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
         let _ = writeln!(io::stderr(), "linerate http: {warning}");
     }
     let agent = RunningAgent::start(spec)?;
-    super::say(agent.introduction());
+    super::say(&agent.introduction);
     super::wait_for_signal(&signals);
     Ok(Outcome::Done)
 }

@@ -210,7 +210,13 @@ fn opposite_note(draft: &Draft) -> Option<String> {
     ))
 }
 
-pub(super) fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+/// Cells that narrow the knees most, at most two more for each payload than the plan has; none where the plan
+/// does not want them.
+#[must_use]
+pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+    if !input.setup.plan.matrix.refine_knee || !input.setup.phases.has(2) {
+        return Vec::new();
+    }
     let drafts = drafts(input).0;
     let is_added = |draft: &&Draft| !input.setup.plan.matrix.connections.contains(&draft.cell.key.connections);
     shapes(input, &drafts)

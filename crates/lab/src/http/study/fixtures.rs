@@ -8,7 +8,6 @@
 use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Environment, Phase, Study};
 
 use super::{Kept, Setup, StudyInput, study};
-use crate::http::ceiling::IpVersion;
 use crate::http::cells::Phases;
 use crate::http::fixture::{idle_nic, load_of, observed, resting, run};
 use crate::http::plan::Plan;
@@ -67,7 +66,7 @@ pub(crate) fn seed_input() -> OwnedInput {
         setup: Setup {
             target: "http://192.168.5.2:8080".to_owned(),
             port: 8080,
-            ip: IpVersion::V4,
+            is_ipv6: false,
             plan: Plan::default(),
             phases: Phases::ALL,
             started_unix_ms: 1_700_000_000_000,

@@ -8,16 +8,16 @@ mod curve;
 mod sentences;
 
 use linerate_model::http::{
-    Baseline, CellFacts, CellKey, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState, Study,
-    VerdictClass,
+    Baseline, CellFacts, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState, Study, VerdictClass,
 };
 
 use super::c10k;
-use super::ceiling::{IpVersion, Link};
+use super::ceiling::Link;
 use super::cells::Phases;
 use super::plan::Plan;
 use cells::JudgedCells;
 
+pub use cells::refinements;
 pub use sentences::path_defects;
 
 /// Version of the form of a study.
@@ -32,8 +32,8 @@ pub struct Setup {
     pub target: String,
     /// Port of the server.
     pub port: u16,
-    /// Version of the Internet Protocol towards it.
-    pub ip: IpVersion,
+    /// It is reached over IPv6.
+    pub is_ipv6: bool,
     /// The plan, resolved.
     pub plan: Plan,
     /// Selected parts of it.
@@ -54,7 +54,7 @@ impl Setup {
     /// The link between both hosts; see [`Link::between`].
     #[must_use]
     pub fn link(&self) -> Option<Link> {
-        Link::between(&self.client, self.server.as_ref(), self.ip)
+        Link::between(&self.client, self.server.as_ref(), self.is_ipv6)
     }
 }
 
@@ -125,17 +125,6 @@ fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
         }
     }
     all
-}
-
-/// Cells that narrow the knees most, at most two more for each payload than the plan has; none where the plan
-/// does not want them.
-#[must_use]
-pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
-    if input.setup.plan.matrix.refine_knee && input.setup.phases.has(2) {
-        cells::refinements(input)
-    } else {
-        Vec::new()
-    }
 }
 
 /// How an experiment came out.

@@ -1,6 +1,5 @@
 //! Experiments: joins the plan, the hosts, the runs, the verdicts and the reports.
 
-mod baseline;
 mod cooldown;
 pub(crate) mod outputs;
 mod progress;
@@ -13,6 +12,7 @@ mod target;
 use std::path::Path;
 
 use linerate_lab::http::cells;
+use linerate_report::http::{preflight, preflight_json};
 
 use crate::{Error, Outcome};
 use target::TargetServer;
@@ -57,7 +57,7 @@ fn check(spec: &LabSpec) -> Result<Outcome, Error> {
     let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &keys);
-    outputs::checks(&checks, spec.output.json)?;
+    outputs::print(&if spec.output.json { preflight_json(&checks) } else { preflight(&checks, outputs::style()) })?;
     let has_failed = requirements::has_failed(&checks);
     Ok(if has_failed { Outcome::CheckFailed } else { Outcome::Done })
 }

@@ -4,10 +4,8 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use linerate_model::http::{Check, Study};
-use linerate_report::http::{
-    Style, comparison_html, comparison_json, comparison_text, html, json, preflight, preflight_json, text,
-};
+use linerate_model::http::Study;
+use linerate_report::http::{Style, comparison_html, comparison_json, comparison_text, html, json, text};
 
 use crate::Error;
 use crate::http::Output;
@@ -28,11 +26,6 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// What was looked at before an experiment.
-pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Error> {
-    print(&if is_json { preflight_json(checks) } else { preflight(checks, style()) })
 }
 
 /// The whole of an experiment.

@@ -18,7 +18,7 @@ use crate::Error;
 /// The directory of an experiment.
 #[derive(Debug)]
 pub(super) struct Record {
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Record {
@@ -73,10 +73,6 @@ impl Record {
         found.runs.sort_by_key(|run| run.started_unix_ms);
         let start = record.read_json(START)?;
         Ok((record, found, start))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn keep_start(&self, start: &StartRecord) -> Result<(), Error> {

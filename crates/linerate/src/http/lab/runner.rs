@@ -13,8 +13,8 @@ use linerate_lab::http::estimate::{self, estimate};
 use linerate_lab::http::experiment::{self, CellRunner, skipped};
 use linerate_lab::http::plan::Close;
 use linerate_lab::http::study::{self, Ending, Kept, Setup};
-use linerate_model::FailureKind;
 use linerate_model::http::{Baseline, CellRun, Flag, LoadResult, Phase, RunState, Study};
+use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
 use super::progress::ExperimentProgress;
@@ -22,13 +22,12 @@ use super::record::Record;
 use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
-use super::{baseline, cooldown, outputs};
-use crate::Error;
-use crate::Outcome;
+use super::{cooldown, outputs};
 use crate::http::observed::{BothSides, Observed};
 use crate::http::signals::Stop;
 use crate::http::watch::Watch;
 use crate::http::{generator, protocol_name};
+use crate::{Client, Error, Outcome};
 use linerate_lab::http::units::nanoseconds;
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
@@ -46,14 +45,14 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         return Err(Error::failed("not wanted"));
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
-    progress.line(&format!("keeping the runs in {}", record.path().display()));
+    progress.line(&format!("keeping the runs in {}", record.path.display()));
     let mut kept = Kept { notes: circumstances(&target), ..kept };
     let hosts = StartRecord { started_unix_ms: clock::unix_ms(), ..hosts };
     let started_unix_ms = start(spec, &hosts, &record, before, &mut kept)?;
     let setup = Setup {
         target: spec.plan.target.clone().unwrap_or_default(),
         port: target.address().port(),
-        ip: target.address().ip().into(),
+        is_ipv6: target.address().is_ipv6(),
         plan: spec.plan.clone(),
         phases: spec.phases,
         started_unix_ms,
@@ -165,9 +164,8 @@ impl CellRunner for Runner<'_> {
     }
 
     fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
-        let (host, port) = (self.target.address().ip().to_string(), self.tcp_port());
-        let duration = self.spec.plan.tcp.duration;
-        match baseline::test(&host, port, test, duration, self.link.as_ref(), self.stop.signals()) {
+        let port = self.tcp_port();
+        match self.baseline(test, port) {
             Ok(found) => {
                 let path = if found.is_reverse { "server to client" } else { "client to server" };
                 let (streams, mbps) = (found.streams, found.goodput_bps / 1e6);
@@ -228,6 +226,41 @@ impl Runner<'_> {
         let hosts = Observed::new(&self.watch, side, &mut self.stop, &mut self.progress, mark);
         let (result, stats) = hosts.run(load, &pool, breaker)?;
         Ok(self.cell_run(planned, started_unix_ms, result, stats))
+    }
+
+    /// A test against the iperf3 server beside the one under test.
+    fn baseline(&self, planned: &PlannedTest, port: u16) -> Result<Baseline, Failure> {
+        let flow = planned.direction;
+        let spec = TestSpec {
+            direction: match flow {
+                Flow::Forward => Direction::Forward,
+                Flow::Reverse => Direction::Reverse,
+            },
+            end: EndCondition::Duration(self.spec.plan.tcp.duration),
+            streams: planned.streams,
+            omit: OMITTED,
+            ..TestSpec::default()
+        };
+        let host = self.target.address().ip().to_string();
+        let result = Client::to(&host, port, spec).run(self.stop.signals());
+        result.outcome?;
+        let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
+        let goodput_bps = measure::received(&summary, flow).map_or(0.0, |received| received.bits_per_second());
+        let retransmits = measure::retransmits(&summary, flow);
+        let retransmit_share = || {
+            let sent = measure::sent(&summary, flow)?;
+            measure::retransmit_share(retransmits?, sent.bytes, link?.mss_bytes()?)
+        };
+        Ok(Baseline {
+            is_reverse: flow == Flow::Reverse,
+            streams: planned.streams,
+            goodput_bps,
+            of_theory: link.and_then(Link::goodput_bps).map(|most| goodput_bps / most),
+            retransmits,
+            retransmit_share: retransmit_share(),
+            client_cpus: summary.cpu_local.map(measure::cpus),
+            server_cpus: summary.cpu_remote.map(measure::cpus),
+        })
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
@@ -347,6 +380,8 @@ pub(crate) fn is_wanted() -> Result<bool, Error> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+/// Slow start is not part of what the path carries.
+const OMITTED: Duration = Duration::from_secs(1);
 const CONNECTS_IN_FLIGHT: u32 = 256;
 const CONNECT_TIMEOUT_NS: u64 = 3_000_000_000;
 const RECONNECTS_MAX: u8 = 3;

@@ -1,6 +1,6 @@
 //! The server of an experiment: where it is, whose it is, what it answers.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
@@ -9,7 +9,6 @@ use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use linerate_http::target::Target;
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::estimate;
-use linerate_model::http::CellKey;
 use linerate_sys::interfaces;
 
 use super::spec::LabSpec;
@@ -88,19 +87,15 @@ impl TargetServer {
         let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
         for run in runs {
-            let demand = demand(spec, &run.key);
+            let demand = Demand {
+                connections: run.key.connections,
+                mode: cells::mode(&spec.plan, &run.key),
+                duration_ns: nanoseconds(spec.plan.defaults.warmup + estimate::window(&spec.plan, &run.key)),
+            };
             bytes_max = safety_limits::check(&demand, scope, self.claims)
                 .map_err(|why| Error::usage(format!("{}: {why}", run.key.name())))?;
         }
         Ok(bytes_max)
-    }
-}
-
-fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
-    Demand {
-        connections: key.connections,
-        mode: cells::mode(&spec.plan, key),
-        duration_ns: nanoseconds(spec.plan.defaults.warmup + estimate::window(&spec.plan, key)),
     }
 }
 
@@ -134,11 +129,8 @@ fn path_of(payload_bytes: u64) -> String {
 
 /// The address this host would use towards another; nothing is sent.
 fn local_address(server: SocketAddr) -> Option<IpAddr> {
-    let any: SocketAddr = match server {
-        SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
-        SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
-    };
-    let socket = std::net::UdpSocket::bind(any).ok()?;
+    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
     socket.connect(server).ok()?;
     socket.local_addr().ok().map(|local| local.ip())
 }
