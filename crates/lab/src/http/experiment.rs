@@ -137,7 +137,7 @@ impl<R: CellRunner> Experiment<'_, R> {
                 return Ok(());
             }
             let run = if !self.is_forced && is_blocked(&self.setup.checks, &planned.key) {
-                let started_unix_ms = self.setup.started_unix_ms + millis(self.runner.elapsed());
+                let started_unix_ms = self.setup.started_unix_ms + nanoseconds(self.runner.elapsed()) / 1_000_000;
                 skipped(&planned, started_unix_ms, "a check before the experiment failed; see the checks")
             } else {
                 self.run_one(&planned)?
@@ -185,10 +185,6 @@ fn is_blocked(checks: &[Check], key: &CellKey) -> bool {
 /// Phases whose cells leave few sockets behind.
 fn is_isolated(phase: Phase) -> bool {
     matches!(phase, Phase::Payload | Phase::Matrix)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A run that was not made.

@@ -14,10 +14,10 @@ use linerate_lab::http::plan;
 use linerate_lab::http::units::nanoseconds;
 use linerate_model::http::{Arrivals, Mode, Ports};
 
-use super::output::OutputArgs;
+use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
-use super::values::{self, Ramp};
+use super::values;
 use linerate::http::load::LoadPlan;
 use linerate::http::{Opening, Resolved};
 
@@ -119,7 +119,7 @@ struct OpeningArgs {
     procs: String,
     /// Connections opened per second, or max
     #[arg(long, value_name = "RATE", default_value = "2000/s", value_parser = values::ramp)]
-    ramp: Ramp,
+    ramp: std::option::Option<u32>,
     /// Connections being opened at a time
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     inflight_connects: u32,
@@ -231,7 +231,7 @@ impl LoadArgs {
             streams: wanted.streams,
             connections: self.connections,
             sends_first_request: self.pace.touch,
-            ramp_per_s: opening.ramp.0,
+            ramp_per_s: opening.ramp,
             connects_in_flight: opening.inflight_connects,
             connect_timeout_ns: nanoseconds(opening.connect_timeout),
             timeout_ns: nanoseconds(self.pace.timeout),

@@ -5,7 +5,6 @@ pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
-pub(crate) mod output;
 mod protocol;
 pub(crate) mod serve;
 pub(crate) mod target_access;
@@ -65,6 +64,26 @@ enum HttpCommand {
     /// Worker process of a load
     #[command(hide = true)]
     Worker,
+}
+
+/// What is written to standard output and standard error.
+#[derive(Debug, Clone, Copy, Default, Args)]
+struct OutputArgs {
+    /// Write one JSON object instead of text
+    #[arg(long, conflicts_with = "json_stream")]
+    json: bool,
+    /// Write one JSON object per second and one at the end
+    #[arg(long)]
+    json_stream: bool,
+    /// Say nothing while it runs
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl OutputArgs {
+    fn resolve(self) -> http::Output {
+        http::Output { json: self.json, json_stream: self.json_stream, quiet: self.quiet }
+    }
 }
 
 /// Carries out a command line of the lab.

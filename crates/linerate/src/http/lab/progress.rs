@@ -25,7 +25,7 @@ pub(super) struct ExperimentProgress {
     planned: Option<PlannedRun>,
     /// The current run, and of how many.
     run: u32,
-    runs: u32,
+    pub(super) runs: u32,
     /// Of that run.
     errors: u64,
     open: u64,
@@ -54,11 +54,6 @@ impl ExperimentProgress {
     /// Writes a line that stays.
     pub(super) fn line(&mut self, text: &str) {
         self.progress.line(text);
-    }
-
-    /// More runs than were planned.
-    pub(super) fn add_runs(&mut self, count: u32) {
-        self.runs += count;
     }
 
     pub(super) fn begin(&mut self, planned: PlannedRun, warmup: Duration, period: Duration) {

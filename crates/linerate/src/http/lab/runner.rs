@@ -207,7 +207,7 @@ impl CellRunner for Runner<'_> {
     }
 
     fn runs_added(&mut self, count: u32) {
-        self.progress.add_runs(count);
+        self.progress.runs += count;
     }
 }
 
