@@ -193,7 +193,7 @@ impl HttpLab {
         HttpStudy::of(self.client(&words).finish_within(timeout))
     }
 
-    /// As [`HttpLab::study_of`], of a server that nobody can be asked about.
+    /// As [`HttpLab::study_of`], of a server without a control channel.
     #[track_caller]
     pub fn study_without_control(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
         let directory = self.new_directory();
