@@ -115,23 +115,6 @@ pub enum Absence {
     NotReported,
 }
 
-impl Absence {
-    /// The reason as files have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UnsupportedByDriver => "unsupported-by-driver",
-            Self::NotApplicableToKind => "not-applicable-to-kind",
-            Self::Permission => "permission",
-            Self::KernelTooOld => "kernel-too-old",
-            Self::NoSuchDevice => "no-such-device",
-            Self::ParseError => "parse-error",
-            Self::NotInImport => "not-in-import",
-            Self::NotReported => "not-reported",
-        }
-    }
-}
-
 /// The value of a fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::facts;
 use linerate_model::http::{Counters, EndpointStats, NicStats, Peak, Reading, Share};
 use linerate_model::snapshot::{Absence, Fact, Snapshot};
+use linerate_model::stored_name;
 use linerate_sys::error::strerror;
 use linerate_sys::process::page_bytes;
 
@@ -157,7 +158,7 @@ pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
         return None;
     }
     let what = facts::find(key).map_or(key, |fact| fact.meaning);
-    let why = errno.map_or_else(|| absent.name().replace('-', " "), strerror);
+    let why = errno.map_or_else(|| stored_name(absent).replace('-', " "), strerror);
     Some(format!("{what}: {why} ({src})"))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
-use linerate_model::{Direction, EndpointTotals, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{Direction, EndpointTotals, StreamId, StreamRole, Summary, TestSpec, Transport};
 use proptest::prelude::*;
 
 use super::*;
@@ -19,17 +19,7 @@ fn parse(text: &str) -> Result<Results, ErrorCode> {
 }
 
 fn stream(id: u32, role: StreamRole, half: EndpointTotals) -> StreamSummary {
-    let mut summary = StreamSummary {
-        id: StreamId(id),
-        role,
-        flow: Flow::Forward,
-        sender: None,
-        receiver: None,
-        tcp: None,
-        file: None,
-        local_metrics: None,
-        peer_metrics: None,
-    };
+    let mut summary = StreamSummary { id: StreamId(id), role, ..StreamSummary::default() };
     match role {
         StreamRole::Sender => summary.sender = Some(half),
         StreamRole::Receiver => summary.receiver = Some(half),

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::sweep::Reason;
+use serde::Serialize;
 
 use super::grammar::SweptFactor;
 use super::spec::SweepSpec;
@@ -45,7 +46,7 @@ pub struct Sweep {
 }
 
 /// Runs and time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
     /// Runs.
     pub runs: u64,
@@ -100,11 +101,13 @@ pub struct FactorResult {
 }
 
 /// One level and the medians of its runs.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Level {
     /// As on a command line, `auto` for what the system chooses.
+    #[serde(rename = "level")]
     pub label: String,
     /// The amount, or the place in the list of choices; 0 of an amount for what the system chooses.
+    #[serde(skip)]
     pub level: u64,
     /// Median in the unit of the objective.
     pub median: f64,
@@ -115,11 +118,12 @@ pub struct Level {
     /// Why others have none.
     pub failures: Vec<String>,
     /// Medians of the metrics.
+    #[serde(flatten)]
     pub metrics: RunMetrics,
 }
 
 /// Metrics of a run, or medians of several. `None` was not reported.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct RunMetrics {
     /// Received payload in bit/s.
     pub received_bps: f64,
@@ -136,7 +140,8 @@ pub struct RunMetrics {
 }
 
 /// Which side of the plateau.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PlateauSide {
     /// Less than the plateau.
     Below,

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::grammar::SweptFactor;
 use super::space::{SettingSpace, TestSettings};
 use crate::plan::{Better, Plan};
 
 /// What is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// Most received bits per second.
     Throughput,
@@ -18,16 +21,6 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// Its name on the command line and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::CpuPerByte => "cpu-per-byte",
-            Self::Latency => "latency",
-        }
-    }
-
     /// Name of a value with its unit, for keys and columns.
     #[must_use]
     pub fn key(self) -> &'static str {

@@ -1,11 +1,10 @@
 //! One point of the experiment: what was set, the runs of it, and their middle.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::units::payload_name;
 use super::{CellVerdict, EndpointStats, Flag, LoadResult};
+use crate::stored_name;
 
 /// Part of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,13 +20,6 @@ pub enum Phase {
     LowRate,
     /// Many connections that are all busy.
     Active,
-}
-
-impl fmt::Display for Phase {
-    /// As in JSON and in file names.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// Identity of a cell.
@@ -47,7 +39,7 @@ impl CellKey {
     /// Its name in messages and file names: `matrix-10k-c64`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}-{}-c{}", self.phase, payload_name(self.payload_bytes), self.connections)
+        format!("{}-{}-c{}", stored_name(self.phase), payload_name(self.payload_bytes), self.connections)
     }
 }
 

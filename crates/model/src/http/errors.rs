@@ -1,7 +1,6 @@
 //! Ways in which a request or a connection fails.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -53,13 +52,6 @@ impl ErrorClass {
     #[must_use]
     pub fn is_client_limit(self) -> bool {
         matches!(self, Self::AddrNotAvail | Self::FdLimit | Self::NoBuffers)
-    }
-}
-
-impl fmt::Display for ErrorClass {
-    /// As in JSON.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
     }
 }
 

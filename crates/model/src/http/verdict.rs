@@ -1,7 +1,5 @@
 //! What held a cell back.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Confidence, Evidence, evidence_texts};
@@ -34,13 +32,6 @@ pub enum VerdictClass {
     NotSaturated,
     /// What would decide it is not known.
     Unknown,
-}
-
-impl fmt::Display for VerdictClass {
-    /// As in JSON.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// One class that fits.

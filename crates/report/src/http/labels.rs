@@ -2,8 +2,8 @@
 
 pub(super) use crate::number::counted;
 
-use linerate_model::http::{CellRun, CellVerdict, CheckStatus, ErrorClass, Flag, Phase, RunState, VerdictClass};
-use serde::Serialize;
+use linerate_model::http::{CellRun, CellVerdict, ErrorClass, Flag, Phase, RunState, VerdictClass};
+use linerate_model::stored_name;
 
 /// The letter of a kind of bottleneck in a matrix, and its meaning.
 pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
@@ -33,21 +33,15 @@ pub(super) fn letters(verdict: &CellVerdict) -> String {
     letters
 }
 
-/// The word that a value without fields has in JSON.
-pub(super) fn word(value: impl Serialize) -> String {
-    let json = serde_json::to_value(value).unwrap_or_default();
-    json.as_str().unwrap_or_default().to_owned()
-}
-
 /// `aborted: interrupted`; `None` for a finished run.
 pub(super) fn ending(run: &CellRun) -> Option<String> {
     let reason = run.reason.as_deref().unwrap_or("no reason given");
-    (run.state != RunState::Done).then(|| format!("{}: {reason}", word(run.state)))
+    (run.state != RunState::Done).then(|| format!("{}: {reason}", stored_name(run.state)))
 }
 
 /// The words for a part of the experiment.
 pub(super) fn phase(phase: Phase) -> String {
-    phase.to_string().replace('_', " ")
+    stored_name(phase).replace('_', " ")
 }
 
 /// Whose a kind of failure is.
@@ -91,10 +85,5 @@ pub(super) fn flag(flag: Flag) -> String {
         Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
         Flag::Interrupted => "the user ended it",
     };
-    format!("{}: {meaning}", word(flag))
-}
-
-/// The word for an outcome, as it is printed.
-pub(super) fn status(status: CheckStatus) -> String {
-    word(status).to_uppercase()
+    format!("{}: {meaning}", stored_name(flag))
 }

@@ -4,13 +4,9 @@ pub(super) use linerate_lab::http::units::{grouped, payload_name as payload};
 use linerate_model::http::{CellKey, Peak, Quantile};
 
 use crate::number::general;
+pub(super) use crate::number::known;
 pub(super) use crate::numbers::MISSING;
 use crate::numbers::{digits, scaled};
-
-/// A figure as `text` writes it; `n/a` for a missing one.
-pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| MISSING.to_owned(), text)
-}
 
 /// `10k c64`, `1k c10000 at 1,000/s`
 pub(super) fn cell(key: &CellKey) -> String {

@@ -4,11 +4,12 @@
 use std::fmt::Write;
 
 use linerate_model::http::{CellKey, CellRun, Peak, Share};
+use linerate_model::stored_name;
 use serde::Serialize;
 
 use crate::numbers::clock;
 
-use super::labels::{ending, phase, word};
+use super::labels::{ending, phase};
 use super::numbers::{cell, grouped, known, mega, peak, per_s, percent, quantile, time_ns};
 use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
@@ -83,7 +84,7 @@ pub fn block(now: &Progress, style: Style) -> String {
         phase(now.key.phase),
         cell(&now.key),
         now.repeat,
-        word(now.stage),
+        stored_name(now.stage),
         now.run,
         now.runs,
         clock(now.elapsed_ms as f64 / 1e3)
@@ -127,7 +128,7 @@ pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> S
     let name = format!("[{run}/{runs}] {} {} r{}", phase(finished.key.phase), cell(&finished.key), finished.repeat);
     let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
-    let flags: Vec<String> = finished.flags.iter().map(word).collect();
+    let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
     if !flags.is_empty() {
         words.push(format!("flags {}", flags.join(" ")));
     }

@@ -1,6 +1,7 @@
 //! What the report says in sentences: one for each chapter, defects of the path, demands and whether they are met.
 
 use linerate_model::http::{Baseline, Cell, Idle, Pass, Phase, Row};
+use linerate_model::stored_name;
 
 use super::StudyInput;
 use super::cells::JudgedCells;
@@ -94,7 +95,7 @@ fn best(cell: &Cell) -> String {
         "{} with {} connections ({})",
         payload_name(cell.key.payload_bytes),
         grouped(u64::from(cell.key.connections)),
-        cell.verdict.primary.class
+        stored_name(cell.verdict.primary.class)
     )
 }
 

@@ -1,6 +1,7 @@
 //! Latencies and failures of a run.
 
 use linerate_model::http::{ErrorCounts, Latency, LoadResult, Mode};
+use linerate_model::stored_name;
 
 use crate::document::table::{Cell, Table};
 use crate::http::labels;
@@ -60,7 +61,7 @@ fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
 /// A row for each kind of failure with the first texts; `None` without failures.
 pub(super) fn errors(load: &LoadResult) -> Option<Table> {
     let rows = load.errors.iter().flat_map(|(class, error)| {
-        let first = (class.to_string(), grouped(error.count), Cell::from(labels::belongs_to(class)));
+        let first = (stored_name(class), grouped(error.count), Cell::from(labels::belongs_to(class)));
         let texts = error.texts.iter().take(ErrorCounts::TEXTS_MAX);
         let texts = texts.map(|text| (String::new(), String::new(), Cell::from(format!("\"{text}\""))));
         std::iter::once(first).chain(texts)

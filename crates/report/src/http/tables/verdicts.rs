@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::http::{self as model, CellRun, Flag, Judgement, Study, VerdictClass};
+use linerate_model::stored_name;
 
 use crate::document::table::Table;
 use crate::http::labels;
@@ -22,12 +23,12 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
     let first = [
         cell_name(&cell.key),
         labels::phase(cell.key.phase),
-        verdict.primary.class.to_string(),
-        verdict.confidence.name().to_owned(),
+        stored_name(verdict.primary.class),
+        stored_name(verdict.confidence),
         evidence(&verdict.primary, unused(cell)),
     ];
     let more = verdict.contributing.iter().map(|judgement| {
-        let class = format!("+ {}", judgement.class);
+        let class = format!("+ {}", stored_name(judgement.class));
         [String::new(), String::new(), class, String::new(), evidence(judgement, None)]
     });
     std::iter::once(first).chain(more).collect()
@@ -56,7 +57,7 @@ fn advice(study: &Study) -> Vec<String> {
         }
     }
     let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
-        format!("{class} ({}): {advice}", labels::counted(count, "cell"))
+        format!("{} ({}): {advice}", stored_name(class), labels::counted(count, "cell"))
     };
     cells.into_iter().map(text).collect()
 }
