@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use linerate_model::sweep::Reason;
 use serde::Serialize;
 
+use super::grammar::SweptFactor;
 use super::spec::SweepSpec;
 use crate::runner::RunError;
 use crate::stats::Interval;
@@ -17,7 +18,7 @@ pub struct Sweep {
     /// The values count CPU time of the client alone, because the server does not report its own.
     pub is_client_cpu_only: bool,
     /// What was to be varied, in order.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<SweptFactor>,
     /// How sure an answer must be, 0 to 1.
     pub confidence: f64,
     /// Settings this close to the best one are as good, 0 to 1.
@@ -42,15 +43,6 @@ pub struct Sweep {
     pub ended_by: Option<String>,
     /// Every run, in the order of time; the first one is the warm-up.
     pub runs: Vec<Run>,
-}
-
-/// A factor of the plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Planned {
-    /// Its name.
-    pub name: &'static str,
-    /// Its levels, as on the command line.
-    pub levels: String,
 }
 
 /// Runs and time.

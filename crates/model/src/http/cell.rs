@@ -10,8 +10,6 @@ use crate::stored_name;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// TCP alone.
-    Baseline,
     /// Payloads at one number of connections.
     Payload,
     /// Payloads by connections.

@@ -2,7 +2,7 @@
 
 pub(super) use crate::number::counted;
 
-use linerate_model::http::{CellVerdict, ErrorClass, Flag, Phase, VerdictClass};
+use linerate_model::http::{CellRun, CellVerdict, ErrorClass, Flag, Phase, RunState, VerdictClass};
 use linerate_model::stored_name;
 
 /// The letter of a kind of bottleneck in a matrix, and its meaning.
@@ -33,7 +33,13 @@ pub(super) fn letters(verdict: &CellVerdict) -> String {
     letters
 }
 
-/// The word for a part of the experiment.
+/// `aborted: interrupted`; `None` for a finished run.
+pub(super) fn ending(run: &CellRun) -> Option<String> {
+    let reason = run.reason.as_deref().unwrap_or("no reason given");
+    (run.state != RunState::Done).then(|| format!("{}: {reason}", stored_name(run.state)))
+}
+
+/// The words for a part of the experiment.
 pub(super) fn phase(phase: Phase) -> String {
     stored_name(phase).replace('_', " ")
 }
@@ -59,7 +65,7 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
     }
 }
 
-/// What a flag means, in a sentence.
+/// The name of a flag as in JSON, and its meaning.
 pub(super) fn flag(flag: Flag) -> String {
     let meaning = match flag {
         Flag::GeneratorLate => {

@@ -3,14 +3,14 @@
 
 use std::fmt::Write;
 
-use linerate_model::http::{CellKey, CellRun, Peak, RunState, Share};
+use linerate_model::http::{CellKey, CellRun, Peak, Share};
 use linerate_model::stored_name;
 use serde::Serialize;
 
 use crate::numbers::clock;
 
-use super::labels::phase;
-use super::numbers::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
+use super::labels::{ending, phase};
+use super::numbers::{cell, grouped, known, mega, peak, per_s, percent, quantile, time_ns};
 use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
 
@@ -67,18 +67,12 @@ pub struct HostSample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Connections are opened.
-    Connect,
     /// Load is on and not recorded.
     WarmUp,
     /// Load is on and recorded.
     Measure,
     /// Nothing more is sent; answers are awaited.
     Drain,
-    /// Connections are closed.
-    Close,
-    /// Both hosts come to rest.
-    Cooldown,
 }
 
 /// The status block of a terminal: always four lines, each at most 120 columns, so that it can be drawn over.
@@ -132,11 +126,7 @@ fn whole_percent(share: Share) -> String {
 #[must_use]
 pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
     let name = format!("[{run}/{runs}] {} {} r{}", phase(finished.key.phase), cell(&finished.key), finished.repeat);
-    let mut words = Vec::new();
-    if finished.state != RunState::Done {
-        let reason = finished.reason.as_deref().unwrap_or("no reason given");
-        words.push(format!("{}: {reason}", stored_name(finished.state)));
-    }
+    let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
     let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
     if !flags.is_empty() {
@@ -153,9 +143,7 @@ fn numbers(run: &CellRun) -> Option<String> {
         "{} 2xx/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
         known(load.ok_per_s(), per_s),
         known(load.payload_bytes_per_s(), mega),
-        load.latency
-            .p99
-            .map_or_else(|| MISSING.to_owned(), |p99| { super::numbers::quantile(Some(p99), load.latency.n) }),
+        known(load.latency.p99, |p99| quantile(Some(p99), load.latency.n)),
         grouped(load.errors.total()),
         busiest(run.client.busiest_cpu_busy),
         busiest(server.and_then(|server| server.busiest_cpu_busy))

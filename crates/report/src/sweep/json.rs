@@ -19,7 +19,7 @@ pub fn json(sweep: &Sweep) -> String {
         "value_unit": sweep.spec.objective.key(),
         "cpu_of_client_only": sweep.is_client_cpu_only,
         "plan": {
-            "factors": sweep.planned,
+            "factors": sweep.planned.iter().map(|one| json!({ "name": one.name, "levels": one.levels_text() })).collect::<Vec<_>>(),
             "seed": sweep.spec.seed,
             "repetitions": sweep.spec.repetitions,
             "time_s": sweep.spec.time_s,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{self as model, Flag, Judgement, RunState, Study, VerdictClass};
+use linerate_model::http::{self as model, CellRun, Flag, Judgement, Study, VerdictClass};
 use linerate_model::stored_name;
 
 use crate::document::table::Table;
@@ -41,15 +41,8 @@ fn evidence(judgement: &Judgement, unused: Option<String>) -> String {
 
 /// Why runs of a cell are not in its numbers.
 fn unused(cell: &model::Cell) -> Option<String> {
-    let reasons: Vec<String> = cell
-        .runs
-        .iter()
-        .filter(|run| run.state != RunState::Done)
-        .map(|run| {
-            let reason = run.reason.as_deref().unwrap_or("no reason given");
-            format!("run {} {}: {reason}", run.repeat, stored_name(run.state))
-        })
-        .collect();
+    let reason = |run: &CellRun| Some(format!("run {} {}", run.repeat, labels::ending(run)?));
+    let reasons: Vec<String> = cell.runs.iter().filter_map(reason).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
