@@ -6,7 +6,6 @@
 mod access;
 mod chunks;
 mod content;
-mod date;
 mod listeners;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod loopback_harness;
