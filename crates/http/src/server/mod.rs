@@ -3,7 +3,6 @@
 //! A target for measurements: cost per request and per idle connection is as low as the kernel allows, and counted per
 //! thread.
 
-mod access;
 mod chunks;
 mod content;
 mod listeners;
@@ -27,13 +26,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use linerate_sys::{cpu, process};
 
-use access::AccessList;
 use content::{BodyPattern, Content};
 use threads::{Thread, ThreadInputs};
 use worker::Shared;
 
-pub(crate) use access::local_networks;
 pub use resource::{BODY_BYTES_MAX, size};
+pub(crate) use spec::local_networks;
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
 pub use threads::StartError;
@@ -123,7 +121,7 @@ impl Drop for Server {
 
 fn shared(spec: &ServerSpec) -> Shared {
     Shared {
-        access: AccessList::new(&spec.access),
+        permitted: spec.access.networks(),
         body_bytes_max: spec.body_bytes_max,
         idle_timeout: spec.idle_timeout,
         connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),

@@ -20,8 +20,9 @@ impl Worker {
             let Some(listener) = self.listeners.get(index) else {
                 return;
             };
+            let permitted = &self.shared.permitted;
             match socket::accept(listener) {
-                Ok(Some((fd, peer))) if self.shared.access.permits(peer.ip()) => self.admit(fd),
+                Ok(Some((fd, peer))) if permitted.iter().any(|network| network.contains(peer.ip())) => self.admit(fd),
                 Ok(Some(_)) => self.counters.refused_by_address.add(1),
                 Ok(None) => return,
                 Err(_) => return self.pause(),

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use linerate_model::network::Network;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::{Epoll, EventFd, Interest};
 use linerate_sys::{PageBuffer, Result, socket};
 
-use super::access::AccessList;
 use super::responses::ResponseWriter;
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
@@ -30,7 +30,8 @@ use idle_timeouts::IdleTimeouts;
 /// State shared by all threads of a server.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) access: AccessList,
+    /// Networks that are served.
+    pub(super) permitted: Vec<Network>,
     /// Longest request body in bytes.
     pub(super) body_bytes_max: u64,
     pub(super) idle_timeout: Duration,
