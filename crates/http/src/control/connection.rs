@@ -9,10 +9,11 @@ use super::proof::{self, Challenge, Exchange, Nonce};
 use super::route::{self, ControlResponse};
 use super::slots::SlotGuard;
 use super::token::{self, Token};
+use crate::message::body::BodyError;
 use crate::message::framing::BodyFraming;
 use crate::message::request::{RequestHeader, Target};
 use crate::message::{chunked, reason};
-use crate::transport::{BodyError, Transport};
+use crate::transport::{TransferError, Transport};
 
 /// Timeout of a request from its first byte or from the start of the connection, and of its response.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,7 +22,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time for the last response to arrive.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest request body.
-const BODY_BYTES_MAX: usize = 64 << 10;
+const BODY_BYTES_MAX: u64 = 64 << 10;
 /// Interval at which an idle stream of samples checks its client.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -78,12 +79,14 @@ impl From<io::Error> for End {
     }
 }
 
-impl From<BodyError> for End {
-    fn from(error: BodyError) -> Self {
+impl From<TransferError> for End {
+    fn from(error: TransferError) -> Self {
         match error {
-            BodyError::TooLarge(max) => Self::refused(413, format!("a body has at most {max} bytes")),
-            BodyError::Chunked(error) => Self::refused(400, error.to_string()),
-            BodyError::Io(error) => Self::unread(&error),
+            TransferError::Body(BodyError::TooLarge(max)) => {
+                Self::refused(413, format!("a body has at most {max} bytes"))
+            }
+            TransferError::Body(error) => Self::refused(400, error.to_string()),
+            TransferError::Io(error) => Self::unread(&error),
         }
     }
 }
