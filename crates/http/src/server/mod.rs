@@ -27,7 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use linerate_sys::{cpu, process};
 
 use content::{BodyPattern, Content};
-use threads::{Thread, ThreadInputs};
+use responses::ResponseWriter;
+use threads::Thread;
 use worker::Shared;
 
 pub use resource::{BODY_BYTES_MAX, size};
@@ -56,15 +57,16 @@ impl Server {
         // Created now, so that the first request does not wait for it.
         content.block(BodyPattern::Text);
         let listeners = listeners::open(spec, count)?;
-        let inputs = ThreadInputs { spec, content, shared: Arc::new(shared(spec)) };
         let mut server = Self {
             threads: Vec::new(),
-            shared: Arc::clone(&inputs.shared),
+            shared: Arc::new(shared(spec)),
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
-            server.threads.push(inputs.start(number, listeners)?);
+            let responses =
+                ResponseWriter::new(Arc::clone(&content), !spec.without_date, spec.server_header.as_deref());
+            server.threads.push(Thread::start(number, listeners, Arc::clone(&server.shared), responses)?);
         }
         Ok(server)
     }

@@ -7,9 +7,7 @@ use std::thread::{self, JoinHandle};
 use linerate_sys::OsError;
 use linerate_sys::poll::EventFd;
 
-use super::content::Content;
 use super::responses::ResponseWriter;
-use super::spec::ServerSpec;
 use super::stats::{Counters, ThreadStats};
 use super::worker::{Shared, Worker};
 
@@ -33,14 +31,28 @@ pub(super) struct Thread {
     counters: Arc<Counters>,
 }
 
-/// Inputs shared by all threads.
-pub(super) struct ThreadInputs<'a> {
-    pub(super) spec: &'a ServerSpec,
-    pub(super) content: Arc<Content>,
-    pub(super) shared: Arc<Shared>,
-}
-
 impl Thread {
+    /// Starts a thread.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(super) fn start(
+        number: usize,
+        listeners: Vec<OwnedFd>,
+        shared: Arc<Shared>,
+        responses: ResponseWriter,
+    ) -> Result<Self, StartError> {
+        let counters = Arc::new(Counters::default());
+        let waker = Arc::new(EventFd::new()?);
+        let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
+        let handle = thread::Builder::new()
+            .name(format!("http-serve-{number}"))
+            // The event loop ends early only if epoll_wait(2) fails.
+            .spawn(move || drop(worker.run()))
+            .map_err(StartError::Thread)?;
+        Ok(Self { handle: Some(handle), waker, counters })
+    }
+
     pub(super) fn stats(&self) -> ThreadStats {
         self.counters.snapshot()
     }
@@ -53,26 +65,5 @@ impl Thread {
     /// Waits for the thread; its statistics outlive a panic.
     pub(super) fn join(&mut self) {
         let _ = self.handle.take().map(JoinHandle::join);
-    }
-}
-
-impl ThreadInputs<'_> {
-    /// Starts a thread.
-    ///
-    /// # Errors
-    /// The operating system's.
-    pub(super) fn start(&self, number: usize, listeners: Vec<OwnedFd>) -> Result<Thread, StartError> {
-        let counters = Arc::new(Counters::default());
-        let waker = Arc::new(EventFd::new()?);
-        let responses =
-            ResponseWriter::new(Arc::clone(&self.content), !self.spec.without_date, self.spec.server_header.as_deref());
-        let shared = Arc::clone(&self.shared);
-        let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
-        let handle = thread::Builder::new()
-            .name(format!("http-serve-{number}"))
-            // The event loop ends early only if epoll_wait(2) fails.
-            .spawn(move || drop(worker.run()))
-            .map_err(StartError::Thread)?;
-        Ok(Thread { handle: Some(handle), waker, counters })
     }
 }
