@@ -4,7 +4,6 @@
 //! connections and statistics: it opens its share of the connections, waits for the other workers, sends at its pace and
 //! drains outstanding responses. The coordinator starts the load, merges seconds and statistics and enforces limits.
 
-mod backlog;
 mod breaker;
 #[cfg(feature = "tls")]
 mod by_hyper;

@@ -10,7 +10,6 @@ use std::sync::mpsc::Sender;
 use linerate_model::http::{ErrorClass, Mode};
 use linerate_sys::clock;
 
-use super::backlog::Backlog;
 use super::failure;
 use super::message::Message;
 use super::opener::{Opened, Opener};
@@ -38,7 +37,8 @@ pub(crate) struct LoadWorker {
     free: VecDeque<u32>,
     /// Due times of requests that were assigned to a slot and never sent.
     returned: VecDeque<u64>,
-    backlog: Backlog,
+    /// Until here due requests had no free connection; never in a closed loop.
+    starved_until_ns: u64,
     /// Connections whose first request has no response yet.
     awaiting_first: u32,
     /// Requests assigned to a slot that have not ended.
@@ -86,7 +86,7 @@ impl LoadWorker {
             connections: vec![ConnectionState::default(); connections as usize],
             free: VecDeque::new(),
             returned: VecDeque::new(),
-            backlog: Backlog::default(),
+            starved_until_ns: 0,
             awaiting_first: 0,
             in_flight: 0,
             next_check_ns: now_ns,
@@ -224,9 +224,19 @@ impl LoadWorker {
                 self.pace.take();
             }
         }
-        let left_ns = due(self).filter(|_| self.is_open_loop());
-        let timeout_ns = self.spec.timeout_ns;
-        if self.backlog.note_left(left_ns, now_ns, timeout_ns, &mut self.recorder) {
+        let oldest_ns = due(self).filter(|oldest_ns| self.is_open_loop() && *oldest_ns < now_ns);
+        if let Some(oldest_ns) = oldest_ns {
+            self.record_backlog(now_ns - oldest_ns, now_ns);
+        }
+    }
+
+    /// Due requests have no free connection. If the oldest is older than the response timeout, the offered rate cannot be
+    /// sustained, and the load ends.
+    fn record_backlog(&mut self, age_ns: u64, now_ns: u64) {
+        self.starved_until_ns = now_ns;
+        self.recorder.backlog(age_ns);
+        if age_ns > self.spec.timeout_ns {
+            self.recorder.stats.is_overloaded = true;
             // What is due now is all that will be.
             self.run_state.cut(now_ns);
             self.drain(now_ns, false);
@@ -256,7 +266,7 @@ impl LoadWorker {
             Pace::Closed | Pace::Thinking { .. } if is_late() => return None,
             Pace::Held | Pace::Closed | Pace::Thinking { .. } => sent_ns,
         };
-        let is_starved = due_ns < self.backlog.starved_until_ns();
+        let is_starved = due_ns < self.starved_until_ns;
         Some(Sent { sent_ns, due_ns, is_starved })
     }
 

@@ -261,3 +261,15 @@ fn think_time_precedes_the_next_request() {
     assert_eq!(load.send_due(4_999), []);
     assert_eq!(load.send_due(5_000), [(0, load.at(5_000))]);
 }
+
+#[test]
+fn backlog_is_recorded_and_its_requests_are_starved() {
+    let mut load = Load::begin(OPEN, 1);
+    load.send_due(5);
+    let second = load.worker.recorder.last_second().expect("there is a window");
+    assert_eq!(second.backlog_ns, 5 * MS, "age of the oldest");
+    for (ms, is_starved) in [(4, true), (5, false)] {
+        let sent = load.worker.sending(load.at(ms)).expect("within the window");
+        assert_eq!(sent.is_starved, is_starved, "due after {ms} ms");
+    }
+}
