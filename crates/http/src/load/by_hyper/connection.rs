@@ -183,20 +183,23 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
         Err(_) => Err(NoResponse::Failed(Failure { class: ErrorClass::Timeout, text: NO_RESPONSE_IN_TIME.to_owned() })),
     };
     let state = &mut *shared.state.borrow_mut();
+    let Some((number, sent)) = state.settle(slot) else {
+        return false;
+    };
     match completed {
         Ok(response) => {
-            state.response_complete(slot, &response);
+            state.worker.response_complete(number, sent, &response);
             outcome.has_response.set(true);
             outcome.has_failed.set(false);
             outcome.is_announced.set(!response.keeps_alive);
             response.keeps_alive
         }
         Err(NoResponse::NotSent) => {
-            state.return_request(slot);
+            state.worker.return_request(number, sent);
             false
         }
         Err(NoResponse::Failed(failure)) => {
-            state.failed(slot, &failure);
+            state.worker.failed(number, [sent], failure.class, &failure.text);
             outcome.has_failed.set(true);
             // In HTTP/2 a failed stream leaves the others intact.
             shared.client.is_http2()

@@ -163,9 +163,7 @@ impl LoadWorker {
     pub(super) fn arrived(&mut self, number: u32, elapsed_ns: u64) -> bool {
         self.ramp.arrived();
         self.recorder.connected(elapsed_ns);
-        let Some(connection) = self.connections.get_mut(number as usize) else {
-            return false;
-        };
+        let connection = &mut self.connections[number as usize];
         connection.is_open = true;
         connection.awaits_first = self.spec.sends_first_request && !connection.was_ready;
         self.awaiting_first += u32::from(connection.awaits_first);
@@ -173,19 +171,14 @@ impl LoadWorker {
     }
 
     fn end_first_request(&mut self, number: u32) {
-        if let Some(connection) = self.connections.get_mut(number as usize)
-            && std::mem::take(&mut connection.awaits_first)
-        {
-            self.awaiting_first -= 1;
-        }
+        let awaits_first = &mut self.connections[number as usize].awaits_first;
+        self.awaiting_first -= u32::from(std::mem::take(awaits_first));
     }
 
     /// A connection is lost; it is reopened if allowed.
     pub(super) fn lose(&mut self, number: u32, loss: Loss) {
         self.end_first_request(number);
-        let Some(connection) = self.connections.get_mut(number as usize) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         connection.is_open = false;
         let losses_max = self.spec.reconnects_max;
         if self.ramp.lost(number, loss, &mut connection.losses, losses_max) {
@@ -273,9 +266,7 @@ impl LoadWorker {
     /// A request has a complete response; returns the time.
     pub(super) fn response_complete(&mut self, number: u32, sent: Sent, response: &ReceivedResponse) -> u64 {
         let done_ns = clock::monotonic_ns();
-        if let Some(connection) = self.connections.get_mut(number as usize) {
-            connection.was_ready = true;
-        }
+        self.connections[number as usize].was_ready = true;
         self.end_first_request(number);
         self.end(1);
         self.recorder.response_complete(sent, done_ns, response);
