@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::error::{ControlError, text};
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
-use crate::load::{Local, single};
+use crate::load::{Local, opener};
 use crate::message::response::{self, ResponseHeader};
 use crate::transport::{TransferError, Transport};
 
@@ -30,7 +30,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn open(server: SocketAddr, deadline: Instant) -> io::Result<Self> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let stream = single::connect(&Local::default(), server, left)?;
+        let stream = opener::connect_one(&Local::default(), server, left)?;
         stream.set_nodelay(true)?;
         Ok(Self { server, transport: Transport::new(stream), nonce: None, proofs: 0 })
     }

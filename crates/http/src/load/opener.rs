@@ -1,13 +1,15 @@
 //! Creates sockets and starts their connections.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
+use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
-use super::ports::{Local, PortAllocator, PortSelection, SourceTuple, choose};
+use super::ports::{Local, PortAllocator, PortChoice, PortSelection, SourceTuple, choose};
 use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
@@ -125,4 +127,34 @@ fn connect(socket: OwnedFd, destination: &SocketAddr) -> Result<Opened, OsError>
 
 fn is_taken(error: &OsError) -> bool {
     matches!(error.errno(), Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL))
+}
+
+/// Opens one connection beside a load, from a local address and port chosen as for a load.
+///
+/// # Errors
+/// Those of connect(2); `TimedOut` after `timeout`.
+pub(crate) fn connect_one(local: &Local<'_>, destination: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let opened = open_one(local, destination)?;
+    if !opened.is_connected {
+        if !wait_fd(&opened.socket, Interest::WRITE, Some(timeout))? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        socket::take_error(&opened.socket).map_err(|error| error.source)?;
+    }
+    let stream = TcpStream::from(opened.socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+fn open_one(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
+    let open = |way| Opener::for_one(local, destination, way).open();
+    let by_kernel = || open(PortSelection::Kernel { range: None });
+    match local.ports {
+        PortChoice::Kernel => by_kernel(),
+        PortChoice::Explicit => open(PortSelection::Explicit),
+        PortChoice::Auto => match by_kernel() {
+            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortSelection::Explicit),
+            opened => opened,
+        },
+    }
 }

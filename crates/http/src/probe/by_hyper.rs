@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::target::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
+use super::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
 use crate::client::{Client, Established, Failure, Head, NoResponse, Refusal, read_body};
 
 pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResult, ProbeError> {
