@@ -153,11 +153,7 @@ fn watched(
         side,
         stop: &mut stop,
         progress: &mut progress,
-        mark: CellMark {
-            connections: Some(spec.connections),
-            expected_ms: Some(spec.duration_ns / 1_000_000),
-            ..CellMark::named("load")
-        },
+        mark: CellMark { expected_ms: Some(spec.duration_ns / 1_000_000), ..CellMark::named("load") },
         server,
         step: step_of(&spec),
         stats: BothSides::default(),

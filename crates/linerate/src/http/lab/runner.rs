@@ -302,14 +302,10 @@ impl Runner<'_> {
     }
 
     fn mark(&self, planned: &PlannedRun, load: &LoadSpec) -> CellMark {
-        let key = &planned.key;
         CellMark {
-            phase: Some(key.phase),
-            payload_bytes: Some(key.payload_bytes),
-            connections: Some(key.connections),
             expected_ms: Some(load.duration_ns / 1_000_000),
             peer: self.target.client,
-            ..CellMark::named(format!("{}-r{}", key.name(), planned.repeat))
+            ..CellMark::named(format!("{}-r{}", planned.key.name(), planned.repeat))
         }
     }
 
