@@ -6,7 +6,7 @@ use std::fs;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, Process, Signal, TIMEOUT, linerate, wait_for, words,
+    FEW_DESCRIPTORS, Finished, HttpLab, HttpServer, HttpStudy, Nginx, Process, Signal, TIMEOUT, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -274,23 +274,12 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
 
 #[test]
 fn an_experiment_survives_the_end_of_the_control_channel() {
-    let lab = HttpLab::start(&["--no-control"]);
-    let port = lab.url.rsplit(':').next().unwrap_or_default();
-    let token = lab.path("token");
-    let agent = linerate(&format!("http agent --control 127.0.0.1:0 --listen-port {port} --token-file {token}"));
-    let control = wait_for(TIMEOUT, || {
-        let stdout = agent.stdout();
-        let (_, rest) = stdout.split_once("control")?;
-        let (word, _) = rest.trim_start().split_once(char::is_whitespace)?;
-        Some(word.to_owned())
-    });
-    let control = control.unwrap_or_else(|| panic!("no channel: {agent:?}"));
+    let server = HttpServer::start(&[]);
+    let lab = HttpLab::beside(server.address, server.url(SLOW_PATH), &[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("lost"));
-    let url = format!("{}{SLOW_PATH}", lab.url);
-    let line = format!("matrix {url} {plan} --out {directory} --json --control-url {control} --token-file {token}");
-    let client = lab.client_without(&words(&line));
+    let client = lab.client(&["matrix", &lab.url, &plan, "--out", &directory, "--json"]);
     wait_for_runs(&lab, "lost", 1, &client);
-    drop(agent);
+    lab.server.signal(Signal::Kill);
     let study = HttpStudy::of(client.finish_within(TIMEOUT * 2));
     assert_eq!(study.json["is_complete"], true, "{study:?}");
     let runs = lab.runs("lost");
@@ -422,6 +411,6 @@ fn more_connections_than_a_foreign_server_bears_are_refused() {
     let lab = HttpLab::start(&["--no-control"]);
     let url = nginx.url("/1k");
     let plan = lab.plan_of_one_cell("many.toml", "1025");
-    let refused = lab.client_without(&["matrix", &url, &plan]).finish();
+    let refused = lab.run(&["matrix", &url, &plan]);
     refused.expect_code(2).expect_stderr("1025").expect_stderr("--allow-large");
 }
