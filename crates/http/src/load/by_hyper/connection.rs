@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::slots::{Next, Shared};
-use crate::client::{Established, Failure, Head, NoResponse, Session, read_body};
+use crate::client::{Established, Failure, NoResponse, Session, response};
 use crate::load::failure;
 use crate::load::ramp::Loss;
 use crate::load::response::ReceivedResponse;
@@ -209,7 +209,5 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
 
 async fn send(shared: &Shared, session: &mut Session) -> Result<ReceivedResponse, NoResponse> {
     let response = session.send(shared.client.request()).await?;
-    let head = Head::of(&response);
-    let body = read_body(head, response.into_body(), shared.spec.verifies, u64::MAX);
-    body.await.map_err(NoResponse::Failed)
+    response::read(response, shared.spec.verifies, u64::MAX).await.map_err(NoResponse::Failed)
 }
