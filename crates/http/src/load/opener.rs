@@ -14,7 +14,6 @@ use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
 /// Opens sockets from the addresses and ports of one worker.
-#[derive(Debug)]
 pub(crate) struct Opener {
     allocator: PortAllocator,
     resets_at_end: bool,
