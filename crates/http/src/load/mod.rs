@@ -10,7 +10,6 @@ mod by_hyper;
 mod distribution;
 mod event_loop;
 pub(crate) mod failure;
-mod message;
 pub(crate) mod opener;
 mod pace;
 pub mod ports;

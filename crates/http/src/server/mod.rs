@@ -13,7 +13,6 @@ mod resource;
 mod responses;
 mod spec;
 mod stats;
-mod threads;
 mod worker;
 mod write_queue;
 
@@ -21,21 +20,35 @@ mod write_queue;
 mod machine_tests;
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
 
-use linerate_sys::{cpu, process};
+use linerate_sys::poll::EventFd;
+use linerate_sys::{OsError, cpu, process};
 
 use content::{BodyPattern, Content};
 use responses::ResponseWriter;
-use threads::Thread;
-use worker::Shared;
+use stats::Counters;
+use worker::{Shared, Worker};
 
 pub use resource::{BODY_BYTES_MAX, size};
 pub(crate) use spec::local_networks;
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
-pub use threads::StartError;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A listener could not be opened, or descriptors are exhausted.
+    #[error("{0}")]
+    System(#[from] OsError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+}
 
 /// A running server. Dropping it stops it.
 #[derive(Debug)]
@@ -118,6 +131,51 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop_threads();
+    }
+}
+
+/// A server thread, with its own event loop.
+#[derive(Debug)]
+struct Thread {
+    handle: Option<JoinHandle<()>>,
+    waker: Arc<EventFd>,
+    counters: Arc<Counters>,
+}
+
+impl Thread {
+    /// Starts a thread.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn start(
+        number: usize,
+        listeners: Vec<OwnedFd>,
+        shared: Arc<Shared>,
+        responses: ResponseWriter,
+    ) -> Result<Self, StartError> {
+        let counters = Arc::new(Counters::default());
+        let waker = Arc::new(EventFd::new()?);
+        let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
+        let handle = thread::Builder::new()
+            .name(format!("http-serve-{number}"))
+            // The event loop ends early only if epoll_wait(2) fails.
+            .spawn(move || drop(worker.run()))
+            .map_err(StartError::Thread)?;
+        Ok(Self { handle: Some(handle), waker, counters })
+    }
+
+    fn stats(&self) -> ThreadStats {
+        self.counters.snapshot()
+    }
+
+    /// Makes the event loop check the stop flag.
+    fn wake(&self) {
+        self.waker.signal();
+    }
+
+    /// Waits for the thread; its statistics outlive a panic.
+    fn join(&mut self) {
+        let _ = self.handle.take().map(JoinHandle::join);
     }
 }
 

@@ -11,7 +11,6 @@ use linerate_model::http::{ErrorClass, Mode};
 use linerate_sys::clock;
 
 use super::failure;
-use super::message::Message;
 use super::opener::{Opened, Opener};
 use super::pace::Pace;
 use super::ramp::{Loss, Ramp};
@@ -20,6 +19,7 @@ use super::response::ReceivedResponse;
 use super::run_state::{CommandSlot, RunState, Transition};
 use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
+use super::workers::Message;
 
 /// One thread's share of a load.
 pub(crate) struct LoadWorker {

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, channel};
 use linerate_model::http::Arrivals;
 
 use super::*;
-use crate::load::message::WorkerCommand;
 use crate::load::ports::PortChoice;
 use crate::load::stats::LoadStats;
+use crate::load::workers::WorkerCommand;
 use crate::protocol::Protocol;
 
 const MS: u64 = 1_000_000;
