@@ -99,7 +99,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
     let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
     let workers = wait_for(TIMEOUT, || {
         let is_open = Status::of(server.process.id()).descriptors >= 600;
-        is_open.then(|| children(load.id()))
+        is_open.then(|| child_ids(load.id()).len())
     });
     let load = HttpLoad::of(load.finish());
     load.expect_all_open(600);
@@ -172,10 +172,6 @@ fn descriptors_allowed() -> u64 {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let hard = line.and_then(|line| line.split_whitespace().nth(1));
     hard.map_or(0, |hard| hard.parse().unwrap_or(u64::MAX))
-}
-
-fn children(process: u32) -> usize {
-    child_ids(process).len()
 }
 
 fn child_ids(process: u32) -> Vec<u32> {
