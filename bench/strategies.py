@@ -5,7 +5,9 @@ Both ends are linerate. Each round runs all settings of one mode back to back, i
 
     of best     rate of the choice / rate of the fastest fixed setting of this machine, median over the rounds
     of plain    rate of the choice / rate of the plain setting (one block per call, no pause), lowest round and median;
-                the same of the fastest fixed setting shows how much of it the machine does
+                the same of the fastest fixed setting
+    control     the plain setting, measured a second time / the plain setting, lowest round and median: what the machine
+                does to two runs that are alike
 """
 
 import argparse
@@ -20,10 +22,12 @@ from rounds import interleaved, ratio_text, spread
 
 MODES = {"TCP": "", "reverse": "-R", "both ways": "--bidir", "8 streams": "-P 8", "128 streams": "-P 128"}
 PLAIN = "1/0"
-SETTINGS = ("auto", PLAIN, "8/0", "8/30", "8/100")
+# Name of a measurement and its setting.
+SETTINGS = {"auto": "auto", PLAIN: PLAIN, "8/0": "8/0", "8/30": "8/30", "8/100": "8/100", "control": PLAIN}
+FIXED = (PLAIN, "8/0", "8/30", "8/100")
 TABLE_HEAD = (
-    "| mode | choice, Gbit/s | fastest fixed | of best (95 %) | of plain: lowest, median | fastest fixed of plain |\n"
-    "|---|---|---|---|---|---|"
+    "| mode | choice, Gbit/s | fastest fixed | of best (95 %) | of plain: lowest, median | fastest fixed of plain | control |\n"
+    "|---|---|---|---|---|---|---|"
 )
 
 
@@ -37,6 +41,8 @@ def main():
         program = os.path.join(folder, "iperf3")
         os.symlink(resolve(options.ours), program)
         for name, words in MODES.items():
+            if options.only not in (None, name):
+                continue
             rows.append(measure(name, words.split(), program, place, options))
             print(markdown(rows[-1]), flush=True)
     write_json(options, {"environment": facts, "strategies": rows})
@@ -45,6 +51,7 @@ def main():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common_arguments(parser, rounds=10)
+    parser.add_argument("--only", choices=list(MODES), help="measure this mode alone")
     return parser.parse_args()
 
 
@@ -52,11 +59,11 @@ def measure(name, words, program, place, options):
     words = words + (["-C", options.congestion] if options.congestion else [])
     rounds = interleaved(
         options.rounds,
-        lambda setting: run_test(Iperf3, (program, program), words, place, options, ["--lr-io", setting]).rate,
-        SETTINGS,
+        lambda name: run_test(Iperf3, (program, program), words, place, options, ["--lr-io", SETTINGS[name]]).rate,
+        tuple(SETTINGS),
     )
-    medians = {setting: statistics.median(one[setting] for one in rounds) for setting in SETTINGS}
-    best = max(SETTINGS[1:], key=medians.get)
+    medians = {setting: statistics.median(one[setting] for one in rounds) for setting in FIXED}
+    best = max(FIXED, key=medians.get)
     return {
         "name": name,
         "options": words,
@@ -65,14 +72,16 @@ def measure(name, words, program, place, options):
         "of_best": spread([one["auto"] / one[best] for one in rounds]),
         "of_plain": spread([one["auto"] / one[PLAIN] for one in rounds]),
         "best_of_plain": spread([one[best] / one[PLAIN] for one in rounds]),
+        "control": spread([one["control"] / one[PLAIN] for one in rounds]),
     }
 
 
 def markdown(row):
     choice = statistics.median(row["rates"]["auto"]) / 1e9
     best = f"{row['best']}: {statistics.median(row['rates'][row['best']]) / 1e9:.1f}"
-    plain, control = ("{lowest:.2f}, {median:.2f}".format(**row[key]) for key in ("of_plain", "best_of_plain"))
-    return f"| {row['name']} | {choice:.1f} | {best} | {ratio_text(row['of_best'])} | {plain} | {control} |"
+    keys = ("of_plain", "best_of_plain", "control")
+    of_plain = " | ".join("{lowest:.2f}, {median:.2f}".format(**row[key]) for key in keys)
+    return f"| {row['name']} | {choice:.1f} | {best} | {ratio_text(row['of_best'])} | {of_plain} |"
 
 
 if __name__ == "__main__":

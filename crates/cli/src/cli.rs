@@ -14,3 +14,14 @@ mod roff;
 pub(crate) mod serve;
 pub(crate) mod sweep;
 mod try_self;
+
+use std::io::{self, Write};
+
+use linerate::Outcome;
+
+/// Reports on standard error why `command` ends with this outcome.
+fn complain(command: &str, text: &str, outcome: Outcome) -> Outcome {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "{command}: {text}");
+    outcome
+}

@@ -6,22 +6,35 @@
 
 mod argv0;
 mod cli;
-mod exit_code;
 mod log;
 
 use std::ffi::{OsStr, OsString};
 
 use argv0::Dialect;
-use exit_code::ExitCode;
+use linerate::Outcome;
 
 fn main() -> std::process::ExitCode {
     linerate_sys::process::return_large_blocks();
     log::start();
     let argv: Vec<OsString> = std::env::args_os().collect();
-    dispatch(&argv).into()
+    exit_code(dispatch(&argv)).into()
 }
 
-fn dispatch(argv: &[OsString]) -> ExitCode {
+/// The drop-in modes use the first two.
+fn exit_code(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Done => 0,
+        Outcome::NotCompleted => 1,
+        Outcome::Usage => 2,
+        Outcome::CheckFailed => 3,
+        Outcome::Unreachable => 4,
+        Outcome::ObjectiveMissed => 5,
+        Outcome::TooManyInvalid => 6,
+        Outcome::Interrupted => 130,
+    }
+}
+
+fn dispatch(argv: &[OsString]) -> Outcome {
     let (program, words) = match argv {
         [program, words @ ..] => (program.as_os_str(), words),
         [] => (OsStr::new("linerate"), argv),

@@ -4,8 +4,6 @@
 /// Bytes every Ethernet frame costs on the wire beyond its payload: preamble 8, header 14, checksum 4, gap 12
 /// (IEEE 802.3, clause 4.4.2).
 pub const ETHERNET_OVERHEAD_BYTES: f64 = 38.0;
-/// Bytes of one 802.1Q tag.
-pub const VLAN_TAG_BYTES: f64 = 4.0;
 /// Ethernet header, the only part of a frame that tbf and htb count beyond the payload.
 pub const SHAPER_HEADER_BYTES: f64 = 14.0;
 
@@ -29,16 +27,6 @@ pub enum Transport {
     Udp,
 }
 
-/// What wraps the packet on the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Encapsulation {
-    /// 802.1Q tags, outside the MTU.
-    pub vlan_tags: u8,
-    /// Bytes a tunnel takes from the MTU: 50 for VXLAN over IPv4, 24 for GRE, 20 for IP in IP, 60 for WireGuard over
-    /// IPv4.
-    pub tunnel_bytes: u16,
-}
-
 impl Network {
     const fn header_bytes(self) -> f64 {
         match self {
@@ -58,37 +46,18 @@ impl Transport {
     }
 }
 
-/// Payload in one full-size packet, bytes; `None` when the headers do not fit.
+/// Best goodput of a link with full-size packets, in the unit of `speed`: 941.5 of 1000 with IPv4, timestamps and an MTU of
+/// 1500; `None` when the headers do not fit.
 #[must_use]
-pub fn payload_bytes(mtu_bytes: f64, network: Network, transport: Transport, wrap: Encapsulation) -> Option<f64> {
-    let payload = mtu_bytes - f64::from(wrap.tunnel_bytes) - network.header_bytes() - transport.header_bytes();
-    (payload > 0.0).then_some(payload)
-}
-
-/// Share of the wire's rate that reaches the application, with full-size packets only.
-#[must_use]
-pub fn efficiency(mtu_bytes: f64, network: Network, transport: Transport, wrap: Encapsulation) -> Option<f64> {
-    let frame = mtu_bytes + ETHERNET_OVERHEAD_BYTES + VLAN_TAG_BYTES * f64::from(wrap.vlan_tags);
-    Some(payload_bytes(mtu_bytes, network, transport, wrap)? / frame)
-}
-
-/// Best goodput of a link, in the unit of `speed`: 941.5 of 1000 with IPv4, timestamps and an MTU of 1500.
-#[must_use]
-pub fn goodput_ceiling(
-    speed: f64,
-    mtu_bytes: f64,
-    network: Network,
-    transport: Transport,
-    wrap: Encapsulation,
-) -> Option<f64> {
-    Some(speed * efficiency(mtu_bytes, network, transport, wrap)?)
+pub fn goodput_ceiling(speed: f64, mtu_bytes: f64, network: Network, transport: Transport) -> Option<f64> {
+    let payload_bytes = mtu_bytes - network.header_bytes() - transport.header_bytes();
+    (payload_bytes > 0.0).then(|| speed * (payload_bytes / (mtu_bytes + ETHERNET_OVERHEAD_BYTES)))
 }
 
 /// Best TCP goodput over IPv4 with timestamps, the ordinary case, in the unit of `speed`.
 #[must_use]
 pub fn tcp_ceiling(speed: f64, mtu_bytes: f64) -> f64 {
-    let wrap = Encapsulation::default();
-    goodput_ceiling(speed, mtu_bytes, Network::V4, Transport::TcpTimestamps, wrap).unwrap_or(0.0)
+    goodput_ceiling(speed, mtu_bytes, Network::V4, Transport::TcpTimestamps).unwrap_or(0.0)
 }
 
 /// Payload a local tbf or htb lets through at `rate`: it counts the MTU and 14 bytes of header per packet, not the
@@ -152,10 +121,10 @@ pub fn window_ceiling_bps(window_bytes: f64, rtt_us: f64) -> f64 {
     window_bytes * 8e6 / rtt_us
 }
 
-/// Receive buffer that lets TCP advertise a whole bandwidth-delay product: twice of it, because with
-/// `tcp_adv_win_scale` 1 half of a buffer is kept for the overhead of its packets (`tcp(7)`).
+/// Buffer that holds the data in flight and their overhead: two bandwidth-delay products, because a send buffer also holds
+/// what is repeated, and with `tcp_adv_win_scale` 1 half of a receive buffer is kept for its packets (`tcp(7)`).
 #[must_use]
-pub fn receive_buffer_for_bytes(rate_bps: f64, rtt_us: f64) -> f64 {
+pub fn buffer_bytes(rate_bps: f64, rtt_us: f64) -> f64 {
     2.0 * bdp_bytes(rate_bps, rtt_us)
 }
 
@@ -175,9 +144,8 @@ pub fn expected_queues(flows: f64, queues: f64) -> f64 {
     queues * (1.0 - (1.0 - 1.0 / queues).powf(flows))
 }
 
-/// Speeds Ethernet links have, Mbit/s.
-pub const LINK_SPEEDS_MBPS: [f64; 11] =
-    [10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0, 200_000.0];
+/// Speeds most Ethernet links have, Mbit/s.
+pub const COMMON_SPEEDS_MBPS: [f64; 9] = [10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 100_000.0];
 
 #[cfg(test)]
 mod tests {
@@ -202,15 +170,11 @@ mod tests {
         let columns = [(V4, Tcp), (V4, TcpTimestamps), (V6, Tcp), (V6, TcpTimestamps), (V4, Udp), (V6, Udp)];
         for (mtu, expected) in rows {
             for ((network, transport), expected) in columns.iter().zip(expected) {
-                let ceiling = goodput_ceiling(1000.0, mtu, *network, *transport, Encapsulation::default());
-                let found = ceiling.expect("the headers fit");
+                let found = goodput_ceiling(1000.0, mtu, *network, *transport).expect("the headers fit");
                 assert!((found - expected).abs() < 0.06, "{mtu} {network:?} {transport:?}: {found} {expected}");
             }
         }
-        let tagged = Encapsulation { vlan_tags: 1, tunnel_bytes: 0 };
-        let found = goodput_ceiling(1000.0, 1500.0, V4, TcpTimestamps, tagged);
-        assert_eq!(found.map(|c| rounded(c, 1)), Some(939.0));
-        assert_eq!(goodput_ceiling(1000.0, 40.0, V4, Tcp, Encapsulation::default()), None);
+        assert_eq!(goodput_ceiling(1000.0, 40.0, V4, Tcp), None);
     }
 
     #[test]
@@ -246,7 +210,7 @@ mod tests {
         assert_eq!(rounded(window_ceiling_bps(65_536.0, 20_000.0) / 1e6, 1), 26.2);
         assert_eq!(rounded(window_ceiling_bps(1_048_576.0, 100_000.0) / 1e6, 1), 83.9);
         assert_eq!(bdp_bytes(1e9, 20_000.0), 2_500_000.0);
-        assert_eq!(receive_buffer_for_bytes(1e9, 20_000.0), 5_000_000.0);
+        assert_eq!(buffer_bytes(1e9, 20_000.0), 5_000_000.0);
         assert_eq!(rounded(expected_queues(10.0, 8.0), 1), 5.9);
         assert_eq!(rounded(expected_queues(10.0, 63.0), 1), 9.3);
         assert_eq!(rounded(mathis_bps(1448.0, 20_000.0, 1e-4) / 1e6, 1), 70.7);

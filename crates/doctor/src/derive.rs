@@ -62,30 +62,18 @@ pub(crate) fn is_software_kind(kind: &str) -> bool {
 }
 
 fn link_speeds(snapshot: &mut Snapshot, nic: &str) {
-    for side in ["supported", "ours", "peer"] {
-        let Some(Value::List(modes)) = snapshot.value(&format!("{nic}.link.modes.{side}")) else {
-            continue;
-        };
+    let modes = |side: &str| match snapshot.value(&format!("{nic}.link.modes.{side}")) {
+        Some(Value::List(modes)) => modes.clone(),
+        _ => Vec::new(),
+    };
+    let (ours, peer) = (modes("ours"), modes("peer"));
+    let common = ours.iter().filter(|mode| peer.contains(mode)).cloned().collect();
+    for (side, modes) in [("supported", modes("supported")), ("common", common), ("ours", ours), ("peer", peer)] {
         if let Some(fastest) = modes.iter().filter_map(mode_speed_mbps).max() {
             snapshot.set_in(format!("{nic}.link.modes.{side}_max_mbps"), fastest, "Mbit/s", SRC);
         }
     }
-    common_speed(snapshot, nic);
     chip_speed(snapshot, nic);
-}
-
-fn common_speed(snapshot: &mut Snapshot, nic: &str) {
-    let modes = |side: &str| match snapshot.value(&format!("{nic}.link.modes.{side}")) {
-        Some(Value::List(modes)) => Some(modes.clone()),
-        _ => None,
-    };
-    let (Some(ours), Some(peer)) = (modes("ours"), modes("peer")) else {
-        return;
-    };
-    let shared = ours.iter().filter(|mode| peer.contains(mode));
-    if let Some(fastest) = shared.filter_map(mode_speed_mbps).max() {
-        snapshot.set_in(format!("{nic}.link.modes.common_max_mbps"), fastest, "Mbit/s", SRC);
-    }
 }
 
 /// `10000baseT/Full` is 10000.

@@ -168,7 +168,7 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
     if a.boot_id.is_none() || a.source == Source::Import {
         return;
     }
-    let Ok(period) = Period::over(&[a.clone(), b.clone()]) else {
+    let Some(period) = Period::over(&[a.clone(), b.clone()]) else {
         return;
     };
     for (key, delta) in
@@ -200,7 +200,7 @@ fn add_receive_aggregation(diagnosis: &mut Diagnosis, a: Snapshot, b: Snapshot, 
     let pair = (left.nics().find(|nic| nic.name == x), right.nics().find(|nic| nic.name == y));
     let (Some(x), Some(y)) = pair else { return };
     diagnosis.not_evaluated.retain(|entry| entry.id != "VIRT-02");
-    let Some(rule) = rules::all().find(|rule| rule.id == "VIRT-02") else {
+    let Some(rule) = rules::all().find(|(_, rule)| rule.id == "VIRT-02") else {
         return;
     };
     let subject = format!("{} against {}", left.name(), right.name());

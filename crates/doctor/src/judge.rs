@@ -1,7 +1,5 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use std::collections::BTreeMap;
-
 use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
@@ -71,9 +69,10 @@ fn judged<T>(
     let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
     let scope = scope(&snapshots, &periods);
     let mut outcomes = Outcomes::default();
-    for rule in rules::all().filter(|rule| only.is_empty() || only.iter().any(|id| id.eq_ignore_ascii_case(rule.id))) {
+    let is_wanted = |id: &str| only.is_empty() || only.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
+    for (layer, rule) in rules::all().filter(|(_, rule)| is_wanted(rule.id)) {
         for (subject, ruling) in apply(rule, &scope) {
-            outcomes.add(rule, subject, ruling);
+            outcomes.add(layer, rule, subject, ruling);
         }
     }
     outcomes.resolve(&scope);
@@ -93,10 +92,7 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     match rule.judge {
         Judge::Nic(judge) => scope.nics().map(|nic| (nic.subject(), judge(&nic))).collect(),
         Judge::Host(judge) => scope.hosts.iter().map(|host| (host.name().to_owned(), judge(host))).collect(),
-        Judge::Run(judge) => {
-            let runs = scope.runs();
-            runs.map(|run| (format!("{} {}", run.host.name(), run.label()), judge(&run))).collect()
-        }
+        Judge::Run(judge) => scope.runs().map(|run| (run.subject(), judge(&run))).collect(),
         Judge::Scope(judge) => judge(scope),
     }
 }
@@ -133,10 +129,10 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    fn add(&mut self, rule: &Rule, subject: String, ruling: Ruling) {
+    fn add(&mut self, layer: Layer, rule: &Rule, subject: String, ruling: Ruling) {
         let id = rule.id.to_owned();
         match ruling {
-            Ok(matched) => self.findings.push((rule.layer, finding(rule, subject, matched))),
+            Ok(matched) => self.findings.push((layer, finding(rule, subject, matched))),
             Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason }),
             Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
@@ -179,23 +175,15 @@ impl Outcomes {
 
     /// Where every test reached line rate, nothing holds throughput back.
     fn demote_behind_line_rate(&mut self, scope: &Scope<'_>) {
-        let full: BTreeMap<&str, usize> =
-            self.findings.iter().filter(|(_, f)| f.id == "TOP-01").fold(BTreeMap::new(), |mut map, (_, f)| {
-                *map.entry(f.subject.split(' ').next().unwrap_or_default()).or_default() += 1;
-                map
-            });
-        let all_full: Vec<String> = scope
-            .hosts
-            .iter()
-            .filter(|host| {
-                let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
-                runs > 0 && full.get(host.name()).copied().unwrap_or(0) >= runs
-            })
-            .map(|host| host.name().to_owned())
-            .collect();
+        let is_full = |host: &&Host<'_>| {
+            let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
+            let is_line_rate = |finding: &Finding| finding.id == "TOP-01" && host_of(finding) == host.name();
+            runs > 0 && self.findings.iter().filter(|(_, finding)| is_line_rate(finding)).count() >= runs
+        };
+        let full: Vec<&str> = scope.hosts.iter().filter(is_full).map(Host::name).collect();
         for (layer, finding) in &mut self.findings {
             let throughput = (Layer::Link..=Layer::Network).contains(layer) && finding.severity != Severity::Blocker;
-            if throughput && all_full.iter().any(|host| finding.subject.starts_with(host.as_str())) {
+            if throughput && full.iter().any(|host| finding.subject.starts_with(host)) {
                 finding.severity = Severity::Info;
             }
         }
@@ -239,9 +227,9 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
 }
 
 /// Adds one more outcome to a finished diagnosis.
-pub(crate) fn append(diagnosis: &mut Diagnosis, rule: &Rule, subject: String, ruling: Ruling) {
+pub(crate) fn append(diagnosis: &mut Diagnosis, (layer, rule): (Layer, &Rule), subject: String, ruling: Ruling) {
     let mut outcomes = Outcomes::default();
-    outcomes.add(rule, subject, ruling);
+    outcomes.add(layer, rule, subject, ruling);
     diagnosis.findings.extend(outcomes.findings.into_iter().map(|(_, finding)| finding));
     diagnosis.ruled_out.append(&mut outcomes.ruled_out);
     diagnosis.not_evaluated.append(&mut outcomes.not_evaluated);

@@ -7,8 +7,7 @@
 //! * [`diagnose`]: all rules of the [`catalogue`] on one or more hosts
 //! * [`compare`]: two hosts or two points in time
 //! * [`arithmetic`]: ceilings of links, buses, windows and hashes
-//! * [`diagnose_test`]: a test observed by one or both ends
-//! * [`split_loss`]: where the datagrams of a UDP test went
+//! * [`diagnose_test`]: a test observed by one or both ends, and where the datagrams of a UDP test went
 //! * [`sweep_reasons`]: why a setting of a sweep is worse than another
 //! * [`http`]: what limited the cells of the HTTP lab, and what its plans need
 
@@ -16,14 +15,12 @@
 
 pub mod arithmetic;
 pub mod classes;
-pub mod http;
 pub mod observation;
 pub mod timeline;
 
 mod derive;
 mod diff;
 mod judge;
-mod loss;
 mod period;
 mod rule;
 mod rules;
@@ -36,14 +33,20 @@ pub use derive::derive;
 pub use diff::compare;
 pub use judge::{Observed, diagnose};
 pub use linerate_model::runs;
-pub use loss::split_loss;
 pub use observation::{EndpointObservation, diagnose_test};
-pub use period::{Delta, NoPeriod, Period};
-pub use rule::{Layer, Rule};
+pub use period::{Delta, Period};
+pub use rule::Rule;
 pub use rules::sweep::sweep_reasons;
 pub use timeline::TestTimeline;
 
+/// Rules of the HTTP lab: verdicts of cells, flags of runs, checks of both hosts before an experiment.
+pub mod http {
+    pub use crate::rules::cell::cell_verdict;
+    pub use crate::rules::flags::run_flags;
+    pub use crate::rules::preflight::{Preflight, descriptors_for, too_many_connections, worker_processes};
+}
+
 /// Every rule, in the order in which a reader should think about them.
 pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
-    rules::all()
+    rules::all().map(|(_, rule)| rule)
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::classes::Class;
 use crate::derive::derive;
 use crate::judge::{Observed, diagnose_with, scope};
-use crate::loss::split_loss;
 use crate::period::Period;
 use crate::runs;
 use crate::scope::Host;
@@ -218,6 +217,29 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
     splits
 }
 
+/// Splits `lost` datagrams, what sender and receiver disagree on, by counters over the same period.
+///
+/// `None` is a counter that was not read; its share is then attributed to the network, from which it cannot be
+/// distinguished. Counters of a whole host may include other traffic, so no part exceeds what is left.
+fn split_loss(
+    label: String,
+    lost: u64,
+    sender_drops: Option<u64>,
+    nic_drops: Option<u64>,
+    socket_drops: Option<u64>,
+) -> LossSplit {
+    let mut left = lost;
+    let mut take = |drops: Option<u64>| {
+        let part = drops?.min(left);
+        left -= part;
+        Some(part)
+    };
+    let socket = take(socket_drops);
+    let nic = take(nic_drops);
+    let sender = take(sender_drops);
+    LossSplit { label, lost, sender, nic, socket, network: left }
+}
+
 fn whole(number: f64) -> u64 {
     // A float cast saturates.
     number.max(0.0) as u64
@@ -342,6 +364,18 @@ mod tests {
         };
         assert!(run(0).findings.iter().any(|finding| finding.id == "MTU-02"));
         assert!(run(1).findings.iter().all(|finding| finding.id != "MTU-02"));
+    }
+
+    #[test]
+    fn every_lost_datagram_is_counted_once() {
+        let parts = |lost, sender, nic, socket| {
+            let split = split_loss(String::new(), lost, sender, nic, socket);
+            (split.sender, split.nic, split.socket, split.network)
+        };
+        assert_eq!(parts(1000, Some(10), Some(200), Some(600)), (Some(10), Some(200), Some(600), 190));
+        // Drops of other traffic do not count.
+        assert_eq!(parts(100, None, Some(5000), Some(60)), (None, Some(40), Some(60), 0));
+        assert_eq!(parts(7, None, None, None), (None, None, None, 7));
     }
 
     /// Intervals of one second each with what was received in them.

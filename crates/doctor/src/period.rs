@@ -41,50 +41,26 @@ const fn is_off(flag: &bool) -> bool {
     !*flag
 }
 
-/// Why two snapshots have no difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoPeriod {
-    /// Fewer than two snapshots, or no time between them.
-    TooFew,
-    /// They come from different hosts or from different boots.
-    OtherBoot,
-    /// One of them has no time.
-    NoTime,
-}
-
 impl Period {
-    /// The period between the first and the last of several snapshots of one host, in the order they were taken.
-    ///
-    /// # Errors
-    ///
-    /// [`NoPeriod`] when the snapshots cannot be subtracted.
-    pub fn over(snapshots: &[Snapshot]) -> Result<Self, NoPeriod> {
+    /// The period between the first and the last of several snapshots of one host, in the order they were taken; `None`
+    /// when there are fewer than two or they cannot be subtracted.
+    #[must_use]
+    pub fn over(snapshots: &[Snapshot]) -> Option<Self> {
         let mut period = Self::default();
         for pair in snapshots.windows(2) {
             if let [before, after] = pair {
                 period.extend(before, after)?;
             }
         }
-        if period.intervals == 0 {
-            return Err(NoPeriod::TooFew);
-        }
-        Ok(period)
+        (period.intervals > 0).then_some(period)
     }
 
-    /// Adds the time between two snapshots; the first is the second of the time before, if there was any.
-    ///
-    /// # Errors
-    ///
-    /// [`NoPeriod`] when the snapshots cannot be subtracted.
-    pub fn extend(&mut self, before: &Snapshot, after: &Snapshot) -> Result<(), NoPeriod> {
-        if before.boot_id != after.boot_id || before.host != after.host {
-            return Err(NoPeriod::OtherBoot);
-        }
-        let (Some(from), Some(to)) = (before.monotonic_ns, after.monotonic_ns) else {
-            return Err(NoPeriod::NoTime);
-        };
-        if to <= from {
-            return Err(NoPeriod::TooFew);
+    /// Adds the time between two snapshots; the first is the second of the time before, if there was any. `None` when they
+    /// cannot be subtracted: of different hosts or boots, without a time, or not one after the other.
+    pub fn extend(&mut self, before: &Snapshot, after: &Snapshot) -> Option<()> {
+        let (from, to) = before.monotonic_ns.zip(after.monotonic_ns)?;
+        if before.boot_id != after.boot_id || before.host != after.host || to <= from {
+            return None;
         }
         #[expect(clippy::cast_precision_loss, reason = "a window lasts seconds")]
         let seconds = (to - from) as f64 / 1e9;
@@ -102,7 +78,7 @@ impl Period {
         if self.steps.len() < STEPS_MAX {
             self.steps.push(step);
         }
-        Ok(())
+        Some(())
     }
 
     /// The intervals, each a period of its own with the counters that grew and those of the CPUs.
@@ -196,10 +172,11 @@ mod tests {
     fn different_boots_and_missing_clocks_have_no_period() {
         let mut other = at(1, 9, None);
         other.boot_id = Some("other".into());
-        assert_eq!(Period::over(&[at(0, 5, None), other]), Err(NoPeriod::OtherBoot));
-        assert_eq!(Period::over(&[at(0, 5, None)]), Err(NoPeriod::TooFew));
         let mut timeless = at(1, 9, None);
         timeless.monotonic_ns = None;
-        assert_eq!(Period::over(&[at(0, 5, None), timeless]), Err(NoPeriod::NoTime));
+        for second in [vec![other], vec![timeless], vec![at(0, 9, None)], Vec::new()] {
+            let snapshots = [vec![at(0, 5, None)], second].concat();
+            assert_eq!(Period::over(&snapshots), None, "{snapshots:?}");
+        }
     }
 }

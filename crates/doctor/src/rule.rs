@@ -10,7 +10,7 @@ use crate::scope::{Host, Nic, Run, Scope};
 
 /// Layer of a rule. An earlier layer explains later ones, so they are checked and shown in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
+pub(crate) enum Layer {
     /// Is the measurement valid?
     Measurement,
     /// Does the traffic take the right path?
@@ -40,8 +40,6 @@ pub struct Rule {
     pub id: &'static str,
     /// Short text of the finding.
     pub title: &'static str,
-    /// Its layer.
-    pub layer: Layer,
     /// Severity, unless a finding sets its own.
     pub severity: Severity,
     /// Highest confidence it can have.
@@ -54,6 +52,44 @@ pub struct Rule {
     pub(crate) judge: Judge,
 }
 
+impl Rule {
+    const fn new(id: Text, severity: Severity, title: Text, judge: Judge) -> Self {
+        Self { id, title, severity, confidence: Confidence::High, explanation: "", reference: "", judge }
+    }
+
+    pub(crate) const fn nic(id: Text, severity: Severity, title: Text, judge: fn(&Nic<'_>) -> Ruling) -> Self {
+        Self::new(id, severity, title, Judge::Nic(judge))
+    }
+
+    pub(crate) const fn host(id: Text, severity: Severity, title: Text, judge: fn(&Host<'_>) -> Ruling) -> Self {
+        Self::new(id, severity, title, Judge::Host(judge))
+    }
+
+    pub(crate) const fn run(id: Text, severity: Severity, title: Text, judge: fn(&Run<'_>) -> Ruling) -> Self {
+        Self::new(id, severity, title, Judge::Run(judge))
+    }
+
+    pub(crate) const fn scope(id: Text, severity: Severity, title: Text, judge: ScopeJudge) -> Self {
+        Self::new(id, severity, title, Judge::Scope(judge))
+    }
+
+    /// Lowers the confidence from high.
+    pub(crate) const fn at_most(mut self, confidence: Confidence) -> Self {
+        self.confidence = confidence;
+        self
+    }
+
+    pub(crate) const fn explanation(mut self, explanation: Text) -> Self {
+        self.explanation = explanation;
+        self
+    }
+
+    pub(crate) const fn reference(mut self, reference: Text) -> Self {
+        self.reference = reference;
+        self
+    }
+}
+
 /// What a rule is applied to.
 #[derive(Debug)]
 pub(crate) enum Judge {
@@ -64,8 +100,11 @@ pub(crate) enum Judge {
     /// Every test run a snapshot contains.
     Run(fn(&Run<'_>) -> Ruling),
     /// Everything at once.
-    Scope(fn(&Scope<'_>) -> Vec<(String, Ruling)>),
+    Scope(ScopeJudge),
 }
+
+type ScopeJudge = fn(&Scope<'_>) -> Vec<(String, Ruling)>;
+type Text = &'static str;
 
 /// Outcome of a rule: it fires, or it does not for a reason.
 pub(crate) type Ruling = Result<Match, NoMatch>;

@@ -7,7 +7,7 @@ use linerate_model::snapshot::{Snapshot, Value};
 
 use crate::judge::Observed;
 use crate::period::{Period, STEPS_MAX};
-use crate::timeline::TestInterval;
+use crate::timeline::{TestInterval, median};
 
 /// One slice.
 #[derive(Debug)]
@@ -30,7 +30,8 @@ pub(crate) fn slices(observed: &[Observed], timelines: &[Vec<TestInterval>]) -> 
         let spans = intervals.iter().take(STEPS_MAX).map(|interval| (interval.start_s, interval.end_s));
         return spans.map(|span| slice(observed, timelines, span, |_| None)).collect();
     }
-    let grid = usual(steps);
+    let lengths: Vec<f64> = steps.iter().map(|step| step.seconds).collect();
+    let grid = median(&lengths).unwrap_or(f64::INFINITY);
     let mut from = 0.0;
     let mut slices = Vec::new();
     for (index, step) in steps.iter().enumerate() {
@@ -43,13 +44,6 @@ pub(crate) fn slices(observed: &[Observed], timelines: &[Vec<TestInterval>]) -> 
         }
     }
     slices
-}
-
-/// The median interval of the samples.
-fn usual(steps: &[Period]) -> f64 {
-    let mut lengths: Vec<f64> = steps.iter().map(|step| step.seconds).collect();
-    lengths.sort_by(f64::total_cmp);
-    lengths.get(lengths.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 fn slice(

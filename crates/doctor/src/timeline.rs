@@ -13,6 +13,7 @@ use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, T
 
 use direction::DirectionStats;
 pub use direction::TestInterval;
+pub(crate) use direction::median;
 
 /// Facts of one run under their names without `run.N.`.
 pub type RunFacts = BTreeMap<String, Value>;
@@ -56,11 +57,14 @@ impl TestTimeline {
     /// The intervals of a direction, as far as this end saw them.
     #[must_use]
     pub fn intervals(&self, flow: Flow) -> Vec<TestInterval> {
-        let direction = match flow {
+        self.direction(flow).intervals()
+    }
+
+    fn direction(&self, flow: Flow) -> &DirectionStats {
+        match flow {
             Flow::Forward => &self.forward,
             Flow::Reverse => &self.reverse,
-        };
-        direction.intervals()
+        }
     }
 
     fn interval(&mut self, report: &IntervalReport) {
@@ -80,10 +84,7 @@ impl TestTimeline {
     }
 
     fn run(&self, header: &TestHeader, flow: Flow, busiest_thread_share: Option<f64>) -> RunFacts {
-        let direction = match flow {
-            Flow::Forward => &self.forward,
-            Flow::Reverse => &self.reverse,
-        };
+        let direction = self.direction(flow);
         let mut facts = RunFacts::new();
         options(&mut facts, &header.spec, flow);
         self.addresses(&mut facts, flow);

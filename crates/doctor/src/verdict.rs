@@ -132,11 +132,7 @@ pub(crate) fn is_idle(scope: &Scope<'_>) -> bool {
 }
 
 fn bytes(host: &Host<'_>) -> f64 {
-    let of_nic = |fact: &str| {
-        let deltas = host.nics().filter_map(|nic| host.delta(&nic.key(fact)).ok());
-        deltas.sum::<f64>()
-    };
-    of_nic("stats64.rx_bytes") + of_nic("stats64.tx_bytes")
+    host.nics().flat_map(|nic| [nic.bytes("rx"), nic.bytes("tx")]).flatten().sum()
 }
 
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_engine::Interrupts;
-use linerate_engine::dialect::iperf2;
+pub use linerate_engine::dialect::iperf2::client::run as run_iperf2;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{EventSink, Failure, TestSpec};
@@ -35,8 +35,7 @@ impl Client {
             local: LocalOptions { port, ..LocalOptions::default() },
             test,
             connect_timeout: Some(CONNECT_TIMEOUT),
-            server_cpu: None,
-            credentials: None,
+            ..ClientSpec::default()
         })
     }
 
@@ -68,14 +67,6 @@ impl Client {
             traced(client::run(&self.spec, &mut *report, interrupts)).outcome
         }
     }
-}
-
-/// Runs one test against an iperf 2 server and reports it to `sink`.
-///
-/// # Errors
-/// A server that cannot be reached, a failure of either end, or an interrupt.
-pub fn run_iperf2(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> Result<(), Failure> {
-    iperf2::client::run(spec, sink, interrupts)
 }
 
 fn traced(result: ClientResult) -> ClientResult {

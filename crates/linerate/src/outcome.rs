@@ -4,16 +4,16 @@ use std::fmt;
 
 use linerate_model::{Failure, FailureKind};
 
-/// How a run ended.
+/// How a run ended; the program has an exit code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything was done.
     Done,
     /// It ended early or produced no result.
     NotCompleted,
-    /// The request is invalid; nothing was run.
+    /// The request is invalid; nothing was run. In a drop-in mode this is [`Self::NotCompleted`].
     Usage,
-    /// A check before the experiment failed.
+    /// A check before the experiment failed, or a diagnosis found something of the severity that was asked for.
     CheckFailed,
     /// The server does not answer or refuses the connection.
     Unreachable,

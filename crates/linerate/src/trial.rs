@@ -22,18 +22,12 @@ const UDP_RATE_BPS: u64 = 1_000_000_000;
 /// Datagram that fits an Ethernet frame.
 const UDP_BLOCK_LEN_BYTES: u32 = 1448;
 
-/// One of the tests.
-struct Trial {
-    title: &'static str,
-    transport: Transport,
-    direction: Direction,
-}
-
-const TRIALS: [Trial; 4] = [
-    Trial { title: "TCP, this machine to itself", transport: Transport::Tcp, direction: Direction::Forward },
-    Trial { title: "TCP, the other direction", transport: Transport::Tcp, direction: Direction::Reverse },
-    Trial { title: "UDP at 1 Gbit/s", transport: Transport::Udp, direction: Direction::Forward },
-    Trial { title: "UDP at 1 Gbit/s, the other direction", transport: Transport::Udp, direction: Direction::Reverse },
+/// Title, transport and direction of each test.
+const TRIALS: [(&str, Transport, Direction); 4] = [
+    ("TCP, this machine to itself", Transport::Tcp, Direction::Forward),
+    ("TCP, the other direction", Transport::Tcp, Direction::Reverse),
+    ("UDP at 1 Gbit/s", Transport::Udp, Direction::Forward),
+    ("UDP at 1 Gbit/s, the other direction", Transport::Udp, Direction::Reverse),
 ];
 
 /// A test that failed.
@@ -54,19 +48,20 @@ pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> 
     let at_start = |failure| Unsound { title: "start of the server", failure };
     let server = Server::loopback().map_err(at_start)?;
     let mut results = [Received { rate_bps: 0.0, lost_percent: None }; 4];
-    for (trial, result) in TRIALS.iter().zip(&mut results) {
+    for ((title, transport, direction), result) in TRIALS.into_iter().zip(&mut results) {
+        let test = test_spec(transport, direction);
         let outcome =
-            begin(trial.title).map_err(|error| failure(&error)).and_then(|()| run_trial(trial, server.port(), signals));
-        *result = outcome.map_err(|failure| Unsound { title: trial.title, failure })?;
+            begin(title).map_err(|error| failure(&error)).and_then(|()| run_trial(test, server.port(), signals));
+        *result = outcome.map_err(|failure| Unsound { title, failure })?;
     }
     server.stop().map_err(|failure| Unsound { title: "end of the server", failure })?;
     Ok(results)
 }
 
-fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
-    let mut report = iperf3::client_sink(options(Endpoint::Client), Output::standard());
-    let client = Client::to(LOOPBACK, port, test_spec(trial.transport, trial.direction));
-    let result = client.observe(&mut report, signals);
+fn run_trial(test: TestSpec, port: u16, signals: &Signals) -> Result<Received, Failure> {
+    let options = Options::new(Endpoint::Client, program_version(), system_line());
+    let mut report = iperf3::client_sink(options, Output::standard());
+    let result = Client::to(LOOPBACK, port, test).observe(&mut report, signals);
     result.outcome?;
     received(result.summary.as_ref()).map_err(|text| failure(&text))
 }
@@ -103,10 +98,6 @@ fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
         test.pacing.rate_bps = Some(UDP_RATE_BPS);
     }
     test
-}
-
-fn options(endpoint: Endpoint) -> Options {
-    Options::new(endpoint, program_version(), system_line())
 }
 
 #[cfg(test)]

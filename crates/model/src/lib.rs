@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod compat;
 pub mod data_path;
 pub mod event;
 pub mod facts;

@@ -379,7 +379,7 @@ impl IoStrategy {
 }
 
 /// Everything a client needs to run one test.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientSpec {
     /// The server as the user named it: host name or address.
     pub host: String,
@@ -415,7 +415,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 /// Everything a server needs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerSpec {
     /// Options of this end.
     pub local: LocalOptions,

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate::Outcome;
 use linerate::diagnose::{Query, Source, ceilings, diagnose, explanation};
 use linerate_model::facts;
 use linerate_model::finding::Severity;
 use linerate_report::doctor as report;
 
-use crate::exit_code::ExitCode;
+use super::complain;
+
+const COMMAND: &str = "linerate doctor";
 
 /// What to look at, and how to report it.
 #[derive(Debug, Args)]
@@ -74,7 +77,7 @@ Nothing is ever changed.
 Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
 
 /// Carries out the command line.
-pub(crate) fn main(args: &DoctorArgs) -> ExitCode {
+pub(crate) fn main(args: &DoctorArgs) -> Outcome {
     if let Some(id) = &args.explain {
         return explain(id);
     }
@@ -86,7 +89,7 @@ pub(crate) fn main(args: &DoctorArgs) -> ExitCode {
     }
     let diagnosis = match diagnose(&args.query()) {
         Ok(diagnosis) => diagnosis,
-        Err(error) => return complain(&error.to_string(), error.outcome.into()),
+        Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
     let text = match (args.json, args.fix_script) {
         (true, _) => report::json(&diagnosis),
@@ -95,21 +98,21 @@ pub(crate) fn main(args: &DoctorArgs) -> ExitCode {
     };
     let written = print(&text);
     let is_found = |level: FailOn| diagnosis.findings.iter().any(|found| found.severity >= level.into());
-    if written == ExitCode::Done && args.fail_on.is_some_and(is_found) {
-        return ExitCode::Found;
+    if written == Outcome::Done && args.fail_on.is_some_and(is_found) {
+        return Outcome::CheckFailed;
     }
     written
 }
 
-fn explain(id: &str) -> ExitCode {
+fn explain(id: &str) -> Outcome {
     match explanation(id) {
         Some(text) => print(&text),
-        None => complain(&format!("there is no rule {id}"), ExitCode::Usage),
+        None => complain(COMMAND, &format!("there is no rule {id}"), Outcome::Usage),
     }
 }
 
 /// Explains the fact of a key, or lists the keys of all facts.
-fn explain_fact(key: &str) -> ExitCode {
+fn explain_fact(key: &str) -> Outcome {
     if key.is_empty() {
         let lines = facts::all().map(|fact| format!("{:<34} {:<14} {}\n", fact.pattern, fact.unit, fact.meaning));
         return print(&lines.collect::<String>());
@@ -118,7 +121,7 @@ fn explain_fact(key: &str) -> ExitCode {
         Some(fact) => {
             print(&format!("{}  {}\n\nunit    {}\nsource  {}\n", fact.pattern, fact.meaning, fact.unit, fact.source))
         }
-        None => complain(&format!("there is no fact {key}; --explain-fact lists all"), ExitCode::Usage),
+        None => complain(COMMAND, &format!("there is no fact {key}; --explain-fact lists all"), Outcome::Usage),
     }
 }
 
@@ -133,18 +136,13 @@ impl DoctorArgs {
     }
 }
 
-fn print(text: &str) -> ExitCode {
+fn print(text: &str) -> Outcome {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("cannot write to the standard output: {error}"), ExitCode::NotCompleted)
+            complain(COMMAND, &format!("cannot write to the standard output: {error}"), Outcome::NotCompleted)
         }
-        _ => ExitCode::Done,
+        _ => Outcome::Done,
     }
-}
-
-fn complain(trouble: &str, code: ExitCode) -> ExitCode {
-    let _ = writeln!(io::stderr(), "linerate doctor: {trouble}");
-    code
 }
 
 /// Severities that can fail a call.

@@ -6,24 +6,21 @@ use std::path::Path;
 
 /// A warning when group or others may read or write this file, which holds a secret. `what` names its content.
 pub(crate) fn secret(what: &str, path: &Path) -> Option<String> {
-    exposed(path, 0o077).map(|mode| {
-        format!("{what} {path}: mode {mode:04o} lets others read it; chmod 600 {path}", path = path.display())
-    })
+    warning(what, path, 0o077, "read")
 }
 
 /// A warning when group or others may write to this file.
 pub(crate) fn trusted(what: &str, path: &Path) -> Option<String> {
-    exposed(path, 0o022).map(|mode| {
-        format!("{what} {path}: mode {mode:04o} lets others change it; chmod 600 {path}", path = path.display())
-    })
+    warning(what, path, 0o022, "change")
 }
 
-/// The permissions of a regular file that has one of these. What cannot be looked at is reported by who opens it; a pipe
+/// Warns of a regular file with one of these permissions. What cannot be looked at is reported by who opens it; a pipe
 /// or a device has no content that others could read later.
-fn exposed(path: &Path, unwanted: u32) -> Option<u32> {
+fn warning(what: &str, path: &Path, unwanted: u32, verb: &str) -> Option<String> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mode = metadata.permissions().mode() & 0o7777;
-    (mode & unwanted != 0).then_some(mode)
+    let path = path.display();
+    (mode & unwanted != 0).then(|| format!("{what} {path}: mode {mode:04o} lets others {verb} it; chmod 600 {path}"))
 }
 
 #[cfg(test)]

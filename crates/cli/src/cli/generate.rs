@@ -10,10 +10,11 @@ use linerate_iperf3::auth;
 use linerate_sys::error::io_text;
 use linerate_sys::process;
 
+use super::complain;
 use super::iperf3::completion;
 use super::man::{self, ManualPage};
 use super::native::Cli;
-use crate::exit_code::ExitCode;
+use linerate::Outcome;
 
 /// What to write.
 #[derive(Debug, Args)]
@@ -105,11 +106,11 @@ Examples:
 const PASSWORD_LINE_BYTES_MAX: u64 = 4096;
 
 /// Writes what was asked for.
-pub(crate) fn main(args: &GenerateArgs) -> ExitCode {
+pub(crate) fn main(args: &GenerateArgs) -> Outcome {
     match &args.what {
         Artefact::Man(ManArgs { dir: Some(directory), .. }) => match write_manual(directory) {
             Ok(text) => write_out(text.as_bytes()),
-            Err(text) => failed(&text),
+            Err(text) => complain("linerate", &text, Outcome::NotCompleted),
         },
         Artefact::Man(ManArgs { page, .. }) => match pages().iter().find(|found| found.name == *page) {
             Some(found) => write_out(found.text.as_bytes()),
@@ -124,11 +125,10 @@ fn pages() -> Vec<ManualPage> {
     man::pages(Cli::command())
 }
 
-fn unknown_page(page: &str) -> ExitCode {
+fn unknown_page(page: &str) -> Outcome {
     let names: Vec<String> = pages().into_iter().map(|page| page.name).collect();
-    let _ =
-        writeln!(io::stderr(), "linerate: the manual has no page {page:?}\nhint: its pages are {}", names.join(", "));
-    ExitCode::Usage
+    let text = format!("the manual has no page {page:?}\nhint: its pages are {}", names.join(", "));
+    complain("linerate", &text, Outcome::Usage)
 }
 
 /// Writes every page, and returns where to.
@@ -159,20 +159,17 @@ fn completions(args: &CompletionArgs) -> Vec<u8> {
     script
 }
 
-fn user(name: &str) -> ExitCode {
+fn user(name: &str) -> Outcome {
     // A name that cannot be used is reported before a password is typed.
     let line = auth::check_user_name(name)
-        .map_err(|error| (ExitCode::Usage, error.to_string()))
-        .and_then(|()| password().map_err(|text| (ExitCode::NotCompleted, text)))
+        .map_err(|error| (Outcome::Usage, error.to_string()))
+        .and_then(|()| password().map_err(|text| (Outcome::NotCompleted, text)))
         .and_then(|password| {
-            auth::users_file_line(name, &password).map_err(|error| (ExitCode::NotCompleted, error.to_string()))
+            auth::users_file_line(name, &password).map_err(|error| (Outcome::NotCompleted, error.to_string()))
         });
     match line {
         Ok(line) => write_out(format!("{line}\n").as_bytes()),
-        Err((code, text)) => {
-            failed(&text);
-            code
-        }
+        Err((outcome, text)) => complain("linerate", &text, outcome),
     }
 }
 
@@ -201,17 +198,13 @@ fn password_line(input: impl BufRead) -> Result<String, String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-fn failed(text: &str) -> ExitCode {
-    let _ = writeln!(io::stderr(), "linerate: {text}");
-    ExitCode::NotCompleted
-}
-
-fn write_out(text: &[u8]) -> ExitCode {
+fn write_out(text: &[u8]) -> Outcome {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            failed(&format!("cannot write to the standard output: {}", io_text(&error)))
+            let text = format!("cannot write to the standard output: {}", io_text(&error));
+            complain("linerate", &text, Outcome::NotCompleted)
         }
-        _ => ExitCode::Done,
+        _ => Outcome::Done,
     }
 }
 

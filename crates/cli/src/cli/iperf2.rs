@@ -15,10 +15,11 @@ use linerate_report::{DroppedNotice, Output, iperf2};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use crate::exit_code::ExitCode;
+use super::complain;
+use linerate::Outcome;
 
 /// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what followed.
-pub(crate) fn main(program: &OsStr, words: &[OsString]) -> ExitCode {
+pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
     let parsed = parse(program, words);
     show(&parsed.messages);
     match parsed.request {
@@ -27,7 +28,7 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> ExitCode {
         Request::Print { text, is_output, is_success } => {
             // There is nowhere left to complain if both are gone.
             let _ = if is_output { io::stdout().write_all(&text) } else { io::stderr().write_all(&text) };
-            if is_success { ExitCode::Done } else { ExitCode::NotCompleted }
+            if is_success { Outcome::Done } else { Outcome::NotCompleted }
         }
     }
 }
@@ -47,7 +48,7 @@ fn show(messages: &[Message]) {
 
 /// Runs one test as its client. As with the original, a test that fails shows in words and not in the exit code, unless the
 /// server's name is unknown.
-fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
+fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
     let started = start(output, || match &output.file {
         Some(path) => Output::log_file(path),
         None => Ok(Output::standard()),
@@ -59,13 +60,13 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
     let mut sink = iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
     // It has been reported.
     match client::run_iperf2(spec, &mut *sink, &signals) {
-        Err(failure) if failure.code.is_some() => ExitCode::NotCompleted,
-        _ => ExitCode::Done,
+        Err(failure) if failure.code.is_some() => Outcome::NotCompleted,
+        _ => Outcome::Done,
     }
 }
 
 /// Serves clients.
-fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCode {
+fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcome {
     if daemon && let Err(error) = process::daemonize(true) {
         return refuse(&error.text());
     }
@@ -82,13 +83,11 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCo
         stream.error(&format!("{failure}\n"));
     }
     server::flush(&stream, &outcome);
-    ExitCode::Done
+    Outcome::Done
 }
 
-fn refuse(text: &str) -> ExitCode {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "ERROR: {text}");
-    ExitCode::NotCompleted
+fn refuse(text: &str) -> Outcome {
+    complain("ERROR", text, Outcome::NotCompleted)
 }
 
 fn start(output: &OutputOptions, open: impl FnOnce() -> io::Result<Output>) -> Result<(Output, Signals), String> {

@@ -17,11 +17,12 @@ use linerate_report::{DroppedNotice, Output, iperf3};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use crate::exit_code::ExitCode;
+use super::complain;
+use linerate::Outcome;
 use pidfile::Pidfile;
 
 /// Carries out an iperf3 command line. `program` is how the user called it, `words` is what followed.
-pub(crate) fn main(program: &OsStr, words: &[OsString]) -> ExitCode {
+pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
     // There is nowhere left to complain if a stream is gone.
     match parse(program, words) {
         Ok(Request::Run(command, warnings)) => {
@@ -35,41 +36,41 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> ExitCode {
         }
         Ok(Request::Print(text)) => {
             let _ = io::stdout().write_all(text.as_bytes());
-            ExitCode::Done
+            Outcome::Done
         }
         Err(text) => {
             let _ = io::stderr().write_all(&text);
-            ExitCode::NotCompleted
+            Outcome::NotCompleted
         }
     }
 }
 
 /// Runs one test as its client.
-fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOptions) -> ExitCode {
+fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOptions) -> Outcome {
     let started = start(process, || match &output.logfile {
         Some(path) => Output::log_file(path),
         None => Ok(Output::standard()),
     });
     let Started { output: stream, signals, pidfile: _pidfile } = match started {
         Ok(started) => started,
-        Err(failure) => return complain(&failure),
+        Err(failure) => return refuse(&failure),
     };
     let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
-    exit_code(&Client::new(spec.clone()).report(&mut *report, output.verbose, &signals))
+    outcome_of(&Client::new(spec.clone()).report(&mut *report, output.verbose, &signals))
 }
 
 /// Serves clients.
-fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOptions) -> ExitCode {
+fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOptions) -> Outcome {
     if process.daemon
         && let Err(error) = process::daemonize(true)
     {
-        return complain(&ErrorCode::Daemon.failure(Some(&error.text())));
+        return refuse(&ErrorCode::Daemon.failure(Some(&error.text())));
     }
     let notice = DroppedNotice::error(|lines| format!("iperf3: {lines} lines of the report could not be written\n"));
     let Started { output: stream, signals, pidfile: _pidfile } =
         match start(process, || Output::for_server(output.logfile.as_deref(), notice)) {
             Ok(started) => started,
-            Err(failure) => return complain(&failure),
+            Err(failure) => return refuse(&failure),
         };
     let options = output.report_options(Endpoint::Server);
     let outcome = server::run_iperf3(spec, options.clone(), stream.clone(), process.metrics, &signals);
@@ -81,7 +82,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
         }
     }
     server::flush(&stream, &outcome);
-    exit_code(&outcome)
+    outcome_of(&outcome)
 }
 
 /// What both ends need before the engine starts.
@@ -104,17 +105,15 @@ fn start(process: &ProcessOptions, open: impl FnOnce() -> io::Result<Output>) ->
 }
 
 /// A failure before there is a writer.
-fn complain(failure: &Failure) -> ExitCode {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "iperf3: error - {failure}");
-    ExitCode::NotCompleted
+fn refuse(failure: &Failure) -> Outcome {
+    complain("iperf3", &format!("error - {failure}"), Outcome::NotCompleted)
 }
 
 /// A test that the user ended has done what he wanted, as since iperf3 3.19.
-fn exit_code(outcome: &Result<(), Failure>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::Done,
-        Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Done,
-        Err(_) => ExitCode::NotCompleted,
+fn outcome_of(result: &Result<(), Failure>) -> Outcome {
+    match result {
+        Ok(()) => Outcome::Done,
+        Err(failure) if failure.kind == FailureKind::Interrupted => Outcome::Done,
+        Err(_) => Outcome::NotCompleted,
     }
 }

@@ -7,10 +7,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use linerate::Outcome;
 use linerate_sys::error::io_text;
-use thiserror::Error;
 
-use crate::exit_code::ExitCode;
+use super::complain;
 
 /// Names of the dialects of this build.
 const NAMES: [&str; 3] = ["iperf3", "iperf", "iperf2"];
@@ -34,101 +34,60 @@ Examples:
 Exit codes: 0 done, 1 a link could not be created or removed, 2 wrong command line.";
 
 /// Creates or removes the links, and reports what each name starts afterwards.
-pub(crate) fn main(args: &LinksArgs) -> ExitCode {
+pub(crate) fn main(args: &LinksArgs) -> Outcome {
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "linerate: cannot find the path of this program: {error}");
-            return ExitCode::NotCompleted;
+            let text = format!("cannot find the path of this program: {error}");
+            return complain("linerate", &text, Outcome::NotCompleted);
         }
     };
     if !args.directory.is_dir() {
-        let directory = args.directory.display();
-        let _ = writeln!(io::stderr(), "linerate: {directory} is no directory; create it, or choose another one");
-        return ExitCode::NotCompleted;
+        let text = format!("{} is no directory; create it, or choose another one", args.directory.display());
+        return complain("linerate", &text, Outcome::NotCompleted);
     }
-    let mut code = ExitCode::Done;
+    let mut outcome = Outcome::Done;
     for name in NAMES {
         let path = args.directory.join(name);
-        let outcome = if args.remove { remove(&program, &path) } else { link(&program, &path) };
-        match outcome {
-            Ok(outcome) => {
-                let _ = writeln!(io::stdout(), "{}", outcome.line(&path, &program));
-            }
-            Err(error) => {
-                let _ = writeln!(io::stderr(), "linerate: {error}");
-                code = ExitCode::NotCompleted;
-            }
+        match if args.remove { remove(&program, &path) } else { link(&program, &path) } {
+            Ok(line) => drop(writeln!(io::stdout(), "{line}")),
+            Err(text) => outcome = complain("linerate", &text, Outcome::NotCompleted),
         }
     }
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let _ = write!(io::stdout(), "{}", found_first(&search_path, &program, &args.directory, args.remove));
-    code
-}
-
-/// What happened to a link.
-#[derive(Debug, PartialEq, Eq)]
-enum Outcome {
-    Created,
-    AlreadyThere,
-    Removed,
-    Absent,
-    Foreign,
-}
-
-impl Outcome {
-    fn line(&self, path: &Path, program: &Path) -> String {
-        let path = path.display();
-        match self {
-            Self::Created => format!("created {path} -> {}", program.display()),
-            Self::AlreadyThere => format!("already there: {path} -> {}", program.display()),
-            Self::Removed => format!("removed {path}"),
-            Self::Absent => format!("not there: {path}"),
-            Self::Foreign => format!("left in place: {path}, which is not a link to {}", program.display()),
-        }
-    }
-}
-
-/// Why a link was not created or removed.
-#[derive(Debug, Error)]
-enum LinkError {
-    #[error("cannot create {}: something else is already there\nhint: move it away, or choose another directory", .0.display())]
-    Occupied(PathBuf),
-    #[error("cannot {verb} {}: {}", .path.display(), io_text(.source))]
-    Io {
-        verb: &'static str,
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    outcome
 }
 
 /// Creates `path` as a link to `program`. Relies on the kernel to refuse an existing name, so that nothing that appears
 /// in between can be lost.
-fn link(program: &Path, path: &Path) -> Result<Outcome, LinkError> {
+fn link(program: &Path, path: &Path) -> Result<String, String> {
+    let shown = path.display();
     match symlink(program, path) {
-        Ok(()) => Ok(Outcome::Created),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if leads_to(path, program) {
-                Ok(Outcome::AlreadyThere)
-            } else {
-                Err(LinkError::Occupied(path.to_owned()))
-            }
+        Ok(()) => Ok(format!("created {shown} -> {}", program.display())),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(format!("cannot create {shown}: {}", io_text(&error)))
         }
-        Err(source) => Err(LinkError::Io { verb: "create", path: path.to_owned(), source }),
+        Err(_) if leads_to(path, program) => Ok(format!("already there: {shown} -> {}", program.display())),
+        Err(_) => Err(format!(
+            "cannot create {shown}: something else is already there\nhint: move it away, or choose another directory"
+        )),
     }
 }
 
 /// Removes `path` if it is a link to `program`.
-fn remove(program: &Path, path: &Path) -> Result<Outcome, LinkError> {
-    let failed = |source| LinkError::Io { verb: "remove", path: path.to_owned(), source };
+fn remove(program: &Path, path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let failed = |error| format!("cannot remove {shown}: {}", io_text(&error));
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.parent().is_some_and(Path::is_dir) => {
-            Ok(Outcome::Absent)
+            Ok(format!("not there: {shown}"))
         }
         Err(error) => Err(failed(error)),
-        Ok(_) if !leads_to(path, program) => Ok(Outcome::Foreign),
-        Ok(_) => fs::remove_file(path).map(|()| Outcome::Removed).map_err(failed),
+        Ok(_) if !leads_to(path, program) => {
+            Ok(format!("left in place: {shown}, which is not a link to {}", program.display()))
+        }
+        Ok(_) => fs::remove_file(path).map(|()| format!("removed {shown}")).map_err(failed),
     }
 }
 
@@ -147,19 +106,14 @@ fn found_first(search_path: &OsStr, program: &Path, directory: &Path, is_removal
     let mut text = String::new();
     let mut is_shadowed = false;
     for name in NAMES {
-        let line = match first_on_path(search_path, name) {
-            Some(found) if is_same_file(&found, program) => format!("{name} starts linerate ({})", found.display()),
-            Some(found) => {
-                is_shadowed = true;
-                format!("{name} starts another program ({})", found.display())
-            }
-            None => {
-                is_shadowed = true;
-                format!("{name} is not on the PATH")
-            }
+        let found = first_on_path(search_path, name);
+        let is_ours = found.as_deref().is_some_and(|found| is_same_file(found, program));
+        is_shadowed |= !is_ours;
+        text += &match found {
+            Some(found) if is_ours => format!("{name} starts linerate ({})\n", found.display()),
+            Some(found) => format!("{name} starts another program ({})\n", found.display()),
+            None => format!("{name} is not on the PATH\n"),
         };
-        text.push_str(&line);
-        text.push('\n');
     }
     if is_shadowed && !is_removal {
         text.push_str(&format!(
@@ -201,21 +155,21 @@ mod tests {
         let program = program_in(directory.path());
 
         let path = directory.path().join("iperf3");
-        assert_eq!(link(&program, &path).expect("nothing in the way"), Outcome::Created);
+        assert!(link(&program, &path).expect("nothing in the way").starts_with("created "));
         assert_eq!(fs::read_link(&path).expect("a link"), program);
-        assert_eq!(link(&program, &path).expect("our own link"), Outcome::AlreadyThere);
+        assert!(link(&program, &path).expect("our own link").starts_with("already there: "));
 
         let occupied = directory.path().join("occupied");
         fs::write(&occupied, "precious").expect("a writable directory");
-        assert!(matches!(link(&program, &occupied), Err(LinkError::Occupied(_))));
+        assert!(link(&program, &occupied).expect_err("a file").contains("something else is already there"));
         assert_eq!(fs::read_to_string(&occupied).expect("still there"), "precious");
 
         let dangling = directory.path().join("dangling");
         symlink("nowhere", &dangling).expect("a writable directory");
-        assert!(matches!(link(&program, &dangling), Err(LinkError::Occupied(_))));
+        assert!(link(&program, &dangling).expect_err("a link").contains("something else is already there"));
 
         let missing = directory.path().join("no/such/directory");
-        assert!(matches!(link(&program, &missing), Err(LinkError::Io { .. })));
+        assert!(link(&program, &missing).expect_err("no directory").ends_with("No such file or directory"));
     }
 
     #[test]
@@ -223,22 +177,22 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = program_in(directory.path());
         let path = directory.path().join("iperf3");
-        assert_eq!(remove(&program, &path).expect("nothing there"), Outcome::Absent);
+        assert!(remove(&program, &path).expect("nothing there").starts_with("not there: "));
         link(&program, &path).expect("nothing in the way");
-        assert_eq!(remove(&program, &path).expect("our own link"), Outcome::Removed);
+        assert!(remove(&program, &path).expect("our own link").starts_with("removed "));
         assert!(fs::symlink_metadata(&path).is_err());
 
         for target in ["elsewhere", "nowhere"] {
             let other = directory.path().join("other");
             fs::write(directory.path().join("elsewhere"), "").expect("a writable directory");
             symlink(target, &other).expect("a writable directory");
-            assert_eq!(remove(&program, &other).expect("not ours"), Outcome::Foreign, "{target}");
+            assert!(remove(&program, &other).expect(target).starts_with("left in place: "), "{target}");
             fs::remove_file(&other).expect("it was left");
         }
-        assert_eq!(remove(&program, &program).expect("not a link"), Outcome::Foreign);
+        assert!(remove(&program, &program).expect("not a link").starts_with("left in place: "));
         assert!(program.exists());
         let missing = directory.path().join("no/such/directory/iperf3");
-        assert!(matches!(remove(&program, &missing), Err(LinkError::Io { .. })));
+        assert!(remove(&program, &missing).expect_err("no directory").ends_with("No such file or directory"));
     }
 
     #[test]

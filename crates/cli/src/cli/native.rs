@@ -12,7 +12,7 @@ use super::links::{self, LinksArgs};
 use super::serve::ServeArgs;
 use super::sweep::SweepArgs;
 use super::try_self;
-use crate::exit_code::ExitCode;
+use linerate::Outcome;
 use linerate::command_line::misplaced_options;
 
 /// How fast is this path really, and what is holding it back?
@@ -103,7 +103,7 @@ enum Command {
 }
 
 /// Carries out a native command line; `words` is what followed the program name.
-pub(crate) fn main(words: &[OsString]) -> ExitCode {
+pub(crate) fn main(words: &[OsString]) -> Outcome {
     let argv = std::iter::once(OsString::from("linerate")).chain(words.iter().cloned());
     let cli = match Cli::try_parse_from(argv) {
         Ok(cli) => cli,
@@ -125,16 +125,16 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
 }
 
 /// Prints help, version or the error of a command line. A reader that has gone away is no error of ours.
-fn show(answer: &clap::Error, words: &[OsString]) -> ExitCode {
+fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
     if !answer.use_stderr() {
         let _ = answer.print();
-        return ExitCode::Done;
+        return Outcome::Done;
     }
     match misplaced_options(words) {
         Some(text) => drop(io::stderr().write_all(text.as_bytes())),
         None => drop(answer.print()),
     }
-    ExitCode::Usage
+    Outcome::Usage
 }
 
 #[cfg(test)]

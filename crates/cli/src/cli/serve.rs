@@ -1,7 +1,6 @@
 //! `linerate serve`: the options of the native server.
 
 use std::fs;
-use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +14,8 @@ use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
 
-use super::file_modes;
-use crate::exit_code::ExitCode;
+use super::{complain, file_modes};
+use linerate::Outcome;
 use linerate::command_line::values::{self, LimitArg};
 use linerate::server::service::{Service, serve};
 
@@ -143,17 +142,14 @@ enum LevelArg {
 }
 
 /// Serves until a signal comes.
-pub(crate) fn main(args: ServeArgs) -> ExitCode {
-    let (text, code) = match args.resolve() {
-        Err(text) => (text, ExitCode::Usage),
+pub(crate) fn main(args: ServeArgs) -> Outcome {
+    match args.resolve() {
+        Err(text) => complain("linerate", &text, Outcome::Usage),
         Ok(service) => match serve(&service) {
-            Ok(()) => return ExitCode::Done,
-            Err(error) => (format!("error - {error}"), error.outcome.into()),
+            Ok(()) => Outcome::Done,
+            Err(error) => complain("linerate", &format!("error - {error}"), error.outcome),
         },
-    };
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "linerate: {text}");
-    code
+    }
 }
 
 /// Longest test of a client that has not logged in. A limit on the duration that was named takes its place.
@@ -201,12 +197,7 @@ impl ServeArgs {
         };
         let spec = ServerSpec {
             local,
-            one_off: false,
-            idle_timeout: None,
-            bitrate_limit: None,
-            max_duration: None,
             auth,
-            mptcp: false,
             policy: ServerPolicy {
                 admission: self.admit,
                 liveness: self.liveness,
@@ -218,6 +209,7 @@ impl ServeArgs {
                 iperf2_udp_reverse: self.iperf2_udp_reverse,
                 facts: self.facts,
             },
+            ..ServerSpec::default()
         };
         let log = LogOptions {
             level: match self.log_level {

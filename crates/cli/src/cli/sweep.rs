@@ -9,48 +9,34 @@ use clap::{Args, ValueEnum};
 use linerate_lab::sweep::grammar::{self, SweptFactor};
 use linerate_lab::sweep::{Held, Objective, SweepSpec};
 
-use linerate::Progress;
+use super::complain;
+use linerate::{Outcome, Progress};
 use linerate_lab::sweep::Sweep;
 use linerate_report::sweep as report;
 use linerate_sys::signal::{Signal, Signals};
 
-use crate::exit_code::ExitCode;
-
-/// Destinations and forms of the reports.
-#[derive(Debug)]
-struct SweepOutput {
-    json: bool,
-    csv: Option<PathBuf>,
-    html: Option<PathBuf>,
-    quiet: bool,
-}
+const COMMAND: &str = "linerate sweep";
 
 /// Carries out a sweep.
-pub(crate) fn main(args: SweepArgs) -> ExitCode {
+pub(crate) fn main(args: SweepArgs) -> Outcome {
     let (spec, output) = match args.resolve() {
         Ok(resolved) => resolved,
-        Err(text) => return complain(&text, ExitCode::Usage),
+        Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
-        Err(error) => return complain(&error.text(), ExitCode::NotCompleted),
+        Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
     let result = match linerate::sweep(&spec, &signals, Progress::new(output.quiet)) {
         Ok(result) => result,
-        Err(error) => return complain(&error.to_string(), error.outcome.into()),
+        Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
     let written = write_reports(&output, &result.sweep, result.has_result);
     match (result.ended_by, written) {
-        _ if result.is_interrupted => ExitCode::Interrupted,
-        (Some(reason), _) | (None, Err(reason)) => complain(&reason, ExitCode::NotCompleted),
-        (None, Ok(())) => ExitCode::Done,
+        _ if result.is_interrupted => Outcome::Interrupted,
+        (Some(reason), _) | (None, Err(reason)) => complain(COMMAND, &reason, Outcome::NotCompleted),
+        (None, Ok(())) => Outcome::Done,
     }
-}
-
-fn complain(text: &str, code: ExitCode) -> ExitCode {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "linerate sweep: {text}");
-    code
 }
 
 /// What is to be found out, and how it is reported.
@@ -111,6 +97,13 @@ pub(crate) struct SweepArgs {
     /// IPv6 only
     #[arg(short = '6')]
     v6: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Destinations and forms of the reports.
+#[derive(Debug, Args)]
+struct OutputArgs {
     /// Write one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -162,7 +155,7 @@ impl SweepArgs {
     ///
     /// # Errors
     /// The first contradiction, in words.
-    fn resolve(self) -> Result<(SweepSpec, SweepOutput), String> {
+    fn resolve(self) -> Result<(SweepSpec, OutputArgs), String> {
         let over = grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
         let held = Held {
             streams: self.streams,
@@ -191,7 +184,6 @@ impl SweepArgs {
         if self.udp && held.rate_bps.is_none() && !over.iter().any(|swept| swept.name == "rate") {
             return Err("-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned());
         }
-        let output = SweepOutput { json: self.json, csv: self.csv, html: self.html, quiet: self.quiet };
         let spec = SweepSpec {
             host: self.host,
             port: self.port,
@@ -211,12 +203,12 @@ impl SweepArgs {
                 _ => None,
             },
         };
-        Ok((spec, output))
+        Ok((spec, self.output))
     }
 }
 
 /// Writes the reports. Without any result only JSON is written: people have the reason.
-fn write_reports(output: &SweepOutput, sweep: &Sweep, has_result: bool) -> Result<(), String> {
+fn write_reports(output: &OutputArgs, sweep: &Sweep, has_result: bool) -> Result<(), String> {
     let text = match (output.json, has_result) {
         (true, _) => report::json(sweep),
         (false, true) => report::text(sweep, linerate::progress::glyphs()),

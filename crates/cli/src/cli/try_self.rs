@@ -7,24 +7,24 @@ use linerate_model::FailureKind;
 use linerate_report::trial as report;
 use linerate_sys::signal::{Signal, Signals};
 
-use crate::exit_code::ExitCode;
+use linerate::Outcome;
 
 /// Tests this machine against itself and writes the answer.
-pub(crate) fn main() -> ExitCode {
+pub(crate) fn main() -> Outcome {
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => {
-            return answer(&report::not_sound("start of the server", &error.to_string()), ExitCode::NotCompleted);
+            return answer(&report::not_sound("start of the server", &error.to_string()), Outcome::NotCompleted);
         }
     };
     match trial::run(&signals, &mut |title| writeln!(io::stdout(), "\n== {title} ==")) {
-        Ok([a, b, c, d]) => answer(&report::sound([a, b], [c, d]), ExitCode::Done),
-        Err(Unsound { failure, .. }) if failure.kind == FailureKind::Interrupted => ExitCode::Interrupted,
-        Err(Unsound { title, failure }) => answer(&report::not_sound(title, &failure.message), ExitCode::NotCompleted),
+        Ok([a, b, c, d]) => answer(&report::sound([a, b], [c, d]), Outcome::Done),
+        Err(Unsound { failure, .. }) if failure.kind == FailureKind::Interrupted => Outcome::Interrupted,
+        Err(Unsound { title, failure }) => answer(&report::not_sound(title, &failure.message), Outcome::NotCompleted),
     }
 }
 
-fn answer(line: &str, code: ExitCode) -> ExitCode {
+fn answer(line: &str, code: Outcome) -> Outcome {
     // There is nowhere left to complain if stdout is gone.
     let _ = write!(io::stdout(), "\n{line}");
     code

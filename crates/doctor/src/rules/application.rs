@@ -2,121 +2,65 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::arithmetic::{Encapsulation, LINK_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Run, Scope};
+use super::http::payload_rows;
+use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
+use crate::scope::{Host, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "TOP-01",
-        title: "Line rate reached",
-        layer: Layer::Application,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "The link is full. Only a faster link or fewer headers help.",
-        reference: "IEEE 802.3 clause 4.4.2; RFC 7323",
-        judge: Judge::Scope(top_01),
-    },
-    Rule {
-        id: "SYS-01",
-        title: "Too few file descriptors",
-        layer: Layer::Application,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "Every connection needs a descriptor and the process may open fewer. Connections beyond the limit \
-                      fail.",
-        reference: "getrlimit(2), RLIMIT_NOFILE",
-        judge: Judge::Host(sys_01),
-    },
-    Rule {
-        id: "SYS-02",
-        title: "The range of local ports runs out",
-        layer: Layer::Application,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "One address can open as many connections to one port as there are local ports. After that no \
-                      connection is possible.",
-        reference: "kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT",
-        judge: Judge::Host(sys_02),
-    },
-    Rule {
-        id: "SYS-03",
-        title: "Closed connections pile up",
-        layer: Layer::Application,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
-        reference: "RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse",
-        judge: Judge::Host(sys_03),
-    },
-    Rule {
-        id: "SYS-04",
-        title: "The accept queue overflows",
-        layer: Layer::Application,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Connections were complete and the application did not take them in time. They are dropped or \
-                      delayed by a second.",
-        reference: "listen(2); kernel networking/snmp_counter, ListenOverflows",
-        judge: Judge::Host(sys_04),
-    },
-    Rule {
-        id: "SYS-05",
-        title: "Connection tracking is full",
-        layer: Layer::Application,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The table of tracked connections has no room. New connections are dropped.",
-        reference: "kernel networking/nf_conntrack-sysctl",
-        judge: Judge::Host(sys_05),
-    },
-    Rule {
-        id: "APP-01",
-        title: "The application is the limit",
-        layer: Layer::Application,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "TCP had nothing to send. Disk, generator or a target rate is slower than the path.",
-        reference: "tcp_info, tcpi_busy_time",
-        judge: Judge::Run(app_01),
-    },
+    Rule::scope("TOP-01", Severity::Info, "Line rate reached", top_01)
+        .explanation("The link is full. Only a faster link or fewer headers help.")
+        .reference("IEEE 802.3 clause 4.4.2; RFC 7323"),
+    Rule::host("SYS-01", Severity::Blocker, "Too few file descriptors", sys_01)
+        .explanation(
+            "Every connection needs a descriptor and the process may open fewer. Connections beyond the limit fail.",
+        )
+        .reference("getrlimit(2), RLIMIT_NOFILE"),
+    Rule::host("SYS-02", Severity::High, "The range of local ports runs out", sys_02)
+        .explanation(
+            "One address can open as many connections to one port as there are local ports. After that no connection \
+             is possible.",
+        )
+        .reference("kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT"),
+    Rule::host("SYS-03", Severity::Medium, "Closed connections pile up", sys_03)
+        .explanation(
+            "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
+        )
+        .reference("RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse"),
+    Rule::host("SYS-04", Severity::High, "The accept queue overflows", sys_04)
+        .explanation(
+            "Connections were complete and the application did not take them in time. They are dropped or delayed by a \
+             second.",
+        )
+        .reference("listen(2); kernel networking/snmp_counter, ListenOverflows"),
+    Rule::host("SYS-05", Severity::High, "Connection tracking is full", sys_05)
+        .explanation("The table of tracked connections has no room. New connections are dropped.")
+        .reference("kernel networking/nf_conntrack-sysctl"),
+    Rule::run("APP-01", Severity::Medium, "The application is the limit", app_01)
+        .explanation("TCP had nothing to send. Disk, generator or a target rate is slower than the path.")
+        .reference("tcp_info, tcpi_busy_time"),
 ];
 
 /// Share of the ceiling from which on a link counts as full.
 const FULL: f64 = 0.985;
 
 fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let mut rulings = Vec::new();
-    for run in scope.runs() {
-        rulings.push((format!("{} {}", run.host.name(), run.label()), line_rate(&run)));
-    }
-    for host in &scope.hosts {
-        for (key, _) in host.snapshot.facts_under("http.row.") {
-            if let Some(row) = key.strip_suffix(".best_bytes_per_second") {
-                rulings.push((format!("{} {row}", host.name()), payload_row(host, row)));
-            }
-        }
-    }
-    rulings
+    let runs = scope.runs().map(|run| (run.subject(), line_rate(&run)));
+    runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
 fn line_rate(run: &Run<'_>) -> Ruling {
     require(!run.is("same_host"), || "loopback has no line rate".to_owned())?;
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
-    let speed = match known {
-        Some((speed, _)) => speed,
-        None => match inferred_speed_mbps(goodput.value / 1e6) {
-            Some(speed) => speed,
-            None => return unknown("nic.*.link.speed_mbps", run.host.reason("nic")),
-        },
+    let Some(speed) = known.or_else(|| inferred_speed_mbps(goodput.value / 1e6)) else {
+        return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
     };
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
     let transport = if run.is_udp() { Transport::Udp } else { Transport::TcpTimestamps };
-    let wrap = Encapsulation::default();
-    let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport, wrap).unwrap_or(0.0);
+    let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport).unwrap_or(0.0);
     require(goodput.value >= FULL * ceiling, || format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6))?;
-    let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp, wrap).unwrap_or(0.0);
+    let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
     let matched = matched().because(
         goodput.key,
         format!("{:.1} Mbit/s", goodput.value / 1e6),
@@ -134,19 +78,17 @@ fn line_rate(run: &Run<'_>) -> Ruling {
     })
 }
 
-fn known_speed_mbps(run: &Run<'_>) -> Option<(f64, ())> {
+fn known_speed_mbps(run: &Run<'_>) -> Option<f64> {
     let declared = run.host.number("path.line_rate_mbps").ok();
     let of_nic = || run.nic().and_then(|nic| nic.speed_mbps().ok());
-    declared.or_else(of_nic).map(|speed| (speed.value, ()))
+    declared.or_else(of_nic).map(|speed| speed.value)
 }
 
 /// The link speed whose ceiling a rate hits within half a per cent. Speeds that are rare are not guessed.
 fn inferred_speed_mbps(goodput_mbps: f64) -> Option<f64> {
-    const RARE: [f64; 2] = [50_000.0, 200_000.0];
-    let mut speeds = LINK_SPEEDS_MBPS.into_iter().filter(|speed| !RARE.contains(speed));
-    speeds.find(|speed| {
+    COMMON_SPEEDS_MBPS.into_iter().find(|speed| {
         let with = tcp_ceiling(*speed, 1500.0);
-        let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp, Encapsulation::default());
+        let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp);
         goodput_mbps >= FULL * with && without.is_some_and(|without| goodput_mbps <= 1.005 * without)
     })
 }
@@ -176,7 +118,7 @@ fn sys_01(host: &Host<'_>) -> Ruling {
 }
 
 /// Ports of the default range, 32768 to 60999.
-fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, NoMatch> {
+fn port_range(host: &Host<'_>) -> Result<Reading<f64>, NoMatch> {
     if let Ok(count) = host.number("limits.local_ports") {
         return Ok(count);
     }
@@ -184,7 +126,7 @@ fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, NoMatch> {
     let mut ends = range.value.split_whitespace().filter_map(|end| end.parse::<f64>().ok());
     match (ends.next(), ends.next()) {
         (Some(low), Some(high)) if high >= low => {
-            Ok(crate::scope::Reading { key: range.key, value: high - low + 1.0, inferred: false })
+            Ok(Reading { key: range.key, value: high - low + 1.0, inferred: false })
         }
         _ => unknown(range.key, "not a range"),
     }
@@ -216,10 +158,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
         ["net.netstat.TcpExt.ListenOverflows", "net.netstat.TcpExt.ListenDrops", "net.netstat.TcpExt.TCPReqQFullDrop"];
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of an accept queue")?;
-    if overflows.total {
-        return unknown("counters over a window", "totals since boot say nothing about now")
-            .suspect(|| format!("{} since boot", overflows.value));
-    }
+    overflows.in_period("totals", |total| format!("{total} since boot"))?;
     Ok(matched()
         .grew(&overflows)
         .sysctl(host, "net.core.somaxconn", "4096")
@@ -227,15 +166,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
 }
 
 fn sys_05(host: &Host<'_>) -> Ruling {
-    let max = match host.number("limits.conntrack.max") {
-        Ok(max) => max,
-        Err(NoMatch::Unknown(_))
-            if host.absence("limits.conntrack.max") == linerate_model::snapshot::Absence::NotApplicableToKind =>
-        {
-            return clear("connections are not tracked");
-        }
-        Err(stop) => return Err(stop),
-    };
+    let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
     require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
     Ok(matched()

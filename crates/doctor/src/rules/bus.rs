@@ -3,63 +3,36 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{pcie_generation, pcie_usable_bps};
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "PCI-01",
-        title: "The PCI Express link trained below its capability",
-        layer: Layer::Bus,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The card runs with fewer lanes or at a lower speed than card and slot could. A badly seated card, \
-                      a riser or a slot that shares its lanes does that; power saving may lower the speed of an idle card.",
-        reference: "PCI Express base specification, link training; lspci(8)",
-        judge: Judge::Nic(pci_01),
-    },
-    Rule {
-        id: "PCI-02",
-        title: "The slot is too small for the port",
-        layer: Layer::Bus,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The link to the card carries less than its ports can send. Each direction counts on its own.",
-        reference: "PCI Express base specification, transaction layer overhead",
-        judge: Judge::Scope(pci_02_everywhere),
-    },
-    Rule {
-        id: "PCI-03",
-        title: "Two busy ports share one card",
-        layer: Layer::Bus,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Traffic enters one port and leaves its sibling, so every byte crosses the same link twice. Two \
-                      cards in two slots do not share it.",
-        reference: "PCI Express base specification; lspci(8), -t",
-        judge: Judge::Scope(pci_03),
-    },
-    Rule {
-        id: "PCI-04",
-        title: "Small maximum payload on the bus",
-        layer: Layer::Bus,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "With 128 bytes per packet a sixth of the bus goes to headers. Card and bridge support more.",
-        reference: "kernel admin-guide/kernel-parameters, pci=pcie_bus_perf",
-        judge: Judge::Nic(pci_04),
-    },
-    Rule {
-        id: "PCI-05",
-        title: "Overhead of the IOMMU or of link power saving",
-        layer: Layer::Bus,
-        severity: Severity::Low,
-        confidence: Confidence::Low,
-        explanation: "Strict translation costs an invalidation per buffer, and a sleeping link costs microseconds to \
-                      wake. Both show at 25 Gbit/s and above.",
-        reference: "kernel admin-guide/kernel-parameters, iommu.passthrough and pcie_aspm.policy",
-        judge: Judge::Nic(pci_05),
-    },
+    Rule::nic("PCI-01", Severity::High, "The PCI Express link trained below its capability", pci_01)
+        .explanation(
+            "The card runs with fewer lanes or at a lower speed than card and slot could. A badly seated card, a riser \
+             or a slot that shares its lanes does that; power saving may lower the speed of an idle card.",
+        )
+        .reference("PCI Express base specification, link training; lspci(8)"),
+    Rule::scope("PCI-02", Severity::High, "The slot is too small for the port", pci_02_everywhere)
+        .explanation("The link to the card carries less than its ports can send. Each direction counts on its own.")
+        .reference("PCI Express base specification, transaction layer overhead"),
+    Rule::scope("PCI-03", Severity::Medium, "Two busy ports share one card", pci_03)
+        .explanation(
+            "Traffic enters one port and leaves its sibling, so every byte crosses the same link twice. Two cards in \
+             two slots do not share it.",
+        )
+        .reference("PCI Express base specification; lspci(8), -t"),
+    Rule::nic("PCI-04", Severity::Low, "Small maximum payload on the bus", pci_04)
+        .at_most(Confidence::Medium)
+        .explanation("With 128 bytes per packet a sixth of the bus goes to headers. Card and bridge support more.")
+        .reference("kernel admin-guide/kernel-parameters, pci=pcie_bus_perf"),
+    Rule::nic("PCI-05", Severity::Low, "Overhead of the IOMMU or of link power saving", pci_05)
+        .at_most(Confidence::Low)
+        .explanation(
+            "Strict translation costs an invalidation per buffer, and a sleeping link costs microseconds to wake. Both \
+             show at 25 Gbit/s and above.",
+        )
+        .reference("kernel admin-guide/kernel-parameters, iommu.passthrough and pcie_aspm.policy"),
 ];
 
 /// Maximum payload of the packets on the bus where it cannot be read: the smallest, so that nothing is promised.
@@ -98,9 +71,7 @@ fn pci_02_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 
 fn pci_02(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
-    let Some(usable) = usable(nic, &speed, &width) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     // What the port could do is enough; what it does today may be less.
     let port = nic.number("link.max_speed_mbps").or_else(|_| nic.speed_mbps())?;
     let need = 1.05 * port.value * 1e6;
@@ -119,9 +90,15 @@ fn pci_02(nic: &Nic<'_>) -> Ruling {
         .advice("use a wider or faster slot"))
 }
 
-fn usable(nic: &Nic<'_>, speed: &Reading<f64>, width: &Reading<f64>) -> Option<f64> {
-    let payload = nic.number("pci.mps_bytes").map_or(MAX_PAYLOAD_BYTES, |mps| mps.value);
-    pcie_usable_bps(speed.value, width.value, payload)
+fn max_payload_bytes(nic: &Nic<'_>) -> f64 {
+    nic.number("pci.mps_bytes").map_or(MAX_PAYLOAD_BYTES, |mps| mps.value)
+}
+
+fn usable_bps(speed: &Reading<f64>, width: &Reading<f64>, max_payload_bytes: f64) -> Result<f64, NoMatch> {
+    match pcie_usable_bps(speed.value, width.value, max_payload_bytes) {
+        Some(usable) => Ok(usable),
+        None => unknown(&speed.key, "a speed no generation of PCI Express has"),
+    }
 }
 
 fn name(speed: &Reading<f64>, width: &Reading<f64>) -> String {
@@ -137,9 +114,7 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
     let width = host.number("cards.pci.width")?;
     let port = host.number("cards.port_mbps")?;
     let ports = host.number("cards.ports_in_use")?;
-    let Some(usable) = pcie_usable_bps(speed.value, width.value, MAX_PAYLOAD_BYTES) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let need = 1.05 * port.value * ports.value * 1e6;
     require(usable < need, || format!("carries {:.1} Gbit/s", usable / 1e9))?;
     Ok(matched()
@@ -162,9 +137,7 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
     require(same.value < 0.9 * apart.value, || "as fast as over two cards".to_owned())?;
     let speed = host.number("cards.pci.speed_gts")?;
     let width = host.number("cards.pci.width")?;
-    let Some(usable) = pcie_usable_bps(speed.value, width.value, MAX_PAYLOAD_BYTES) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let crossing = 2.0 * same.value;
     require(crossing > 0.85 * usable, || "the shared link has room".to_owned())?;
     Ok(matched()
@@ -187,13 +160,10 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     let period = nic.host.period()?;
     let mut bits = 0.0;
     for port in nic.host.nics().filter(shares) {
-        bits +=
-            8.0 * (nic.host.delta(&port.key("stats64.rx_bytes"))? + nic.host.delta(&port.key("stats64.tx_bytes"))?);
+        bits += 8.0 * (port.bytes("rx")? + port.bytes("tx")?);
     }
     let rate = bits / period.seconds;
-    let Some(usable) = usable(nic, &speed, &width) else {
-        return unknown(speed.key, "a speed no generation of PCI Express has");
-    };
+    let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
     require(rate > 0.85 * usable, || format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9))?;
     Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
@@ -216,9 +186,9 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
         .suspect(|| format!("the card supports {} bytes", supported.value))?;
     require(bridge.value >= 256.0, || "the bridge supports no more".to_owned())?;
     let period = nic.host.period()?;
-    let bytes = nic.host.delta(&nic.key("stats64.rx_bytes"))?.max(nic.host.delta(&nic.key("stats64.tx_bytes"))?);
+    let bytes = nic.bytes("rx")?.max(nic.bytes("tx")?);
     let rate = 8.0 * bytes / period.seconds;
-    let usable = usable(nic, &speed, &width).unwrap_or(f64::INFINITY);
+    let usable = usable_bps(&speed, &width, payload.value).unwrap_or(f64::INFINITY);
     require(rate > 0.8 * usable, || "the bus has room".to_owned())?;
     Ok(matched()
         .read(&payload, "256 or more")

@@ -3,75 +3,46 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::cpu_list;
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "CPU-01",
-        title: "The sender's core is saturated",
-        layer: Layer::Cpu,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The sending thread has no time left, so the network waits for it. Larger writes, segmentation \
-                      offload, zero copy or more threads help.",
-        reference: "kernel networking/segmentation-offloads, networking/msg_zerocopy",
-        judge: Judge::Run(cpu_01),
-    },
-    Rule {
-        id: "CPU-02",
-        title: "The receiver's core is saturated",
-        layer: Layer::Cpu,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Receiving costs more than sending at the same rate. Whether the application or the kernel's \
-                      receive work is at its limit decides what helps.",
-        reference: "kernel networking/scaling",
-        judge: Judge::Host(cpu_02),
-    },
-    Rule {
-        id: "CPU-03",
-        title: "Power saving holds the clock down",
-        layer: Layer::Cpu,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "The governor keeps the clock low although the core is near its limit. The name `powersave` of \
-                      intel_pstate alone is no fault.",
-        reference: "kernel admin-guide/pm/cpufreq; tuned-adm(8)",
-        judge: Judge::Host(cpu_03),
-    },
-    Rule {
-        id: "CPU-04",
-        title: "Stolen or throttled time",
-        layer: Layer::Cpu,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The hypervisor or a quota takes the processor away. The network is not the limit.",
-        reference: "kernel admin-guide/cgroup-v2, cpu.stat; proc(5), steal",
-        judge: Judge::Host(cpu_04),
-    },
-    Rule {
-        id: "CPU-05",
-        title: "The application runs far from the adapter",
-        layer: Layer::Cpu,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "Data crosses between NUMA nodes on its way to the application. That costs a few per cent and \
-                      seldom decides.",
-        reference: "numactl(8)",
-        judge: Judge::Run(cpu_05),
-    },
-    Rule {
-        id: "CPU-06",
-        title: "The test ran on a slow core",
-        layer: Layer::Cpu,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "This processor has cores of different speed and the saturated thread ran on a slow one. Pin the \
-                      test to the fast cores.",
-        reference: "kernel ABI sysfs-devices-system-cpu, cpu_capacity",
-        judge: Judge::Run(cpu_06),
-    },
+    Rule::run("CPU-01", Severity::High, "The sender's core is saturated", cpu_01)
+        .explanation(
+            "The sending thread has no time left, so the network waits for it. Larger writes, segmentation offload, \
+             zero copy or more threads help.",
+        )
+        .reference("kernel networking/segmentation-offloads, networking/msg_zerocopy"),
+    Rule::host("CPU-02", Severity::High, "The receiver's core is saturated", cpu_02)
+        .explanation(
+            "Receiving costs more than sending at the same rate. Whether the application or the kernel's receive work \
+             is at its limit decides what helps.",
+        )
+        .reference("kernel networking/scaling"),
+    Rule::host("CPU-03", Severity::Medium, "Power saving holds the clock down", cpu_03)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The governor keeps the clock low although the core is near its limit. The name `powersave` of \
+             intel_pstate alone is no fault.",
+        )
+        .reference("kernel admin-guide/pm/cpufreq; tuned-adm(8)"),
+    Rule::host("CPU-04", Severity::High, "Stolen or throttled time", cpu_04)
+        .explanation("The hypervisor or a quota takes the processor away. The network is not the limit.")
+        .reference("kernel admin-guide/cgroup-v2, cpu.stat; proc(5), steal"),
+    Rule::run("CPU-05", Severity::Medium, "The application runs far from the adapter", cpu_05)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Data crosses between NUMA nodes on its way to the application. That costs a few per cent and seldom \
+             decides.",
+        )
+        .reference("numactl(8)"),
+    Rule::run("CPU-06", Severity::Low, "The test ran on a slow core", cpu_06)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "This processor has cores of different speed and the saturated thread ran on a slow one. Pin the test to \
+             the fast cores.",
+        )
+        .reference("kernel ABI sysfs-devices-system-cpu, cpu_capacity"),
 ];
 
 fn cpu_01(run: &Run<'_>) -> Ruling {

@@ -5,64 +5,39 @@ use linerate_model::snapshot::Value;
 
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
-use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "PAU-01",
-        title: "No flow control across a speed step",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "Without pause frames the slow side drops what it cannot buffer. Switches usually ship with flow \
-                      control off.",
-        reference: "IEEE 802.3 annex 31B; ethtool(8), --pause",
-        judge: Judge::Nic(pau_01),
-    },
-    Rule {
-        id: "PAU-02",
-        title: "Pause configured but not negotiated",
-        layer: Layer::Nic,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "The setting asks for pause frames and the negotiation of both ends resolved to none. Neither side \
-                      will stop the other.",
-        reference: "IEEE 802.3 annex 28B, table 28B-3",
-        judge: Judge::Nic(pau_02),
-    },
-    Rule {
-        id: "PAU-03",
-        title: "This host is being paused",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The switch or the peer tells this host to stop, so the bottleneck is downstream. No tuning of \
-                      this host will help.",
-        reference: "IEEE 802.3 annex 31B",
-        judge: Judge::Nic(pau_03),
-    },
-    Rule {
-        id: "PAU-04",
-        title: "One slow receiver brakes all",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "A pause frame stops the whole port and not a flow, so everybody waits for the slowest station. \
-                      That station is the cause even when it is nearly idle.",
-        reference: "IEEE 802.3 annex 31B",
-        judge: Judge::Scope(pau_04),
-    },
-    Rule {
-        id: "PAU-05",
-        title: "This host pauses its sender",
-        layer: Layer::Nic,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "This host cannot empty its receive ring in time. The processor or the bus is behind.",
-        reference: "ethtool(8), --include-statistics",
-        judge: Judge::Nic(pau_05),
-    },
+    Rule::nic("PAU-01", Severity::High, "No flow control across a speed step", pau_01)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Without pause frames the slow side drops what it cannot buffer. Switches usually ship with flow control \
+             off.",
+        )
+        .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
+    Rule::nic("PAU-02", Severity::Medium, "Pause configured but not negotiated", pau_02)
+        .explanation(
+            "The setting asks for pause frames and the negotiation of both ends resolved to none. Neither side will \
+             stop the other.",
+        )
+        .reference("IEEE 802.3 annex 28B, table 28B-3"),
+    Rule::nic("PAU-03", Severity::High, "This host is being paused", pau_03)
+        .explanation(
+            "The switch or the peer tells this host to stop, so the bottleneck is downstream. No tuning of this host \
+             will help.",
+        )
+        .reference("IEEE 802.3 annex 31B"),
+    Rule::scope("PAU-04", Severity::High, "One slow receiver brakes all", pau_04)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "A pause frame stops the whole port and not a flow, so everybody waits for the slowest station. That \
+             station is the cause even when it is nearly idle.",
+        )
+        .reference("IEEE 802.3 annex 31B"),
+    Rule::nic("PAU-05", Severity::Medium, "This host pauses its sender", pau_05)
+        .explanation("This host cannot empty its receive ring in time. The processor or the bus is behind.")
+        .reference("ethtool(8), --include-statistics"),
 ];
 
 /// Pause frames per second below which they have no effect.
@@ -129,10 +104,7 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
     } else {
         paused?
     };
-    if paused.total {
-        return unknown("counters over a window", "pause frames since boot say nothing about now")
-            .suspect(|| format!("{} pause frames received since boot", paused.value));
-    }
+    paused.in_period("pause frames", |total| format!("{total} pause frames received since boot"))?;
     let rate = paused.rate("pause frames")?;
     require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
     let matched = matched().grew(&paused).because("rate of pause frames", format!("{rate:.0}/s"), "at most 10/s");
@@ -181,10 +153,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
             .advice("the adapter gave up pausing: look for a stuck receiver"));
     }
     let pausing = nic.growth(Class::PauseTx)?;
-    if pausing.total {
-        return unknown("counters over a window", "pause frames since boot say nothing about now")
-            .suspect(|| format!("{} pause frames sent since boot", pausing.value));
-    }
+    pausing.in_period("pause frames", |total| format!("{total} pause frames sent since boot"))?;
     let rate = pausing.rate("pause frames sent")?;
     require(rate > PAUSES_PER_SECOND, || format!("{rate:.1} pause frames per second"))?;
     Ok(matched()

@@ -3,50 +3,35 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::tcp_ceiling;
-use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require};
+use crate::rule::{Rule, Ruling, Suspect, clear, matched, require};
 use crate::scope::{Host, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "HTTP-01",
-        title: "More concurrency only adds waiting",
-        layer: Layer::Application,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Throughput does not grow with concurrency any more. In a closed loop latency then grows in \
-                      proportion (Little's law).",
-        reference: "Little, 1961",
-        judge: Judge::Scope(http_01),
-    },
-    Rule {
-        id: "HTTP-02",
-        title: "The client is the limit",
-        layer: Layer::Application,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The client ran out of descriptors, ports or processor. The result says nothing about the server.",
-        reference: "getrlimit(2), ip(7)",
-        judge: Judge::Host(http_02),
-    },
-    Rule {
-        id: "HTTP-03",
-        title: "The server's processor limits small payloads",
-        layer: Layer::Application,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "The link has room and the server has none. More workers or larger payloads help.",
-        reference: "proc(5)",
-        judge: Judge::Host(http_03),
-    },
+    Rule::scope("HTTP-01", Severity::Medium, "More concurrency only adds waiting", http_01)
+        .explanation(
+            "Throughput does not grow with concurrency any more. In a closed loop latency then grows in proportion \
+             (Little's law).",
+        )
+        .reference("Little, 1961"),
+    Rule::host("HTTP-02", Severity::High, "The client is the limit", http_02)
+        .explanation("The client ran out of descriptors, ports or processor. The result says nothing about the server.")
+        .reference("getrlimit(2), ip(7)"),
+    Rule::host("HTTP-03", Severity::Info, "The server's processor limits small payloads", http_03)
+        .explanation("The link has room and the server has none. More workers or larger payloads help.")
+        .reference("proc(5)"),
 ];
 
 fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    payload_rows(scope, flat)
+}
+
+/// Applies a rule to every row of a table of HTTP payloads.
+pub(super) fn payload_rows(scope: &Scope<'_>, rule: fn(&Host<'_>, &str) -> Ruling) -> Vec<(String, Ruling)> {
     let mut rulings = Vec::new();
     for host in &scope.hosts {
         let rows = host.snapshot.facts_under("http.row.");
-        let rows = rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second"));
-        for row in rows {
-            rulings.push((format!("{} {row}", host.name()), flat(host, row)));
+        for row in rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second")) {
+            rulings.push((format!("{} {row}", host.name()), rule(host, row)));
         }
     }
     rulings

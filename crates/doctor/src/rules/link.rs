@@ -3,85 +3,50 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::classes::Class;
-use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "LNK-01",
-        title: "Link negotiated below common capability",
-        layer: Layer::Link,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on gigabit \
-                      hardware is nearly always a damaged pair or a loose plug.",
-        reference: "ethtool(8); IEEE 802.3 annex 28B",
-        judge: Judge::Scope(lnk_01_everywhere),
-    },
-    Rule {
-        id: "LNK-02",
-        title: "Half duplex or duplex mismatch",
-        layer: Layer::Link,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "When one side is forced and the other negotiates, the negotiating side ends in half duplex. \
-                      Throughput collapses as soon as both directions are active.",
-        reference: "IEEE 802.3 clause 28.2.3.1 (parallel detection)",
-        judge: Judge::Nic(lnk_02),
-    },
-    Rule {
-        id: "LNK-03",
-        title: "Speed step on the path",
-        layer: Layer::Link,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "The faster sender emits trains of packets that the slower port or host must buffer. The reverse \
-                      direction is fine, which is the signature.",
-        reference: "tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing",
-        judge: Judge::Nic(lnk_03),
-    },
-    Rule {
-        id: "LNK-04",
-        title: "Damaged frames",
-        layer: Layer::Link,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they look like \
-                      congestion.",
-        reference: "ethtool(8), --statistics",
-        judge: Judge::Nic(lnk_04),
-    },
-    Rule {
-        id: "LNK-05",
-        title: "The link flaps",
-        layer: Layer::Link,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The carrier went away and came back. Each time, queues and timers start anew.",
-        reference: "kernel ABI sysfs-class-net, carrier_changes",
-        judge: Judge::Nic(lnk_05),
-    },
-    Rule {
-        id: "LNK-06",
-        title: "Forward error correction is struggling",
-        layer: Layer::Link,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "The link is marginal: the correction works hard or fails. A block that cannot be corrected is a \
-                      lost packet.",
-        reference: "ethtool(8), --show-fec",
-        judge: Judge::Nic(lnk_06),
-    },
-    Rule {
-        id: "LNK-07",
-        title: "Energy saving adds wake-up latency",
-        layer: Layer::Link,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
-        reference: "ethtool(8), --show-eee; IEEE 802.3az",
-        judge: Judge::Nic(lnk_07),
-    },
+    Rule::scope("LNK-01", Severity::High, "Link negotiated below common capability", lnk_01_everywhere)
+        .explanation(
+            "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on gigabit hardware \
+             is nearly always a damaged pair or a loose plug.",
+        )
+        .reference("ethtool(8); IEEE 802.3 annex 28B"),
+    Rule::nic("LNK-02", Severity::Blocker, "Half duplex or duplex mismatch", lnk_02)
+        .explanation(
+            "When one side is forced and the other negotiates, the negotiating side ends in half duplex. Throughput \
+             collapses as soon as both directions are active.",
+        )
+        .reference("IEEE 802.3 clause 28.2.3.1 (parallel detection)"),
+    Rule::nic("LNK-03", Severity::Medium, "Speed step on the path", lnk_03)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The faster sender emits trains of packets that the slower port or host must buffer. The reverse direction \
+             is fine, which is the signature.",
+        )
+        .reference("tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing"),
+    Rule::nic("LNK-04", Severity::High, "Damaged frames", lnk_04)
+        .explanation(
+            "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they look like \
+             congestion.",
+        )
+        .reference("ethtool(8), --statistics"),
+    Rule::nic("LNK-05", Severity::High, "The link flaps", lnk_05)
+        .explanation("The carrier went away and came back. Each time, queues and timers start anew.")
+        .reference("kernel ABI sysfs-class-net, carrier_changes"),
+    Rule::nic("LNK-06", Severity::Medium, "Forward error correction is struggling", lnk_06)
+        .explanation(
+            "The link is marginal: the correction works hard or fails. A block that cannot be corrected is a lost \
+             packet.",
+        )
+        .reference("ethtool(8), --show-fec"),
+    Rule::nic("LNK-07", Severity::Low, "Energy saving adds wake-up latency", lnk_07)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
+        )
+        .reference("ethtool(8), --show-eee; IEEE 802.3az"),
 ];
 
 fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
@@ -186,14 +151,13 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let drops = nic.growth(Class::RxRingFull);
     let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
     // Seen from the receiver: its own ring overflows while the sender's link is faster.
-    let step = step_to_peer(nic).suspect(|| {
+    let (ours, peers) = step_to_peer(nic).suspect(|| {
         if lossy {
             "the receive ring overflows although the link carries no more than its own speed: a faster sender would explain it".to_owned()
         } else {
             "only one end of the wire is known".to_owned()
         }
     })?;
-    let (ours, peers) = step;
     require(peers.value > ours.value, || format!("no step: {} Mbit/s here, {} Mbit/s there", ours.value, peers.value))?;
     let drops = drops?;
     drops.or_clear("drops behind the step")?;
@@ -206,15 +170,10 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         .persist("repeat the command from the network configuration of the sender"))
 }
 
-type Step<'a> = (crate::scope::Reading<f64>, crate::scope::Reading<f64>);
-
-fn step_to_peer<'a>(nic: &Nic<'_>) -> Result<Step<'a>, NoMatch> {
+/// Speeds of this end and of the other.
+fn step_to_peer(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), NoMatch> {
     let peers = nic.peer_number("link.speed_mbps")?;
-    let ours = match nic.speed_mbps() {
-        Ok(speed) => speed,
-        Err(_) => nic.number("link.max_speed_mbps")?,
-    };
-    Ok((ours, peers))
+    Ok((nic.speed_mbps().or_else(|_| nic.number("link.max_speed_mbps"))?, peers))
 }
 
 /// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38, so the rate stays

@@ -1,110 +1,59 @@
 //! Is the measurement valid?
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::Severity;
 use linerate_model::snapshot::Value;
 
-use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "TOOL-01",
-        title: "A single-threaded iperf3 serves all streams",
-        layer: Layer::Measurement,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot use \
-                      more than one core. A total that stays near the rate of one core while other tools scale is \
-                      explained by that.",
-        reference: "iperf3 release notes, 3.16",
-        judge: Judge::Run(tool_01),
-    },
-    Rule {
-        id: "TOOL-02",
-        title: "More streams than useful",
-        layer: Layer::Measurement,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Beyond the number of usable cores every further stream costs context switches, cache and locks. \
-                      The measured optimum is better than any rule of thumb.",
-        reference: "iperf3(1), --parallel",
-        judge: Judge::Host(tool_02),
-    },
-    Rule {
-        id: "TOOL-03",
-        title: "Client and server share a core",
-        layer: Layer::Measurement,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The pinned side is the limit and the streams of the other side only wait for it. More streams \
-                      then gain less than proportionally.",
-        reference: "taskset(1)",
-        judge: Judge::Run(tool_03),
-    },
-    Rule {
-        id: "TOOL-04",
-        title: "Too short, or start-up included",
-        layer: Layer::Measurement,
-        severity: Severity::Low,
-        confidence: Confidence::High,
-        explanation: "Slow start and the growth of the buffers pull the average of a short test down. Leaving out the \
-                      first seconds removes that.",
-        reference: "iperf3(1), --omit",
-        judge: Judge::Run(tool_04),
-    },
-    Rule {
-        id: "TOOL-05",
-        title: "Interrupted run: the totals of one side are missing",
-        layer: Layer::Measurement,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "The exchange of results did not happen, so a zero means unknown. Only the intervals of the side \
-                      that has them count.",
-        reference: "iperf3(1)",
-        judge: Judge::Run(tool_05),
-    },
-    Rule {
-        id: "TOOL-06",
-        title: "UDP left at its default rate",
-        layer: Layer::Measurement,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "Without a target rate UDP offers 1 Mbit/s. The result says nothing about the link.",
-        reference: "iperf3(1), --bitrate",
-        judge: Judge::Run(tool_06),
-    },
-    Rule {
-        id: "TOOL-07",
-        title: "Small application writes",
-        layer: Layer::Measurement,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "With small writes a test measures the rate of system calls, not the bandwidth. Numbers of \
-                      different write sizes must not be compared.",
-        reference: "iperf3(1), --length",
-        judge: Judge::Run(tool_07),
-    },
-    Rule {
-        id: "META-01",
-        title: "A counter was reset or may have wrapped",
-        layer: Layer::Measurement,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "The hardware keeps this tally in few bits, or it went backwards. The reading is a lower bound.",
-        reference: "ethtool(8), --statistics",
-        judge: Judge::Nic(meta_01),
-    },
-    Rule {
-        id: "META-02",
-        title: "Statistics per packet were taken without load",
-        layer: Layer::Measurement,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "Averages per packet from a handful of stray packets are noise. They must not be compared between \
-                      hosts.",
-        reference: "ovs-vswitchd(8), dpif-netdev commands",
-        judge: Judge::Host(meta_02),
-    },
+    Rule::run("TOOL-01", Severity::High, "A single-threaded iperf3 serves all streams", tool_01)
+        .explanation(
+            "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot use more than \
+             one core. A total that stays near the rate of one core while other tools scale is explained by that.",
+        )
+        .reference("iperf3 release notes, 3.16"),
+    Rule::host("TOOL-02", Severity::Medium, "More streams than useful", tool_02)
+        .explanation(
+            "Beyond the number of usable cores every further stream costs context switches, cache and locks. The \
+             measured optimum is better than any rule of thumb.",
+        )
+        .reference("iperf3(1), --parallel"),
+    Rule::run("TOOL-03", Severity::High, "Client and server share a core", tool_03)
+        .explanation(
+            "The pinned side is the limit and the streams of the other side only wait for it. More streams then gain \
+             less than proportionally.",
+        )
+        .reference("taskset(1)"),
+    Rule::run("TOOL-04", Severity::Low, "Too short, or start-up included", tool_04)
+        .explanation(
+            "Slow start and the growth of the buffers pull the average of a short test down. Leaving out the first \
+             seconds removes that.",
+        )
+        .reference("iperf3(1), --omit"),
+    Rule::run("TOOL-05", Severity::Info, "Interrupted run: the totals of one side are missing", tool_05)
+        .explanation(
+            "The exchange of results did not happen, so a zero means unknown. Only the intervals of the side that has \
+             them count.",
+        )
+        .reference("iperf3(1)"),
+    Rule::run("TOOL-06", Severity::Info, "UDP left at its default rate", tool_06)
+        .explanation("Without a target rate UDP offers 1 Mbit/s. The result says nothing about the link.")
+        .reference("iperf3(1), --bitrate"),
+    Rule::run("TOOL-07", Severity::Medium, "Small application writes", tool_07)
+        .explanation(
+            "With small writes a test measures the rate of system calls, not the bandwidth. Numbers of different write \
+             sizes must not be compared.",
+        )
+        .reference("iperf3(1), --length"),
+    Rule::nic("META-01", Severity::Info, "A counter was reset or may have wrapped", meta_01)
+        .explanation("The hardware keeps this tally in few bits, or it went backwards. The reading is a lower bound.")
+        .reference("ethtool(8), --statistics"),
+    Rule::host("META-02", Severity::Blocker, "Statistics per packet were taken without load", meta_02)
+        .explanation(
+            "Averages per packet from a handful of stray packets are noise. They must not be compared between hosts.",
+        )
+        .reference("ovs-vswitchd(8), dpif-netdev commands"),
 ];
 
 /// Version from which on iperf3 uses a thread per stream.
@@ -138,7 +87,8 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     }
 }
 
-fn version_number(text: &str) -> Option<(u32, u32)> {
+/// The first two numbers of a version.
+pub(super) fn version_number(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((parts.next()?.ok()?, parts.next()?.ok()?))
 }

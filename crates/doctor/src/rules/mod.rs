@@ -24,26 +24,28 @@ mod window;
 
 pub(crate) use virtualisation::receive_aggregation_differs;
 
-use crate::rule::Rule;
+use crate::rule::{Layer, Rule};
 
-/// Every rule, in the order in which a reader should think about them.
-pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
-    let files: [&[Rule]; 15] = [
-        measurement::RULES,
-        path::RULES,
-        link::RULES,
-        flow_control::RULES,
-        nic::RULES,
-        bus::RULES,
-        queues::RULES,
-        cpu::RULES,
-        offload::RULES,
-        virtualisation::RULES,
-        qdisc::RULES,
-        window::RULES,
-        network::RULES,
-        application::RULES,
-        http::RULES,
-    ];
-    files.into_iter().flatten()
+/// The rules of each layer, in the order in which a reader should think about them.
+const CATALOGUE: [(Layer, &[Rule]); 15] = [
+    (Layer::Measurement, measurement::RULES),
+    (Layer::Path, path::RULES),
+    (Layer::Link, link::RULES),
+    (Layer::Nic, flow_control::RULES),
+    (Layer::Nic, nic::RULES),
+    (Layer::Bus, bus::RULES),
+    (Layer::Cpu, queues::RULES),
+    (Layer::Cpu, cpu::RULES),
+    (Layer::Offload, offload::RULES),
+    (Layer::Offload, virtualisation::RULES),
+    (Layer::Offload, qdisc::RULES),
+    (Layer::Window, window::RULES),
+    (Layer::Network, network::RULES),
+    (Layer::Application, application::RULES),
+    (Layer::Application, http::RULES),
+];
+
+/// Every rule with its layer.
+pub(crate) fn all() -> impl Iterator<Item = (Layer, &'static Rule)> {
+    CATALOGUE.into_iter().flat_map(|(layer, rules)| rules.iter().map(move |rule| (layer, rule)))
 }

@@ -3,72 +3,35 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::mathis_bps;
-use crate::rule::{Judge, Layer, Rule, Ruling, clear, matched, require, unknown};
+use crate::rule::{Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "PATH-01",
-        title: "A policer drops above its rate",
-        layer: Layer::Network,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "Fast at first, then steady at a lower rate with losses and without a growing queue: that is what a \
-                      token bucket that drops does. Pacing at its rate avoids the losses.",
-        reference: "Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016",
-        judge: Judge::Run(path_01),
-    },
-    Rule {
-        id: "PATH-02",
-        title: "A deep queue fills on the path",
-        layer: Layer::Network,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "The round trip grows several times under load. Throughput is fine and everybody else waits.",
-        reference: "RFC 8290, RFC 8033",
-        judge: Judge::Run(path_02),
-    },
-    Rule {
-        id: "PATH-03",
-        title: "One flow cannot fill the aggregate",
-        layer: Layer::Network,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.",
-        reference: "kernel networking/bonding, xmit_hash_policy",
-        judge: Judge::Host(path_03),
-    },
-    Rule {
-        id: "PATH-06",
-        title: "Random loss limits TCP",
-        layer: Layer::Network,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The measured rate is what this loss and this round trip allow. The packets are lost on the way, not \
-                      in the hosts.",
-        reference: "Mathis and others, 1997; RFC 9438",
-        judge: Judge::Run(path_06),
-    },
-    Rule {
-        id: "PATH-07",
-        title: "Packets are reordered",
-        layer: Layer::Network,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Packets overtake each other and TCP repeats what was not lost. Something balances per packet.",
-        reference: "RFC 8985, RFC 2883",
-        judge: Judge::Run(path_07),
-    },
-    Rule {
-        id: "PATH-08",
-        title: "The directions differ",
-        layer: Layer::Network,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "One direction is more than a tenth slower. That names the sender to look at.",
-        reference: "iperf3(1), --reverse",
-        judge: Judge::Host(path_08),
-    },
+    Rule::run("PATH-01", Severity::High, "A policer drops above its rate", path_01)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Fast at first, then steady at a lower rate with losses and without a growing queue: that is what a token \
+             bucket that drops does. Pacing at its rate avoids the losses.",
+        )
+        .reference("Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016"),
+    Rule::run("PATH-02", Severity::Medium, "A deep queue fills on the path", path_02)
+        .explanation("The round trip grows several times under load. Throughput is fine and everybody else waits.")
+        .reference("RFC 8290, RFC 8033"),
+    Rule::host("PATH-03", Severity::Medium, "One flow cannot fill the aggregate", path_03)
+        .explanation("Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.")
+        .reference("kernel networking/bonding, xmit_hash_policy"),
+    Rule::run("PATH-06", Severity::High, "Random loss limits TCP", path_06)
+        .explanation(
+            "The measured rate is what this loss and this round trip allow. The packets are lost on the way, not in \
+             the hosts.",
+        )
+        .reference("Mathis and others, 1997; RFC 9438"),
+    Rule::run("PATH-07", Severity::Medium, "Packets are reordered", path_07)
+        .explanation("Packets overtake each other and TCP repeats what was not lost. Something balances per packet.")
+        .reference("RFC 8985, RFC 2883"),
+    Rule::host("PATH-08", Severity::Info, "The directions differ", path_08)
+        .explanation("One direction is more than a tenth slower. That names the sender to look at.")
+        .reference("iperf3(1), --reverse"),
 ];
 
 fn path_01(run: &Run<'_>) -> Ruling {

@@ -6,75 +6,46 @@ use linerate_model::snapshot::Source;
 use super::link::pace_command;
 use crate::arithmetic::ring_time_us;
 use crate::classes::Class;
-use crate::rule::{Judge, Layer, Rule, Ruling, clear, matched, require};
+use crate::rule::{Rule, Ruling, clear, matched, require};
 use crate::scope::{Nic, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "NIC-01",
-        title: "Receive ring overflows and can grow",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Bursts arrive faster than the kernel empties the ring. A larger ring bridges gaps in scheduling, \
-                      at the cost of cache.",
-        reference: "ethtool(8), --set-ring",
-        judge: Judge::Nic(nic_01),
-    },
-    Rule {
-        id: "NIC-02",
-        title: "Receive ring overflows and is already at its maximum",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The device cannot absorb trains of packets at line rate. Pause frames toward it, work spread over \
-                      more cores, or a shaped sender help; a better adapter is a valid answer.",
-        reference: "ethtool(8), --show-ring",
-        judge: Judge::Nic(nic_02),
-    },
-    Rule {
-        id: "NIC-03",
-        title: "Memory for received frames runs out",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The driver could not allocate buffers in time. Memory that can be taken without waiting is short.",
-        reference: "kernel admin-guide/sysctl/vm, min_free_kbytes",
-        judge: Judge::Nic(nic_03),
-    },
-    Rule {
-        id: "NIC-04",
-        title: "Transmit stalls or resets",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "A transmit queue stopped because its ring was full, or was reset after a timeout. Firmware, cable \
-                      or a small ring is behind it.",
-        reference: "ethtool(8), --set-ring",
-        judge: Judge::Nic(nic_04),
-    },
-    Rule {
-        id: "NIC-05",
-        title: "Receive errors that are neither overflow nor damage",
-        layer: Layer::Nic,
-        severity: Severity::Medium,
-        confidence: Confidence::Low,
-        explanation: "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only an \
-                      experiment tells an overrun from a bad cable.",
-        reference: "ethtool(8), --statistics",
-        judge: Judge::Nic(nic_05),
-    },
-    Rule {
-        id: "NIC-06",
-        title: "The provider limits this machine",
-        layer: Layer::Nic,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. Nothing inside \
-                      the guest lifts it.",
-        reference: "ENA driver documentation, instance allowances",
-        judge: Judge::Nic(nic_06),
-    },
+    Rule::nic("NIC-01", Severity::High, "Receive ring overflows and can grow", nic_01)
+        .explanation(
+            "Bursts arrive faster than the kernel empties the ring. A larger ring bridges gaps in scheduling, at the \
+             cost of cache.",
+        )
+        .reference("ethtool(8), --set-ring"),
+    Rule::nic("NIC-02", Severity::High, "Receive ring overflows and is already at its maximum", nic_02)
+        .explanation(
+            "The device cannot absorb trains of packets at line rate. Pause frames toward it, work spread over more \
+             cores, or a shaped sender help; a better adapter is a valid answer.",
+        )
+        .reference("ethtool(8), --show-ring"),
+    Rule::nic("NIC-03", Severity::High, "Memory for received frames runs out", nic_03)
+        .explanation(
+            "The driver could not allocate buffers in time. Memory that can be taken without waiting is short.",
+        )
+        .reference("kernel admin-guide/sysctl/vm, min_free_kbytes"),
+    Rule::nic("NIC-04", Severity::High, "Transmit stalls or resets", nic_04)
+        .explanation(
+            "A transmit queue stopped because its ring was full, or was reset after a timeout. Firmware, cable or a \
+             small ring is behind it.",
+        )
+        .reference("ethtool(8), --set-ring"),
+    Rule::nic("NIC-05", Severity::Medium, "Receive errors that are neither overflow nor damage", nic_05)
+        .at_most(Confidence::Low)
+        .explanation(
+            "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only an experiment \
+             tells an overrun from a bad cable.",
+        )
+        .reference("ethtool(8), --statistics"),
+    Rule::nic("NIC-06", Severity::High, "The provider limits this machine", nic_06)
+        .explanation(
+            "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. Nothing inside the \
+             guest lifts it.",
+        )
+        .reference("ENA driver documentation, instance allowances"),
 ];
 
 fn nic_01(nic: &Nic<'_>) -> Ruling {

@@ -1,44 +1,28 @@
 //! Segmentation and receive offloads.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::Severity;
 
 use super::cpu::thread_or_cpu_load;
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, matched, require};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require};
 use crate::scope::Nic;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "OFF-01",
-        title: "Segmentation offload is off",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Every packet crosses the whole stack on its own. With the offload the stack handles up to 64 KB \
-                      at once.",
-        reference: "kernel networking/segmentation-offloads",
-        judge: Judge::Nic(off_01),
-    },
-    Rule {
-        id: "OFF-02",
-        title: "Receive offload is off on a host that does not forward",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Without GRO every packet climbs the stack on its own. Receiving then costs several times the CPU.",
-        reference: "kernel networking/segmentation-offloads, GRO",
-        judge: Judge::Nic(off_02),
-    },
-    Rule {
-        id: "OFF-03",
-        title: "LRO is active on a host that forwards",
-        layer: Layer::Offload,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "LRO merges packets in a way that cannot be undone, so forwarded packets break or exceed the MTU. \
-                      GRO is safe to forward and may stay on.",
-        reference: "kernel networking/segmentation-offloads; ethtool(8), --offload",
-        judge: Judge::Nic(off_03),
-    },
+    Rule::nic("OFF-01", Severity::Medium, "Segmentation offload is off", off_01)
+        .explanation(
+            "Every packet crosses the whole stack on its own. With the offload the stack handles up to 64 KB at once.",
+        )
+        .reference("kernel networking/segmentation-offloads"),
+    Rule::nic("OFF-02", Severity::Medium, "Receive offload is off on a host that does not forward", off_02)
+        .explanation(
+            "Without GRO every packet climbs the stack on its own. Receiving then costs several times the CPU.",
+        )
+        .reference("kernel networking/segmentation-offloads, GRO"),
+    Rule::nic("OFF-03", Severity::High, "LRO is active on a host that forwards", off_03)
+        .explanation(
+            "LRO merges packets in a way that cannot be undone, so forwarded packets break or exceed the MTU. GRO is \
+             safe to forward and may stay on.",
+        )
+        .reference("kernel networking/segmentation-offloads; ethtool(8), --offload"),
 ];
 
 fn off_01(nic: &Nic<'_>) -> Ruling {

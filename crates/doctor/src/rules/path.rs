@@ -2,53 +2,33 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Match, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Run};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "PATH-04",
-        title: "Test traffic leaves through another interface",
-        layer: Layer::Path,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "The route to the peer uses another interface than the one in question. Test traffic and \
-                      management traffic must be separated to mean anything.",
-        reference: "ip-route(8), `ip route get`",
-        judge: Judge::Host(path_04),
-    },
-    Rule {
-        id: "MTU-01",
-        title: "MTU differs between the ends or along the path",
-        layer: Layer::Path,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "One side sends packets the other drops or must be told to shrink. Lowering the MTU of a few hosts \
-                      treats a symptom and breaks others.",
-        reference: "RFC 1191, RFC 4821",
-        judge: Judge::Nic(mtu_01),
-    },
-    Rule {
-        id: "MTU-02",
-        title: "Path MTU black hole",
-        layer: Layer::Path,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "Small packets pass and full-size packets vanish without an error message. Somebody on the path \
-                      filters the ICMP messages that path MTU discovery needs.",
-        reference: "kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923",
-        judge: Judge::Host(mtu_02),
-    },
-    Rule {
-        id: "PATH-05",
-        title: "IPv4 and IPv6 differ on the same wire",
-        layer: Layer::Path,
-        severity: Severity::Info,
-        confidence: Confidence::Low,
-        explanation: "Offloads and firewall rules can differ by address family. The slower family shows which one.",
-        reference: "nft(8), ethtool(8)",
-        judge: Judge::Host(path_05),
-    },
+    Rule::host("PATH-04", Severity::Blocker, "Test traffic leaves through another interface", path_04)
+        .explanation(
+            "The route to the peer uses another interface than the one in question. Test traffic and management \
+             traffic must be separated to mean anything.",
+        )
+        .reference("ip-route(8), `ip route get`"),
+    Rule::nic("MTU-01", Severity::Medium, "MTU differs between the ends or along the path", mtu_01)
+        .explanation(
+            "One side sends packets the other drops or must be told to shrink. Lowering the MTU of a few hosts treats \
+             a symptom and breaks others.",
+        )
+        .reference("RFC 1191, RFC 4821"),
+    Rule::host("MTU-02", Severity::High, "Path MTU black hole", mtu_02)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Small packets pass and full-size packets vanish without an error message. Somebody on the path filters \
+             the ICMP messages that path MTU discovery needs.",
+        )
+        .reference("kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923"),
+    Rule::host("PATH-05", Severity::Info, "IPv4 and IPv6 differ on the same wire", path_05)
+        .at_most(Confidence::Low)
+        .explanation("Offloads and firewall rules can differ by address family. The slower family shows which one.")
+        .reference("nft(8), ethtool(8)"),
 ];
 
 fn path_04(host: &Host<'_>) -> Ruling {
@@ -64,28 +44,18 @@ fn path_04(host: &Host<'_>) -> Ruling {
 fn mtu_01(nic: &Nic<'_>) -> Ruling {
     nic.wired_or_pair()?;
     let mtu = nic.number("net.mtu")?;
-    if let Ok(route) = nic.host.text("route.peer.dev").and_then(|_| nic.host.number("route.peer.mtu"))
-        && nic.host.text("route.peer.dev").is_ok_and(|dev| dev.value == nic.name)
-        && route.value > 0.0
-        && route.value < mtu.value
-    {
-        return Ok(common_mtu(
-            nic,
-            matched()
-                .read(&route, "the path to the peer takes less than the interface")
-                .read(&mtu, "MTU of the interface"),
-            mtu.value,
-        ));
-    }
-    if let Some(run) = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name))
-        && let Ok(pmtu) = run.number("pmtu_bytes")
-        && pmtu.value < mtu.value
-    {
-        return Ok(common_mtu(
-            nic,
-            matched().read(&pmtu, "the path takes less than the interface").read(&mtu, "MTU of the interface"),
-            mtu.value,
-        ));
+    let is_route = nic.host.text("route.peer.dev").is_ok_and(|dev| dev.value == nic.name);
+    let route = nic.host.number("route.peer.mtu").ok().filter(|route| is_route && route.value > 0.0);
+    let run = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name));
+    let path = run.and_then(|run| run.number("pmtu_bytes").ok());
+    for (path, threshold) in [
+        (route, "the path to the peer takes less than the interface"),
+        (path, "the path takes less than the interface"),
+    ] {
+        if let Some(path) = path.filter(|path| path.value < mtu.value) {
+            let matched = matched().read(&path, threshold).read(&mtu, "MTU of the interface");
+            return Ok(common_mtu(nic, matched, mtu.value));
+        }
     }
     let peer = nic.peer_number("net.mtu").suspect(|| {
         if mtu.value < 1500.0 {
@@ -98,7 +68,7 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
     Ok(common_mtu(nic, matched().read(&mtu, "must equal the peer's MTU").read(&peer, "MTU of the peer"), mtu.value))
 }
 
-fn common_mtu(nic: &Nic<'_>, matched: crate::rule::Match, old: f64) -> crate::rule::Match {
+fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
     let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
     matched
         .fix(format!("ip link set dev {} mtu {smaller}", nic.name), format!("ip link set dev {} mtu {old}", nic.name))

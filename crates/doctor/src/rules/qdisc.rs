@@ -2,74 +2,44 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use super::measurement::version_number;
 use crate::arithmetic::shaper_payload;
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Nic, Qdisc};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "QD-01",
-        title: "A shaper on this host is the limit",
-        layer: Layer::Offload,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The rate that was measured is the rate this host lets through. The shaper is there on purpose, or \
-                      it was forgotten.",
-        reference: "tc(8), tc-tbf(8), tc-htb(8)",
-        judge: Judge::Nic(qd_01),
-    },
-    Rule {
-        id: "QD-02",
-        title: "A queueing discipline drops packets",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "The queue of this host is too short for the bursts it gets. Losses happen before the wire.",
-        reference: "tc(8), tc-fq_codel(8)",
-        judge: Judge::Nic(qd_02),
-    },
-    Rule {
-        id: "QD-03",
-        title: "netem was left behind",
-        layer: Layer::Offload,
-        severity: Severity::Blocker,
-        confidence: Confidence::High,
-        explanation: "Somebody emulates a bad network on this interface. Every result over it is emulated as well.",
-        reference: "tc-netem(8)",
-        judge: Judge::Nic(qd_03),
-    },
-    Rule {
-        id: "QD-04",
-        title: "Static mapping onto queues with links of mixed speed",
-        layer: Layer::Offload,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "Filters with a common priority send destinations to fixed queues, and one destination has a \
-                      slower link. With pause frames on, the slow one stops all (PAU-04).",
-        reference: "kernel networking/multiqueue; tc-skbedit(8)",
-        judge: Judge::Nic(qd_04),
-    },
-    Rule {
-        id: "QD-05",
-        title: "Pacing without fq",
-        layer: Layer::Offload,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "The sender paces its packets and no fq is there to do it. Since 4.20 TCP paces itself at some cost; \
-                      before, it does not.",
-        reference: "tc-fq(8)",
-        judge: Judge::Nic(qd_05),
-    },
-    Rule {
-        id: "QD-06",
-        title: "Generic XDP, heavy filters or connection tracking",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "Every packet passes a slow program or a long list of rules. Both cost more than the stack itself.",
-        reference: "kernel networking/af_xdp; nft(8)",
-        judge: Judge::Nic(qd_06),
-    },
+    Rule::nic("QD-01", Severity::High, "A shaper on this host is the limit", qd_01)
+        .explanation(
+            "The rate that was measured is the rate this host lets through. The shaper is there on purpose, or it was \
+             forgotten.",
+        )
+        .reference("tc(8), tc-tbf(8), tc-htb(8)"),
+    Rule::nic("QD-02", Severity::Medium, "A queueing discipline drops packets", qd_02)
+        .explanation("The queue of this host is too short for the bursts it gets. Losses happen before the wire.")
+        .reference("tc(8), tc-fq_codel(8)"),
+    Rule::nic("QD-03", Severity::Blocker, "netem was left behind", qd_03)
+        .explanation("Somebody emulates a bad network on this interface. Every result over it is emulated as well.")
+        .reference("tc-netem(8)"),
+    Rule::nic("QD-04", Severity::High, "Static mapping onto queues with links of mixed speed", qd_04)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Filters with a common priority send destinations to fixed queues, and one destination has a slower link. \
+             With pause frames on, the slow one stops all (PAU-04).",
+        )
+        .reference("kernel networking/multiqueue; tc-skbedit(8)"),
+    Rule::nic("QD-05", Severity::Low, "Pacing without fq", qd_05)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The sender paces its packets and no fq is there to do it. Since 4.20 TCP paces itself at some cost; \
+             before, it does not.",
+        )
+        .reference("tc-fq(8)"),
+    Rule::nic("QD-06", Severity::Medium, "Generic XDP, heavy filters or connection tracking", qd_06)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Every packet passes a slow program or a long list of rules. Both cost more than the stack itself.",
+        )
+        .reference("kernel networking/af_xdp; nft(8)"),
 ];
 
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "police"];
@@ -84,7 +54,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
         require(rate.value < 0.98 * speed.value * 1e6, || "the shaper is faster than the link".to_owned())?;
     }
     let payload = shaper_payload(rate.value, nic.mtu());
-    let goodput = goodput(nic, way(shaper))
+    let goodput = goodput(nic, shaper)
         .suspect(|| format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))?;
     require((goodput - payload).abs() <= 0.05 * payload, || {
         format!("{:.1} Mbit/s are not the {:.1} of the shaper", goodput / 1e6, payload / 1e6)
@@ -119,17 +89,6 @@ fn narrowest<'a, 'b>(qdiscs: &'b [Qdisc<'a>]) -> Result<Option<&'b Qdisc<'a>>, N
     Ok(found.map(|(_, shaper)| shaper))
 }
 
-/// What a shaper holds back: what leaves, or, a policer in front of the stack, what arrives.
-fn way(shaper: &Qdisc<'_>) -> Way {
-    if shaper.kind == "police" { Way::In } else { Way::Out }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    In,
-    Out,
-}
-
 /// Payload that a shaper on this interface lets through, bit/s; `None` without a shaper.
 pub(super) fn shaped_payload_bps(nic: &Nic<'_>) -> Option<f64> {
     let qdiscs = nic.qdiscs().ok()?;
@@ -137,11 +96,12 @@ pub(super) fn shaped_payload_bps(nic: &Nic<'_>) -> Option<f64> {
     Some(shaper_payload(shaper.number("rate_bps").ok()?.value, nic.mtu()))
 }
 
-/// Goodput of a run over this interface; without one, what passed the interface over the period.
-fn goodput(nic: &Nic<'_>, way: Way) -> Result<f64, NoMatch> {
-    let (other_part, bytes, packets) = match way {
-        Way::Out => ("receiver", "stats64.tx_bytes", "stats64.tx_packets"),
-        Way::In => ("sender", "stats64.rx_bytes", "stats64.rx_packets"),
+/// Goodput of a run over this interface; without one, what passed the interface over the period: what leaves, or, with a
+/// policer in front of the stack, what arrives.
+fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>) -> Result<f64, NoMatch> {
+    let (other_part, bytes, packets) = match shaper.kind {
+        "police" => ("sender", "stats64.rx_bytes", "stats64.rx_packets"),
+        _ => ("receiver", "stats64.tx_bytes", "stats64.tx_packets"),
     };
     if let Some(run) = nic
         .host
@@ -226,17 +186,12 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
     };
     let qdiscs = nic.qdiscs()?;
     require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || "fq is there".to_owned())?;
-    let old = nic.host.snapshot.kernel.as_deref().and_then(kernel_version).is_some_and(|version| version < (4, 20));
+    let old = nic.host.snapshot.kernel.as_deref().and_then(version_number).is_some_and(|version| version < (4, 20));
     let matched = matched()
         .because(key, value, "paced packets, which fq on the interface would spread")
         .fix(format!("tc qdisc replace dev {} root fq", nic.name), format!("tc qdisc del dev {} root", nic.name))
         .sysctl(&nic.host, "net.core.default_qdisc", "fq");
     Ok(if old { matched.severity(Severity::High) } else { matched })
-}
-
-fn kernel_version(release: &str) -> Option<(u32, u32)> {
-    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    Some((parts.next()?.ok()?, parts.next()?.ok()?))
 }
 
 /// Rules of a firewall that cost nothing worth talking about.

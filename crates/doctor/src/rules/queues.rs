@@ -6,117 +6,66 @@ use linerate_model::snapshot::{Absence, Source};
 use super::measurement::cpu_list;
 use crate::arithmetic::expected_queues;
 use crate::classes::Class;
-use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "CHN-01",
-        title: "Fewer queues than hardware and processors allow",
-        layer: Layer::Cpu,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "Work and flows crowd on few queues. More queues than cores, on the other hand, cost interrupts \
-                      without gain.",
-        reference: "ethtool(8), --set-channels; kernel networking/scaling",
-        judge: Judge::Nic(chn_01),
-    },
-    Rule {
-        id: "CHN-02",
-        title: "Flows collide on transmit queues",
-        layer: Layer::Cpu,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "Hashing a few flows onto queues leaves some queues empty and others shared. A queue has no rate \
-                      limit of its own, so look at pause frames (PAU-03) for what couples the flows.",
-        reference: "kernel networking/multiqueue; tc-fq(8)",
-        judge: Judge::Scope(chn_02),
-    },
-    Rule {
-        id: "CHN-03",
-        title: "Single-queue device",
-        layer: Layer::Cpu,
-        severity: Severity::Info,
-        confidence: Confidence::High,
-        explanation: "All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.",
-        reference: "kernel networking/scaling",
-        judge: Judge::Nic(chn_03),
-    },
-    Rule {
-        id: "IRQ-01",
-        title: "Interrupts of several queues pile on one CPU",
-        layer: Layer::Cpu,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Affinity, or a missing irqbalance, binds all queues to one core. The other cores cannot help.",
-        reference: "kernel core-api/irq/irq-affinity, networking/scaling",
-        judge: Judge::Nic(irq_01),
-    },
-    Rule {
-        id: "IRQ-02",
-        title: "One queue saturates its CPU",
-        layer: Layer::Cpu,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Software steering (RPS) moves protocol work to other cores. It cannot help when the adapter drops \
-                      before the interrupt (NIC-02).",
-        reference: "kernel networking/scaling, RPS",
-        judge: Judge::Nic(irq_02),
-    },
-    Rule {
-        id: "IRQ-03",
-        title: "Interrupts on a remote NUMA node",
-        layer: Layer::Cpu,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "Packets cross the link between processors before anybody looks at them. Bind the interrupts to the \
-                      adapter's own node.",
-        reference: "kernel core-api/irq/irq-affinity",
-        judge: Judge::Nic(irq_03),
-    },
-    Rule {
-        id: "IRQ-04",
-        title: "Software steering is redundant",
-        layer: Layer::Cpu,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "The hardware already spreads packets over all CPUs. Steering them again costs inter-processor \
-                      interrupts.",
-        reference: "kernel networking/scaling, RPS",
-        judge: Judge::Nic(irq_04),
-    },
-    Rule {
-        id: "IRQ-05",
-        title: "Interrupt moderation does not suit the load",
-        layer: Layer::Cpu,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "Without moderation every packet interrupts; with much of it every packet waits. Adaptive \
-                      moderation follows the load.",
-        reference: "ethtool(8), --coalesce",
-        judge: Judge::Nic(irq_05),
-    },
-    Rule {
-        id: "SOFT-01",
-        title: "The backlog of a CPU drops packets",
-        layer: Layer::Cpu,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets were \
-                      received and thrown away.",
-        reference: "kernel admin-guide/sysctl/net, netdev_max_backlog",
-        judge: Judge::Host(soft_01),
-    },
-    Rule {
-        id: "SOFT-02",
-        title: "The budget of the receive interrupt runs out",
-        layer: Layer::Cpu,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "The kernel stopped receiving with work left to do. Without drops that is normal.",
-        reference: "kernel admin-guide/sysctl/net, netdev_budget",
-        judge: Judge::Host(soft_02),
-    },
+    Rule::nic("CHN-01", Severity::Medium, "Fewer queues than hardware and processors allow", chn_01)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Work and flows crowd on few queues. More queues than cores, on the other hand, cost interrupts without \
+             gain.",
+        )
+        .reference("ethtool(8), --set-channels; kernel networking/scaling"),
+    Rule::scope("CHN-02", Severity::Medium, "Flows collide on transmit queues", chn_02)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Hashing a few flows onto queues leaves some queues empty and others shared. A queue has no rate limit of \
+             its own, so look at pause frames (PAU-03) for what couples the flows.",
+        )
+        .reference("kernel networking/multiqueue; tc-fq(8)"),
+    Rule::nic("CHN-03", Severity::Info, "Single-queue device", chn_03)
+        .explanation("All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.")
+        .reference("kernel networking/scaling"),
+    Rule::nic("IRQ-01", Severity::High, "Interrupts of several queues pile on one CPU", irq_01)
+        .explanation("Affinity, or a missing irqbalance, binds all queues to one core. The other cores cannot help.")
+        .reference("kernel core-api/irq/irq-affinity, networking/scaling"),
+    Rule::nic("IRQ-02", Severity::High, "One queue saturates its CPU", irq_02)
+        .explanation(
+            "Software steering (RPS) moves protocol work to other cores. It cannot help when the adapter drops before \
+             the interrupt (NIC-02).",
+        )
+        .reference("kernel networking/scaling, RPS"),
+    Rule::nic("IRQ-03", Severity::Medium, "Interrupts on a remote NUMA node", irq_03)
+        .explanation(
+            "Packets cross the link between processors before anybody looks at them. Bind the interrupts to the \
+             adapter's own node.",
+        )
+        .reference("kernel core-api/irq/irq-affinity"),
+    Rule::nic("IRQ-04", Severity::Low, "Software steering is redundant", irq_04)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The hardware already spreads packets over all CPUs. Steering them again costs inter-processor \
+             interrupts.",
+        )
+        .reference("kernel networking/scaling, RPS"),
+    Rule::nic("IRQ-05", Severity::Low, "Interrupt moderation does not suit the load", irq_05)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Without moderation every packet interrupts; with much of it every packet waits. Adaptive moderation \
+             follows the load.",
+        )
+        .reference("ethtool(8), --coalesce"),
+    Rule::host("SOFT-01", Severity::High, "The backlog of a CPU drops packets", soft_01)
+        .explanation(
+            "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets were received and \
+             thrown away.",
+        )
+        .reference("kernel admin-guide/sysctl/net, netdev_max_backlog"),
+    Rule::host("SOFT-02", Severity::Low, "The budget of the receive interrupt runs out", soft_02)
+        .at_most(Confidence::Medium)
+        .explanation("The kernel stopped receiving with work left to do. Without drops that is normal.")
+        .reference("kernel admin-guide/sysctl/net, netdev_budget"),
 ];
 
 /// Share of a CPU in interrupts from which on it is the limit.
@@ -223,16 +172,16 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
     };
     require(queues.value <= 1.0, || format!("{} receive queues", queues.value))?;
     let matched = matched().read(&queues, "several receive queues");
-    let saturated = irq_cpu(nic).and_then(|cpu| nic.host.cpu_load(cpu)).is_ok_and(|load| load.softirq >= SATURATED);
+    let saturated =
+        irq_cpu(nic).and_then(|(cpu, _)| nic.host.cpu_load(cpu)).is_ok_and(|load| load.softirq >= SATURATED);
     let matched = if saturated { matched.severity(Severity::High) } else { matched };
     Ok(matched.advice("spread the work in software if its CPU saturates (IRQ-02)"))
 }
 
-/// The CPU that took most interrupts of this interface: over the period, or since boot.
-fn irq_cpu(nic: &Nic<'_>) -> Result<u32, NoMatch> {
-    let shares = irq_shares(nic)?;
-    match shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
-        Some((cpu, _)) => Ok(*cpu),
+/// The CPU that took most interrupts of this interface, and its share of them: over the period, or since boot.
+fn irq_cpu(nic: &Nic<'_>) -> Result<(u32, f64), NoMatch> {
+    match irq_shares(nic)?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some(busiest) => Ok(busiest),
         None => unknown(nic.key("irq.total"), "no interrupt was counted"),
     }
 }
@@ -262,10 +211,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let vectors = nic.number("irq.vectors")?;
     require(vectors.value >= 2.0, || "a single vector".to_owned())?;
-    let shares = irq_shares(nic)?;
-    let Some((cpu, share)) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return unknown(nic.key("irq.total"), "no interrupt was counted");
-    };
+    let (cpu, share) = irq_cpu(nic)?;
     require(share >= 0.8, || format!("CPU {cpu} takes {:.0} % of them", share * 100.0))?;
     let load = nic
         .host
@@ -281,7 +227,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
 
 fn irq_02(nic: &Nic<'_>) -> Ruling {
     chn_03(nic)?;
-    let cpu = irq_cpu(nic)?;
+    let (cpu, _) = irq_cpu(nic)?;
     let load = nic.host.cpu_load(cpu).suspect(|| {
         let total = nic.number("irq.total").map_or(0.0, |total| total.value);
         format!("one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled")

@@ -3,54 +3,38 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::under_load;
-use crate::rule::{Judge, Layer, Match, Rule, Ruling, clear, matched, require, unknown};
+use crate::rule::{Match, Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "VIRT-01",
-        title: "The guest's adapter has no offloads at all",
-        layer: Layer::Offload,
-        severity: Severity::High,
-        confidence: Confidence::Medium,
-        explanation: "The back end on the host did not offer checksum, scatter-gather or segmentation, so each packet \
-                      is summed, copied and handed over on its own. This cannot be switched on inside the guest.",
-        reference: "virtio specification 5.1.3; Open vSwitch documentation, userspace TSO",
-        judge: Judge::Nic(virt_01),
-    },
-    Rule {
-        id: "VIRT-02",
-        title: "Receive aggregation differs between the compared guests",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "One guest may merge received packets in its adapter and the other cannot. Kernel or back end \
-                      negotiated different features.",
-        reference: "kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw",
-        judge: Judge::Scope(virt_02),
-    },
-    Rule {
-        id: "VIRT-03",
-        title: "Threads of the virtual switch are unbalanced or on another node",
-        layer: Layer::Offload,
-        severity: Severity::Medium,
-        confidence: Confidence::Medium,
-        explanation: "Polling threads on another NUMA node, or one thread with most of the load, hold the switch back. \
-                      Receive queues can be moved between threads.",
-        reference: "Open vSwitch documentation, PMD threads",
-        judge: Judge::Host(virt_03),
-    },
-    Rule {
-        id: "VIRT-04",
-        title: "Few hits in the exact-match cache under load",
-        layer: Layer::Offload,
-        severity: Severity::Low,
-        confidence: Confidence::Low,
-        explanation: "Many flows miss the first cache of the virtual switch and take the slower lookups. Another cache \
-                      suits many flows better.",
-        reference: "Open vSwitch documentation, EMC and SMC",
-        judge: Judge::Host(virt_04),
-    },
+    Rule::nic("VIRT-01", Severity::High, "The guest's adapter has no offloads at all", virt_01)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "The back end on the host did not offer checksum, scatter-gather or segmentation, so each packet is \
+             summed, copied and handed over on its own. This cannot be switched on inside the guest.",
+        )
+        .reference("virtio specification 5.1.3; Open vSwitch documentation, userspace TSO"),
+    Rule::scope("VIRT-02", Severity::Medium, "Receive aggregation differs between the compared guests", virt_02)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "One guest may merge received packets in its adapter and the other cannot. Kernel or back end negotiated \
+             different features.",
+        )
+        .reference("kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw"),
+    Rule::host("VIRT-03", Severity::Medium, "Threads of the virtual switch are unbalanced or on another node", virt_03)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Polling threads on another NUMA node, or one thread with most of the load, hold the switch back. Receive \
+             queues can be moved between threads.",
+        )
+        .reference("Open vSwitch documentation, PMD threads"),
+    Rule::host("VIRT-04", Severity::Low, "Few hits in the exact-match cache under load", virt_04)
+        .at_most(Confidence::Low)
+        .explanation(
+            "Many flows miss the first cache of the virtual switch and take the slower lookups. Another cache suits \
+             many flows better.",
+        )
+        .reference("Open vSwitch documentation, EMC and SMC"),
 ];
 
 /// Features of a virtio NIC whose back end has no offloads. The fixed receive checksum identifies virtio.

@@ -2,96 +2,52 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::arithmetic::{bdp_bytes, receive_buffer_for_bytes, tcp_ceiling, window_ceiling_bps};
-use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, window_ceiling_bps};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        id: "WIN-01",
-        title: "The receive window limits",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The sender waited for the receiver's permission. No flow is faster than one window per round trip.",
-        reference: "RFC 7323; kernel networking/ip-sysctl, tcp_rmem",
-        judge: Judge::Run(win_01),
-    },
-    Rule {
-        id: "WIN-02",
-        title: "The send buffer limits",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products \
-                      to survive a loss.",
-        reference: "kernel networking/ip-sysctl, tcp_wmem",
-        judge: Judge::Run(win_02),
-    },
-    Rule {
-        id: "WIN-03",
-        title: "A fixed window switches autotuning off",
-        layer: Layer::Window,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "A buffer that was asked for by size never grows. The kernel doubles the request and cuts it at \
-                      rmem_max.",
-        reference: "socket(7), SO_RCVBUF; tcp(7)",
-        judge: Judge::Run(win_03),
-    },
-    Rule {
-        id: "WIN-04",
-        title: "Features of TCP are disabled",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss \
-                      costs a round trip. Both have been safe for decades.",
-        reference: "RFC 7323, RFC 2018; kernel networking/ip-sysctl",
-        judge: Judge::Host(win_04),
-    },
-    Rule {
-        id: "WIN-05",
-        title: "TCP memory pressure or pruned receive queues",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The kernel threw away or compressed data that had arrived. Memory for TCP is short, or the reader \
-                      is late.",
-        reference: "kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem",
-        judge: Judge::Host(win_05),
-    },
-    Rule {
-        id: "WIN-06",
-        title: "Slow start after idle, or cached metrics",
-        layer: Layer::Window,
-        severity: Severity::Low,
-        confidence: Confidence::Medium,
-        explanation: "A sender that pauses starts slowly again, and a threshold remembered from an earlier connection \
-                      ends slow start early. Both hurt bursts.",
-        reference: "kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)",
-        judge: Judge::Host(win_06),
-    },
-    Rule {
-        id: "UDP-01",
-        title: "The receiver's socket buffer overflows",
-        layer: Layer::Window,
-        severity: Severity::High,
-        confidence: Confidence::High,
-        explanation: "The datagrams reached this host and the application was late. This is no loss of the network.",
-        reference: "kernel networking/snmp_counter, UdpRcvbufErrors",
-        judge: Judge::Host(udp_01),
-    },
-    Rule {
-        id: "UDP-02",
-        title: "Datagrams are fragmented",
-        layer: Layer::Window,
-        severity: Severity::Medium,
-        confidence: Confidence::High,
-        explanation: "One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.",
-        reference: "RFC 8900",
-        judge: Judge::Run(udp_02),
-    },
+    Rule::run("WIN-01", Severity::High, "The receive window limits", win_01)
+        .explanation(
+            "The sender waited for the receiver's permission. No flow is faster than one window per round trip.",
+        )
+        .reference("RFC 7323; kernel networking/ip-sysctl, tcp_rmem"),
+    Rule::run("WIN-02", Severity::High, "The send buffer limits", win_02)
+        .explanation(
+            "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products to \
+             survive a loss.",
+        )
+        .reference("kernel networking/ip-sysctl, tcp_wmem"),
+    Rule::run("WIN-03", Severity::Medium, "A fixed window switches autotuning off", win_03)
+        .explanation(
+            "A buffer that was asked for by size never grows. The kernel doubles the request and cuts it at rmem_max.",
+        )
+        .reference("socket(7), SO_RCVBUF; tcp(7)"),
+    Rule::host("WIN-04", Severity::High, "Features of TCP are disabled", win_04)
+        .explanation(
+            "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss costs a \
+             round trip. Both have been safe for decades.",
+        )
+        .reference("RFC 7323, RFC 2018; kernel networking/ip-sysctl"),
+    Rule::host("WIN-05", Severity::High, "TCP memory pressure or pruned receive queues", win_05)
+        .explanation(
+            "The kernel threw away or compressed data that had arrived. Memory for TCP is short, or the reader is \
+             late.",
+        )
+        .reference("kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem"),
+    Rule::host("WIN-06", Severity::Low, "Slow start after idle, or cached metrics", win_06)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "A sender that pauses starts slowly again, and a threshold remembered from an earlier connection ends slow \
+             start early. Both hurt bursts.",
+        )
+        .reference("kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)"),
+    Rule::host("UDP-01", Severity::High, "The receiver's socket buffer overflows", udp_01)
+        .explanation("The datagrams reached this host and the application was late. This is no loss of the network.")
+        .reference("kernel networking/snmp_counter, UdpRcvbufErrors"),
+    Rule::run("UDP-02", Severity::Medium, "Datagrams are fragmented", udp_02)
+        .explanation("One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.")
+        .reference("RFC 8900"),
 ];
 
 /// Share of the busy time from which on a limit counts.
@@ -143,24 +99,38 @@ fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -
 }
 
 fn win_01(run: &Run<'_>) -> Ruling {
+    let (share, window) = (run.number("rwnd_limited_share"), run.number("snd_wnd_bytes"));
+    limited(run, share, window, 1.2, ("receiver", "window"), (&run.receiver(), "tcp_rmem"))
+}
+
+fn win_02(run: &Run<'_>) -> Ruling {
+    let (share, buffer) = (run.number("sndbuf_limited_share"), run.number("sndbuf_bytes"));
+    limited(run, share, buffer, 2.0, ("sender", "buffer"), (&run.host, "tcp_wmem"))
+}
+
+/// Matches when the sender waited for a window or a buffer that holds too little; `products` as in [`too_small`].
+fn limited(
+    run: &Run<'_>,
+    share: Result<Reading<f64>, NoMatch>,
+    window: Result<Reading<f64>, NoMatch>,
+    products: f64,
+    (end, name): (&str, &str),
+    (host, sysctl): (&Host<'_>, &str),
+) -> Ruling {
     require(!run.is_udp(), || "UDP has no window".to_owned())?;
-    let share = run.number("rwnd_limited_share")?;
+    let share = share?;
     require(share.value >= LIMITED, || format!("{:.0} % of the time", share.value * 100.0))?;
-    let (window, rtt) = (run.number("snd_wnd_bytes")?, run.number("rtt_us")?);
-    let small = too_small(run, &window, rtt.value, 1.2)?;
+    let (window, rtt) = (window?, run.number("rtt_us")?);
+    let small = too_small(run, &window, rtt.value, products)?;
     let matched = matched()
         .read(&share, "below 0.2 of the busy time")
         .read(&window, small.threshold)
-        .read(&rtt, "round trip, microseconds")
-        .advice("give no -w, so that the receiver's window can grow");
+        .read(&rtt, "round trip, microseconds");
     Ok(match small.ceiling_bps {
-        Some(ceiling) => {
-            let wanted = buffer_triple(&run.receiver(), "tcp_rmem", receive_buffer_for_bytes(ceiling, rtt.value));
-            matched
-                .sysctl(&run.receiver(), "net.ipv4.tcp_rmem", &wanted)
-                .advice("on the receiver; and give no -w, so that the window can grow")
-        }
-        None => matched,
+        Some(ceiling) => matched
+            .sysctl(host, &format!("net.ipv4.{sysctl}"), &buffer_triple(host, sysctl, buffer_bytes(ceiling, rtt.value)))
+            .advice(format!("on the {end}; and give no -w, so that the {name} can grow")),
+        None => matched.advice(format!("give no -w, so that the {end}'s {name} can grow")),
     })
 }
 
@@ -170,28 +140,6 @@ fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> String {
     let mut parts = old.split_whitespace();
     let (low, default) = (parts.next().unwrap_or("4096"), parts.next().unwrap_or("131072"));
     format!("{low} {default} {:.0}", maximum.max(default.parse().unwrap_or(0.0)))
-}
-
-fn win_02(run: &Run<'_>) -> Ruling {
-    require(!run.is_udp(), || "UDP has no window".to_owned())?;
-    let share = run.number("sndbuf_limited_share")?;
-    require(share.value >= LIMITED, || format!("{:.0} % of the time", share.value * 100.0))?;
-    let (buffer, rtt) = (run.number("sndbuf_bytes")?, run.number("rtt_us")?);
-    let small = too_small(run, &buffer, rtt.value, 2.0)?;
-    let matched = matched()
-        .read(&share, "below 0.2 of the busy time")
-        .read(&buffer, small.threshold)
-        .read(&rtt, "round trip, microseconds")
-        .advice("give no -w, so that the sender's buffer can grow");
-    Ok(match small.ceiling_bps {
-        Some(ceiling) => {
-            let wanted = buffer_triple(&run.host, "tcp_wmem", 2.0 * bdp_bytes(ceiling, rtt.value));
-            matched
-                .sysctl(&run.host, "net.ipv4.tcp_wmem", &wanted)
-                .advice("on the sender; and give no -w, so that the buffer can grow")
-        }
-        None => matched,
-    })
 }
 
 fn win_03(run: &Run<'_>) -> Ruling {
@@ -245,11 +193,8 @@ const PRESSURE: [&str; 5] = [
 fn win_05(host: &Host<'_>) -> Ruling {
     let pressure = host.growth_of(&PRESSURE)?;
     pressure.or_clear("memory pressure")?;
-    if pressure.total {
-        // Every host that has run for weeks has pruned a queue once.
-        return unknown("counters over a window", "totals since boot say nothing about now")
-            .suspect(|| format!("{} events since boot", pressure.value));
-    }
+    // Every host that has run for weeks has pruned a queue once.
+    pressure.in_period("totals", |total| format!("{total} events since boot"))?;
     Ok(matched().grew(&pressure).advice("raise net.ipv4.tcp_mem, or let the application read faster"))
 }
 
@@ -275,10 +220,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let keys = ["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"];
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of UDP socket buffers")?;
-    if overflows.total {
-        return unknown("counters over a window", "totals since boot say nothing about now")
-            .suspect(|| format!("{} datagrams since boot", overflows.value));
-    }
+    overflows.in_period("totals", |total| format!("{total} datagrams since boot"))?;
     let mut matched = matched().grew(&overflows);
     if let Some(lost) = host.runs().find_map(|run| run.number("lost_packets").ok()).filter(|lost| lost.value > 0.0) {
         let share = to_f64(overflows.value) / lost.value;

@@ -46,6 +46,16 @@ impl<'a> Host<'a> {
         self.typed(key, value)
     }
 
+    /// A number, or ruled out because the driver or the kind of device has no such thing.
+    pub(crate) fn number_if_any(&self, key: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
+        self.number(key).map_err(|stop| if self.lacks(key) { NoMatch::Clear(otherwise.to_owned()) } else { stop })
+    }
+
+    /// Whether the driver or the kind of device has no such fact or group of facts at all.
+    pub(crate) fn lacks(&self, key: &str) -> bool {
+        matches!(self.absence(key), Absence::UnsupportedByDriver | Absence::NotApplicableToKind)
+    }
+
     pub(crate) fn flag(&self, key: &str) -> Result<Reading<bool>, NoMatch> {
         let value = match self.known(key)? {
             Value::Bool(on) => Some(*on),

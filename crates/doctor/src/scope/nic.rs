@@ -34,20 +34,12 @@ impl<'a> Nic<'a> {
 
     /// A number, or ruled out because the driver or the kind of device has no such thing.
     pub(crate) fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
-        self.number(fact).map_err(|stop| {
-            let none = matches!(
-                self.host.absence(&self.key(fact)),
-                Absence::UnsupportedByDriver | Absence::NotApplicableToKind
-            );
-            if none { NoMatch::Clear(otherwise.to_owned()) } else { stop }
-        })
+        self.host.number_if_any(&self.key(fact), otherwise)
     }
 
     /// Continues unless the driver or the kind of device has no such group of facts at all.
     pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
-        let absence = self.host.absence(&self.key(group));
-        let none = matches!(absence, Absence::UnsupportedByDriver | Absence::NotApplicableToKind);
-        require(!none, || otherwise.to_owned())
+        require(!self.host.lacks(&self.key(group)), || otherwise.to_owned())
     }
 
     /// How reports name it.
@@ -73,8 +65,8 @@ impl<'a> Nic<'a> {
     /// Continues only for a physical interface.
     pub(crate) fn wired(&self) -> Result<(), NoMatch> {
         for fact in ["net.kind", "drv.name"] {
-            if let Some(Value::Text(kind)) = self.host.value(&self.key(fact)).filter(|kind| software(kind)) {
-                return clear(format!("{kind} has no link"));
+            if let Some(kind) = self.text(fact).ok().filter(|kind| is_software_kind(kind.value)) {
+                return clear(format!("{} has no link", kind.value));
             }
         }
         Ok(())
@@ -169,10 +161,6 @@ impl<'a> Nic<'a> {
         }
         Ok(found)
     }
-}
-
-fn software(kind: &Value) -> bool {
-    matches!(kind, Value::Text(kind) if is_software_kind(kind))
 }
 
 /// One queueing discipline.

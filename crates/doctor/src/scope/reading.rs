@@ -4,7 +4,7 @@ use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::snapshot::Value;
 
 use crate::period::{Delta, Period};
-use crate::rule::{Match, NoMatch, require, unknown};
+use crate::rule::{Match, NoMatch, Suspect, require, unknown};
 
 /// A value with the key it was read from.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +59,15 @@ impl Growth {
     pub(crate) fn or_clear(&self, what: &str) -> Result<(), NoMatch> {
         let span = if self.total { "since boot".to_owned() } else { format!("in {:.1} s", self.seconds) };
         require(self.value > 0, || format!("{what}: none {span}"))
+    }
+
+    /// A total since boot decides nothing: it is a `suspicion` at most.
+    pub(crate) fn in_period(&self, totals: &str, suspicion: impl FnOnce(u64) -> String) -> Result<(), NoMatch> {
+        if !self.total {
+            return Ok(());
+        }
+        unknown("counters over a window", format!("{totals} since boot say nothing about now"))
+            .suspect(|| suspicion(self.value))
     }
 
     pub(super) fn add(&mut self, key: &str, grown: &Delta, period: &Period) {

@@ -74,6 +74,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// How reports name it.
+    pub(crate) fn subject(&self) -> String {
+        format!("{} {}", self.host.name(), self.label())
+    }
+
     /// What it is called in a report.
     pub(crate) fn label(&self) -> String {
         match self.text("label") {

@@ -36,9 +36,6 @@ pub struct TestInterval {
     pub facts: RunFacts,
 }
 
-/// Intervals that are kept and sent to a peer.
-const INTERVALS_MAX: usize = STEPS_MAX;
-
 /// Intervals whose rates are kept; a longer test is described by its beginning.
 const RATES_MAX: usize = 100_000;
 
@@ -64,7 +61,7 @@ impl DirectionStats {
     }
 
     pub(super) fn add_interval(&mut self, rows: &[&StreamInterval], start_s: f64, end_s: f64, rate_bps: f64) {
-        if self.intervals.len() >= INTERVALS_MAX {
+        if self.intervals.len() >= STEPS_MAX {
             return;
         }
         let mut facts = RunFacts::new();
@@ -95,9 +92,9 @@ impl DirectionStats {
         let end_s = self.slow_start_s().unwrap_or(0.0);
         let begin_s = self.intervals.first().map_or(0.0, |first| first.start_s);
         let mut intervals = self.intervals.clone();
-        for add_interval in &mut intervals {
-            if f64::midpoint(add_interval.start_s, add_interval.end_s) - begin_s >= end_s {
-                add_interval.facts.remove(SLOW_START);
+        for interval in &mut intervals {
+            if f64::midpoint(interval.start_s, interval.end_s) - begin_s >= end_s {
+                interval.facts.remove(SLOW_START);
             }
         }
         intervals
@@ -159,8 +156,9 @@ fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
     }
 }
 
-fn median(rates: &[f64]) -> Option<f64> {
-    let mut sorted = rates.to_vec();
+/// The middle value, of an even number the higher one.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
 }

@@ -49,15 +49,19 @@ impl Value {
     }
 }
 
-/// What an option does to the arguments `A`, and with it whether it takes a value, see [`Value`].
+/// What an option does to the arguments `A`, and with it whether it takes a value, see [`Value`]. What is checked may refuse
+/// its value or end the program.
 #[derive(Debug)]
 pub(super) enum Effect<A, E> {
     /// No value.
-    Switch(fn(&mut A) -> Result<(), E>),
+    Switch(fn(&mut A)),
+    CheckedSwitch(fn(&mut A) -> Result<(), E>),
     /// One value.
-    Value(&'static str, fn(&mut A, &OsStr) -> Result<(), E>),
+    Value(&'static str, fn(&mut A, &OsStr)),
+    CheckedValue(&'static str, fn(&mut A, &OsStr) -> Result<(), E>),
     /// A value only after `=`.
-    MaybeValue(&'static str, fn(&mut A, Option<&OsStr>) -> Result<(), E>),
+    MaybeValue(&'static str, fn(&mut A, Option<&OsStr>)),
+    CheckedMaybe(&'static str, fn(&mut A, Option<&OsStr>) -> Result<(), E>),
 }
 
 // Derived, these would demand the same of `A`.
@@ -73,24 +77,28 @@ impl<A, E> Effect<A, E> {
     pub(super) fn act(&self, args: &mut A, value: Option<&OsStr>) -> Result<(), E> {
         match self {
             Self::Switch(act) => act(args),
+            Self::CheckedSwitch(act) => act(args)?,
             Self::Value(_, act) => act(args, value.unwrap_or_default()),
+            Self::CheckedValue(_, act) => act(args, value.unwrap_or_default())?,
             Self::MaybeValue(_, act) => act(args, value),
+            Self::CheckedMaybe(_, act) => act(args, value)?,
         }
+        Ok(())
     }
 
     pub(super) fn value(&self) -> Value {
         match self {
-            Self::Switch(_) => Value::None,
-            Self::Value(name, _) => Value::Required(name),
-            Self::MaybeValue(name, _) => Value::Optional(name),
+            Self::Switch(_) | Self::CheckedSwitch(_) => Value::None,
+            Self::Value(name, _) | Self::CheckedValue(name, _) => Value::Required(name),
+            Self::MaybeValue(name, _) | Self::CheckedMaybe(name, _) => Value::Optional(name),
         }
     }
 
     pub(super) fn argument(&self) -> Argument {
-        match self {
-            Self::Switch(_) => Argument::None,
-            Self::Value(..) => Argument::Required,
-            Self::MaybeValue(..) => Argument::Optional,
+        match self.value() {
+            Value::None => Argument::None,
+            Value::Required(_) => Argument::Required,
+            Value::Optional(_) => Argument::Optional,
         }
     }
 }

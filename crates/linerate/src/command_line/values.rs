@@ -1,5 +1,7 @@
-//! Values of options that the iperf3 dialect shares with native commands: how a server shares itself, and sizes.
+//! Values of options that the dialects share with each other or with native commands.
 
+use std::ffi::OsStr;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use linerate_model::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
@@ -11,6 +13,24 @@ use crate::Error;
 #[must_use]
 pub fn size_bytes(text: &str, max: u64) -> Option<u64> {
     whole_with_unit(text.as_bytes(), Base::Binary, max).ok()
+}
+
+/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
+pub(super) fn text(value: &OsStr) -> String {
+    value.to_string_lossy().into_owned()
+}
+
+/// Splits `host%device`. Behind an IPv6 link-local address the device is the scope and stays.
+pub(super) fn split_device(address: &str) -> (String, Option<String>) {
+    let Some((host, device)) = address.split_once('%') else {
+        return (address.to_owned(), None);
+    };
+    let link_local = host.parse::<Ipv6Addr>().is_ok_and(|v6| v6.is_unicast_link_local());
+    if link_local || device.is_empty() {
+        let whole = if link_local { address } else { host };
+        return (whole.to_owned(), None);
+    }
+    (host.to_owned(), Some(device.to_owned()))
 }
 
 /// Reads `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`.

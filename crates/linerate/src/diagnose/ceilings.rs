@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_doctor::arithmetic::{self, Encapsulation, Network, Transport};
+use linerate_doctor::arithmetic::{self, Network, Transport};
 
 /// Tables: the highest goodput of links and of PCI Express, and the bytes in flight that fill a path.
 #[must_use]
@@ -21,7 +21,7 @@ pub fn ceilings() -> String {
     for mtu in [576.0, 1280.0, 1400.0, 1500.0, 9000.0] {
         let _ = write!(out, "{mtu:>6}");
         for (network, transport) in columns {
-            let ceiling = arithmetic::goodput_ceiling(1000.0, mtu, network, transport, Encapsulation::default());
+            let ceiling = arithmetic::goodput_ceiling(1000.0, mtu, network, transport);
             let _ = write!(out, " {:>8.1}", ceiling.unwrap_or(0.0));
         }
         out.push('\n');

@@ -148,7 +148,7 @@ fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Error> {
 fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Error> {
     let (mut found, mut understood) = (Vec::new(), 0);
     for file in files(path)? {
-        let text = read(&file).map_err(|error| Error::failed(format!("{}: {}", file.display(), io_text(&error))))?;
+        let text = read(&file).map_err(at(&file))?;
         let name = file.file_stem().map_or_else(|| "input".into(), |name| name.to_string_lossy());
         let imported = import(&name, &text);
         understood += imported.understood;
@@ -171,8 +171,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries =
-        fs::read_dir(path).map_err(|error| Error::failed(format!("{}: {}", path.display(), io_text(&error))))?;
+    let entries = fs::read_dir(path).map_err(at(path))?;
     let mut files: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).take(FILES_MAX).collect();
     files.sort();
@@ -197,5 +196,10 @@ fn save(path: &Path, observed: &[Observed]) -> Result<(), Error> {
     };
     let mut text = serde_json::to_string(&one.snapshot).map_err(Error::failed)?;
     text.push('\n');
-    fs::write(path, text).map_err(|error| Error::failed(format!("{}: {}", path.display(), io_text(&error))))
+    fs::write(path, text).map_err(at(path))
+}
+
+/// An error of the system about a file.
+fn at(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| Error::failed(format!("{}: {}", path.display(), io_text(&error)))
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::diagnose::observed_test;
 use crate::outcome::failure;
-use linerate_engine::dialect::iperf2;
+pub use linerate_engine::dialect::iperf2::server::run as run_iperf2;
 use linerate_engine::dialect::iperf3::server;
 use linerate_model::policy::{AccessRules, ServerPolicy};
 use linerate_model::sink::PeerRequests;
@@ -35,10 +35,7 @@ pub fn run_iperf3(
     metrics: Option<SocketAddr>,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
-    let requests = PeerRequests {
-        report: Some(iperf3::peer_report(options.clone())),
-        facts: Some(observed_test::facts_for_clients()),
-    };
+    let requests = peer_requests(options.clone());
     let mut reporter = iperf3::server_reporter(options, output);
     if let Some(address) = metrics {
         reporter = metrics::offer(reporter, address)
@@ -47,16 +44,9 @@ pub fn run_iperf3(
     server::run(spec, requests, &mut service::managed(reporter), interrupts)
 }
 
-/// Serves iperf 2 clients until `interrupts` or `spec` end it, and reports every test.
-///
-/// # Errors
-/// What ended the server; also a signal.
-pub fn run_iperf2(
-    spec: &ServerSpec,
-    reporter: &mut dyn ServerReporter,
-    interrupts: &dyn Interrupts,
-) -> Result<(), Failure> {
-    iperf2::server::run(spec, reporter, interrupts)
+/// Sends clients that ask for them the server's report and facts about this host.
+fn peer_requests(options: iperf3::Options) -> PeerRequests {
+    PeerRequests { report: Some(iperf3::peer_report(options)), facts: Some(observed_test::facts_for_clients()) }
 }
 
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
@@ -136,13 +126,8 @@ impl Drop for Server {
 fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
     ServerSpec {
         local: LocalOptions { port, bind: BindSpec { host, ..BindSpec::default() }, ..LocalOptions::default() },
-        one_off: false,
-        idle_timeout: None,
-        bitrate_limit: None,
-        max_duration: None,
-        auth: None,
-        mptcp: false,
         policy: ServerPolicy { access, ..ServerPolicy::default() },
+        ..ServerSpec::default()
     }
 }
 

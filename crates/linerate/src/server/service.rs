@@ -12,7 +12,7 @@ use linerate_engine::dialect;
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
-use linerate_model::sink::{Forward, PeerRequests};
+use linerate_model::sink::Forward;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_report::service::LogOptions;
@@ -26,7 +26,6 @@ use tracing::debug;
 use super::{in_use, metrics};
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
-use crate::diagnose::observed_test;
 use crate::outcome::failure;
 
 /// What is to be served, and how it is watched.
@@ -85,9 +84,7 @@ fn run(what: &Service) -> Result<(), Failure> {
     let signals = signals.map_err(|e| failure(&e))?;
     let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
-    let report = iperf3::Options::new(Endpoint::Server, program_version(), system_line());
-    let requests =
-        PeerRequests { report: Some(iperf3::peer_report(report)), facts: Some(observed_test::facts_for_clients()) };
+    let requests = super::peer_requests(iperf3::Options::new(Endpoint::Server, program_version(), system_line()));
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| failure(&e))?;
     }

@@ -39,19 +39,11 @@ pub fn sweep(spec: &SweepSpec, signals: &Signals, mut progress: Progress) -> Res
     announce(&mut progress, spec, estimate);
     let mut network = Network::new(spec, &space, signals, progress);
     let outcome = explore(&plan, &mut network);
-    let (log, ending) = network.finish();
+    let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
     Ok(SweepResult {
-        sweep: linerate_lab::sweep::sweep(
-            spec,
-            &space,
-            &plan,
-            estimate,
-            &outcome,
-            &log,
-            linerate_doctor::sweep_reasons,
-        ),
-        has_result: ending.has_result,
-        is_interrupted: ending.is_interrupted,
+        sweep: linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons),
+        has_result: network.has_result,
+        is_interrupted: network.is_interrupted,
         ended_by: outcome.ended_by,
     })
 }

@@ -32,12 +32,6 @@ pub(super) struct Network<'a> {
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
     log: RunLog,
-    has_result: bool,
-    is_interrupted: bool,
-}
-
-/// What became of the runs as a whole.
-pub(super) struct Ending {
     pub(super) has_result: bool,
     pub(super) is_interrupted: bool,
 }
@@ -64,11 +58,11 @@ impl<'a> Network<'a> {
         }
     }
 
-    pub(super) fn finish(mut self) -> (RunLog, Ending) {
+    /// Ends the progress and the log.
+    pub(super) fn finish(&mut self) -> &RunLog {
         self.progress.clear();
         self.log.elapsed = self.started.elapsed();
-        let ending = Ending { has_result: self.has_result, is_interrupted: self.is_interrupted };
-        (self.log, ending)
+        &self.log
     }
 
     /// One test, after waiting for a server that is busy, or between two tests.
@@ -80,7 +74,7 @@ impl<'a> Network<'a> {
             let Err(failure) = &result.outcome else {
                 return self.observed(result);
             };
-            if is_busy(failure) && asked.elapsed() < busy_timeout {
+            if is_one_of(failure, &[ErrorCode::AccessDenied]) && asked.elapsed() < busy_timeout {
                 self.progress.update(&format!(
                     "the server is busy with another test; asked for {}",
                     clock(asked.elapsed().as_secs_f64())
@@ -118,9 +112,7 @@ impl<'a> Network<'a> {
 
     fn judged(&mut self, failure: &Failure) -> RunError {
         let reason = failure.to_string();
-        let is_hopeless = [ErrorCode::Connect, ErrorCode::AuthTest, ErrorCode::AccessDenied]
-            .iter()
-            .any(|code| failure.code == Some(code.number()));
+        let is_hopeless = is_one_of(failure, &[ErrorCode::Connect, ErrorCode::AuthTest, ErrorCode::AccessDenied]);
         match failure.kind {
             FailureKind::Interrupted => self.interrupted(),
             _ if is_hopeless && !self.has_result => RunError::Over(reason),
@@ -178,8 +170,8 @@ impl Runner for Network<'_> {
     }
 }
 
-fn is_busy(failure: &Failure) -> bool {
-    failure.code == Some(ErrorCode::AccessDenied.number())
+fn is_one_of(failure: &Failure, codes: &[ErrorCode]) -> bool {
+    codes.iter().any(|code| failure.code == Some(code.number()))
 }
 
 /// Whether the server was not there, or went away before the test began.
@@ -194,7 +186,7 @@ fn is_between(failure: &Failure, result: &ClientResult) -> bool {
         ErrorCode::CtrlRead,
         ErrorCode::CtrlWrite,
     ];
-    result.summary.is_none() && gone.iter().any(|code| failure.code == Some(code.number()))
+    result.summary.is_none() && is_one_of(failure, &gone)
 }
 
 /// How many cores the server has, in its own account.

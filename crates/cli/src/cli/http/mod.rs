@@ -15,8 +15,9 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
-use crate::exit_code::ExitCode;
 use linerate::{Outcome, http};
+
+use crate::cli::complain;
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::Signals;
 
@@ -68,7 +69,7 @@ enum HttpCommand {
 }
 
 /// Carries out a command line of the lab.
-pub(crate) fn main(args: &HttpArgs) -> ExitCode {
+pub(crate) fn main(args: &HttpArgs) -> Outcome {
     let outcome = match &args.command {
         HttpCommand::Serve(args) => args.resolve().map(|plan| serve::run(&plan)),
         HttpCommand::Load(args) => args.resolve().map(|plan| http::load::run(&plan)),
@@ -81,16 +82,10 @@ pub(crate) fn main(args: &HttpArgs) -> ExitCode {
         HttpCommand::Worker => Ok(http::worker::run().map(|()| Outcome::Done)),
     };
     match outcome {
-        Ok(Ok(outcome)) => outcome.into(),
-        Ok(Err(error)) => complain(&error.to_string(), error.outcome.into()),
-        Err(text) => complain(&text, ExitCode::Usage),
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(error)) => complain("linerate http", &error.to_string(), error.outcome),
+        Err(text) => complain("linerate http", &text, Outcome::Usage),
     }
-}
-
-fn complain(text: &str, code: ExitCode) -> ExitCode {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "linerate http: {text}");
-    code
 }
 
 /// Writes at once; a closed pipe does not stop a server.

@@ -43,16 +43,25 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> V
         threads,
         need: preflight.largest(|key| descriptors_for(key.connections, threads)).max(descriptors_for(0, threads)),
     };
-    let soft = at_least("nofile.soft", side, process.need);
-    let hard = at_least("nofile.hard", side, process.need);
-    let kernel = at_least("fs.nr_open", side, process.need);
-    let all = at_least("fs.file_max", side, process.need.saturating_mul(2));
-    let may_raise = host.can_raise_nofile;
+    let at_least = |id, need| at_least(id, side, need);
+    let all = process.need.saturating_mul(2);
     vec![
-        soft.check(process.soft(&soft, host.nofile_soft)),
-        hard.check(process.hard(&hard, host.nofile_hard, may_raise, remedies::descriptors)),
-        kernel.check(process.hard(&kernel, host.nr_open, false, remedies::kernel_descriptors)),
-        all.check(process.all(&all, host.file_max)),
+        at_least("nofile.soft", process.need).check(|soft| {
+            let limit = soft.read(host.nofile_soft)?;
+            let remedy = "raised by linerate itself as far as the hard limit allows".to_owned();
+            soft.ruling(limit >= process.need, Severity::Info, grouped(limit), vec![remedy])
+        }),
+        at_least("nofile.hard", process.need)
+            .check(|hard| process.hard(hard, host.nofile_hard, host.can_raise_nofile, remedies::descriptors)),
+        at_least("fs.nr_open", process.need)
+            .check(|kernel| process.hard(kernel, host.nr_open, false, remedies::kernel_descriptors)),
+        // A limit of the kernel on all processes together.
+        at_least("fs.file_max", all).check(|kernel| {
+            let limit = kernel.read(host.file_max)?;
+            let cells = preflight.cells_where(|key| process.of_cell(key).saturating_mul(2) > limit);
+            let remedy = remedies::kernel_descriptors(all);
+            Ok(kernel.ruling(limit >= all, Severity::Blocker, grouped(limit), remedy)?.subjects(cells))
+        }),
     ]
 }
 
@@ -69,13 +78,6 @@ impl Process<'_> {
         descriptors_for(key.connections, self.threads)
     }
 
-    fn soft(&self, requirement: &Requirement<'_>, limit: Option<u64>) -> Ruling {
-        let limit = requirement.read(limit)?;
-        requirement.unless(limit >= self.need, &grouped(limit))?;
-        let remedy = "raised by linerate itself as far as the hard limit allows".to_owned();
-        Ok(requirement.not_met(Severity::Info, grouped(limit), vec![remedy]))
-    }
-
     /// A limit of one process; the generator starts several where that suffices.
     fn hard(
         &self,
@@ -85,10 +87,9 @@ impl Process<'_> {
         remedies: fn(u64) -> Vec<String>,
     ) -> Ruling {
         let limit = requirement.read(limit)?;
-        requirement.unless(limit >= self.need, &grouped(limit))?;
-        let info = |text: String| requirement.not_met(Severity::Info, grouped(limit), vec![text]);
+        let ruling = |severity, remedy| requirement.ruling(limit >= self.need, severity, grouped(limit), remedy);
         if may_raise {
-            return Ok(info("raised by linerate itself, which may do so".to_owned()));
+            return ruling(Severity::Info, vec!["raised by linerate itself, which may do so".to_owned()]);
         }
         let workers = |key: &CellKey| worker_processes(key.connections, self.threads, limit);
         let beyond = self.preflight.cells_where(|key| self.of_cell(key) > limit);
@@ -97,21 +98,10 @@ impl Process<'_> {
             Side::Client => self.preflight.cells_where(|key| workers(key).is_none()),
         };
         if self.side == Side::Server || !impossible.is_empty() {
-            let found = requirement.not_met(Severity::Blocker, grouped(limit), remedies(self.need));
-            return Ok(found.subjects(impossible));
+            return Ok(ruling(Severity::Blocker, remedies(self.need))?.subjects(impossible));
         }
         let most = self.preflight.cells.iter().filter_map(workers).max().unwrap_or(1);
         let text = format!("{most} worker processes will be used, each with a limit of its own");
-        Ok(info(text).subjects(beyond))
-    }
-
-    /// A limit of the kernel on all processes together.
-    fn all(&self, requirement: &Requirement<'_>, limit: Option<u64>) -> Ruling {
-        let limit = requirement.read(limit)?;
-        let need = self.need.saturating_mul(2);
-        requirement.unless(limit >= need, &grouped(limit))?;
-        let cells = self.preflight.cells_where(|key| self.of_cell(key).saturating_mul(2) > limit);
-        let remedy = remedies::kernel_descriptors(need);
-        Ok(requirement.not_met(Severity::Blocker, grouped(limit), remedy).subjects(cells))
+        Ok(ruling(Severity::Info, vec![text])?.subjects(beyond))
     }
 }

@@ -19,7 +19,7 @@ use linerate_model::finding::Severity;
 use linerate_model::http::{CellKey, Check, CheckStatus, Environment, Ports, Side};
 use serde::Deserialize;
 
-use crate::rule::{Match, NoMatch, Ruling, matched, require, unknown};
+use crate::rule::{Match, NoMatch, Ruling, clear, matched, unknown};
 
 /// What a plan needs, and the two hosts.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -115,18 +115,18 @@ impl<'a> Requirement<'a> {
         value.map_or_else(|| unknown(self.id, "could not be read"), Ok)
     }
 
-    /// Continues when the host does not provide what is needed; it has `have`.
-    fn unless(&self, is_met: bool, have: &str) -> Result<(), NoMatch> {
-        require(!is_met, || have.to_owned())
+    /// Matches when the host, which has `have`, does not provide what is needed: [`Severity::Blocker`] makes cells
+    /// impossible, [`Severity::Medium`] may change results, [`Severity::Info`] is provided for.
+    fn ruling(&self, is_met: bool, severity: Severity, have: impl Into<String>, remedy: Vec<String>) -> Ruling {
+        let have = have.into();
+        if is_met {
+            return clear(have);
+        }
+        Ok(Match { remedy, ..matched().severity(severity).because(self.id, have, &self.need) })
     }
 
-    /// The host does not provide it: [`Severity::Blocker`] makes cells impossible, [`Severity::Medium`] may change
-    /// results, [`Severity::Info`] is provided for.
-    fn not_met(&self, severity: Severity, have: impl Into<String>, remedy: Vec<String>) -> Match {
-        Match { remedy, ..matched().severity(severity).because(self.id, have.into(), &self.need) }
-    }
-
-    fn check(&self, ruling: Ruling) -> Check {
+    fn check(self, rule: impl FnOnce(&Self) -> Ruling) -> Check {
+        let ruling = rule(&self);
         let check = |status, have: String, fix, cells| Check {
             id: self.id.to_owned(),
             side: self.side,

@@ -34,8 +34,8 @@ fn pairs(preflight: &Preflight) -> u64 {
 fn range(preflight: &Preflight) -> Check {
     let need = preflight.connections().div_ceil(pairs(preflight));
     let need_text = format!("{} ports for each pair of address and destination", grouped(need));
-    let requirement = Requirement::new("ip_local_port_range", Side::Client, need_text);
-    requirement.check(enough_ports(&requirement, preflight, need))
+    Requirement::new("ip_local_port_range", Side::Client, need_text)
+        .check(|requirement| enough_ports(requirement, preflight, need))
 }
 
 fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64) -> Ruling {
@@ -45,15 +45,14 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     let ports = (u64::from(high) + 1).saturating_sub(u64::from(low)).saturating_sub(taken);
     let valid = (ports as f64 * USABLE) as u64;
     let have = format!("{low} to {high}, {} valid", grouped(valid));
-    requirement.unless(need <= valid || preflight.ports == Ports::Explicit, &have)?;
+    let is_met = need <= valid || preflight.ports == Ports::Explicit;
     if preflight.ports == Ports::Auto {
         let remedy = "the generator chooses ports itself where the kernel's do not suffice".to_owned();
-        return Ok(requirement.not_met(Severity::Info, have, vec![remedy]));
+        return requirement.ruling(is_met, Severity::Info, have, vec![remedy]);
     }
     let pairs = pairs(preflight);
     let cells = preflight.cells_where(|key| u64::from(key.connections).div_ceil(pairs) > valid);
-    let found = requirement.not_met(Severity::Blocker, have, more_ports(preflight));
-    Ok(found.subjects(cells))
+    Ok(requirement.ruling(is_met, Severity::Blocker, have, more_ports(preflight))?.subjects(cells))
 }
 
 fn more_ports(preflight: &Preflight) -> Vec<String> {
@@ -82,14 +81,14 @@ fn reserved(preflight: &Preflight) -> Check {
     open.dedup();
     let (low, high) = (used.start(), used.end());
     let need = format!("no listening port in {low} to {high} that is not reserved");
-    let requirement = Requirement::new("ip_local_reserved_ports", Side::Client, need);
     let words: Vec<String> = open.iter().take(LISTED_MAX).map(u16::to_string).collect();
-    let have = words.join(",");
+    let listed = words.join(",");
     let own = client.reserved_ports.as_deref().map_or("", str::trim);
     let separator = if own.is_empty() { "" } else { "," };
-    let remedy = remedies::reserved_ports(&format!("{own}{separator}{have}"));
-    let met = requirement.unless(open.is_empty(), "none");
-    requirement.check(met.map(|()| requirement.not_met(Severity::Medium, have, remedy)))
+    let remedy = remedies::reserved_ports(&format!("{own}{separator}{listed}"));
+    let have = if open.is_empty() { "none".to_owned() } else { listed };
+    Requirement::new("ip_local_reserved_ports", Side::Client, need)
+        .check(|it| it.ruling(open.is_empty(), Severity::Medium, have, remedy))
 }
 
 /// `8080,9000-9010` as ports.
@@ -113,10 +112,8 @@ fn time_wait(preflight: &Preflight) -> Check {
     let buckets = preflight.client.time_wait.and_then(|sockets| sockets.limit);
     let of_buckets = buckets.map(|buckets| (buckets as f64 * TIME_WAIT_OF_BUCKETS) as u64);
     let most = of_buckets.into_iter().fold(of_ports as u64, u64::min);
-    let requirement = Requirement::new("time_wait", Side::Client, format!("at most {}", grouped(most)));
-    let ruling = requirement.read(preflight.client.time_wait).and_then(|Peak { peak, .. }| {
-        requirement.unless(peak <= most, &grouped(peak))?;
-        Ok(requirement.not_met(Severity::Medium, grouped(peak), remedies::time_wait()))
-    });
-    requirement.check(ruling)
+    Requirement::new("time_wait", Side::Client, format!("at most {}", grouped(most))).check(|it| {
+        let Peak { peak, .. } = it.read(preflight.client.time_wait)?;
+        it.ruling(peak <= most, Severity::Medium, grouped(peak), remedies::time_wait())
+    })
 }

@@ -34,13 +34,11 @@ pub(super) fn check(preflight: &Preflight) -> Option<Check> {
         (String::new(), "fewer connections in the plan")
     };
     let need = format!("{} connections{each}", grouped(preflight.connections()));
-    let requirement = Requirement::new("protocol", Side::Client, need);
     let have = format!("at most {}", limits());
     let cells = preflight.cells_where(|key| exceeds(key.connections, streams));
-    let met = requirement.unless(cells.is_empty(), &have);
     let remedy = vec![fewer.to_owned(), PLAIN.to_owned()];
-    let not_met = |()| requirement.not_met(Severity::Blocker, have, remedy).subjects(cells);
-    Some(requirement.check(met.map(not_met)))
+    let requirement = Requirement::new("protocol", Side::Client, need);
+    Some(requirement.check(|it| Ok(it.ruling(cells.is_empty(), Severity::Blocker, have, remedy)?.subjects(cells))))
 }
 
 fn exceeds(connections: u32, streams: u32) -> bool {

@@ -7,7 +7,6 @@ use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Environment, Side};
 
 use super::{Preflight, Requirement, at_least};
-use crate::rule::Ruling;
 use crate::rules::remedies;
 
 /// A server may be busy with other work for this long while connections arrive.
@@ -18,12 +17,21 @@ const SYN_BACKLOG_MIN: u64 = 4096;
 
 pub(super) fn checks(preflight: &Preflight, server: &Environment) -> [Check; 2] {
     let need = queued(preflight, preflight.connections());
-    let backlog = at_least("backlog", Side::Server, need);
     let syn_need = format!("at least {} above {FAST_RAMP_PER_S} connections per second", grouped(SYN_BACKLOG_MIN));
-    let syn_backlog = Requirement::new("tcp_max_syn_backlog", Side::Server, syn_need);
     [
-        backlog.check(accept_queue(&backlog, preflight, server, need)),
-        syn_backlog.check(syn_queue(&syn_backlog, preflight, server)),
+        at_least("backlog", Side::Server, need).check(|queue| {
+            // The kernel takes the lesser of the program's backlog and `somaxconn`.
+            let backlog = queue.read(server.backlog.into_iter().chain(server.somaxconn).min())?;
+            let cells = preflight.cells_where(|key| queued(preflight, u64::from(key.connections)) > backlog);
+            let remedy = remedies::accept_queue();
+            Ok(queue.ruling(backlog >= need, Severity::Medium, grouped(backlog), remedy)?.subjects(cells))
+        }),
+        Requirement::new("tcp_max_syn_backlog", Side::Server, syn_need).check(|queue| {
+            let backlog = queue.read(server.max_syn_backlog)?;
+            let is_slow = preflight.ramp_per_s.is_some_and(|rate| rate <= FAST_RAMP_PER_S);
+            let is_met = backlog >= SYN_BACKLOG_MIN || is_slow;
+            queue.ruling(is_met, Severity::Medium, grouped(backlog), remedies::syn_queue())
+        }),
     ]
 }
 
@@ -31,20 +39,4 @@ pub(super) fn checks(preflight: &Preflight, server: &Environment) -> [Check; 2] 
 fn queued(preflight: &Preflight, connections: u64) -> u64 {
     let of_ramp = |rate: u32| connections.min((f64::from(rate) * BUSY_S) as u64);
     preflight.ramp_per_s.map_or(connections, of_ramp)
-}
-
-fn accept_queue(requirement: &Requirement<'_>, preflight: &Preflight, server: &Environment, need: u64) -> Ruling {
-    // The kernel takes the lesser of the program's backlog and `somaxconn`.
-    let backlog = requirement.read(server.backlog.into_iter().chain(server.somaxconn).min())?;
-    requirement.unless(backlog >= need, &grouped(backlog))?;
-    let cells = preflight.cells_where(|key| queued(preflight, u64::from(key.connections)) > backlog);
-    let found = requirement.not_met(Severity::Medium, grouped(backlog), remedies::accept_queue());
-    Ok(found.subjects(cells))
-}
-
-fn syn_queue(requirement: &Requirement<'_>, preflight: &Preflight, server: &Environment) -> Ruling {
-    let backlog = requirement.read(server.max_syn_backlog)?;
-    let is_slow = preflight.ramp_per_s.is_some_and(|rate| rate <= FAST_RAMP_PER_S);
-    requirement.unless(backlog >= SYN_BACKLOG_MIN || is_slow, &grouped(backlog))?;
-    Ok(requirement.not_met(Severity::Medium, grouped(backlog), remedies::syn_queue()))
 }

@@ -26,15 +26,14 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> [
     let entries = tracked(preflight.connections());
     let bytes = preflight.largest(|key| bytes(preflight, key));
     let pages = preflight.largest(socket_bytes).div_ceil(PAGE_BYTES);
-    let conntrack = Requirement::new("conntrack", side, format!("{} free entries", grouped(entries)));
-    let need = format!("{}, at most half of it", bytes_name(bytes as f64));
-    let memory = Requirement::new("memory", side, need);
-    let need = format!("{} pages before the kernel saves memory", grouped(pages));
-    let tcp_mem = Requirement::new("tcp_mem", side, need);
+    let memory_need = format!("{}, at most half of it", bytes_name(bytes as f64));
+    let pages_need = format!("{} pages before the kernel saves memory", grouped(pages));
     [
-        conntrack.check(self::conntrack(&conntrack, preflight, host)),
-        memory.check(self::memory(&memory, preflight, host, bytes)),
-        tcp_mem.check(socket_memory(&tcp_mem, preflight, host, pages)),
+        Requirement::new("conntrack", side, format!("{} free entries", grouped(entries)))
+            .check(|requirement| conntrack(requirement, preflight, host)),
+        Requirement::new("memory", side, memory_need).check(|requirement| memory(requirement, preflight, host, bytes)),
+        Requirement::new("tcp_mem", side, pages_need)
+            .check(|requirement| socket_memory(requirement, preflight, host, pages)),
     ]
 }
 
@@ -49,10 +48,10 @@ fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Enviro
     let limit = requirement.read(table.limit)?;
     let free = limit.saturating_sub(table.peak);
     let have = format!("{} of {} in use", grouped(table.peak), grouped(limit));
-    requirement.unless(free >= tracked(preflight.connections()), &have)?;
+    let is_met = free >= tracked(preflight.connections());
     let cells = preflight.cells_where(|key| tracked(u64::from(key.connections)) > free);
     let remedy = remedies::conntrack(requirement.side, preflight.port);
-    Ok(requirement.not_met(Severity::Blocker, have, remedy).subjects(cells))
+    Ok(requirement.ruling(is_met, Severity::Blocker, have, remedy)?.subjects(cells))
 }
 
 /// Bytes of a cell in sockets: the kernel's own, and the bodies of connections that are all busy.
@@ -74,18 +73,16 @@ fn memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environme
     let available = requirement.read(host.memory_available_bytes)?;
     let most = (available as f64 * MEMORY_SHARE) as u64;
     let have = format!("{} available", bytes_name(available as f64));
-    requirement.unless(need <= most, &have)?;
     let cells = preflight.cells_where(|key| bytes(preflight, key) > most);
     let remedy = vec!["fewer connections or smaller payloads in the plan".to_owned()];
-    Ok(requirement.not_met(Severity::Blocker, have, remedy).subjects(cells))
+    Ok(requirement.ruling(need <= most, Severity::Blocker, have, remedy)?.subjects(cells))
 }
 
 /// Above the second value of `tcp_mem` the kernel saves memory, which slows all connections down.
 fn socket_memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment, need: u64) -> Ruling {
     let [_, pressure, _] = requirement.read(host.tcp_mem_pages)?;
     let have = format!("{} pages", grouped(pressure));
-    requirement.unless(need <= pressure, &have)?;
     let cells = preflight.cells_where(|key| socket_bytes(key).div_ceil(PAGE_BYTES) > pressure);
     let remedy = remedies::socket_memory(need.saturating_mul(2));
-    Ok(requirement.not_met(Severity::Medium, have, remedy).subjects(cells))
+    Ok(requirement.ruling(need <= pressure, Severity::Medium, have, remedy)?.subjects(cells))
 }

@@ -250,7 +250,7 @@ impl BounceServer {
         line.count(0, received.len() as u64);
         let mut server = Self {
             line,
-            responder: Responder::new(),
+            responder: Responder::default(),
             scratch: PageBuffer::zeroed(READ_BYTES).map_err(|error| error.source)?,
             held: None,
         };

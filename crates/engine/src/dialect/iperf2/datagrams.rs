@@ -95,7 +95,7 @@ impl HeadReader {
     ) -> (Self, SharedFlowTotals) {
         let flow_totals = SharedFlowTotals::default();
         let reader = Self {
-            tracker: SequenceTracker::new(),
+            tracker: SequenceTracker::default(),
             width,
             flow_totals: Arc::clone(&flow_totals),
             stats,

@@ -28,7 +28,7 @@ pub(crate) enum Role {
 }
 
 /// Everything that was typed. Model types are used as they are where an option fills a field on its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Args {
     /// The first of `-s` and `-c` decides.
     pub(crate) role: Option<Role>,
@@ -44,8 +44,8 @@ pub(crate) struct Args {
     pub(crate) block_len_bytes: Option<u32>,
     /// Rate limit.
     pub(crate) rate: Option<RateArg>,
-    /// Ways of sending from the other end.
-    pub(crate) ways: WaysArgs,
+    /// Options by which the other end sends.
+    pub(crate) directions: DirectionArgs,
     /// Frames, bursts and pauses.
     pub(crate) shape: ShapeArgs,
     /// Requests and replies.
@@ -86,9 +86,9 @@ pub(crate) enum RateArg {
     Datagrams(u64),
 }
 
-/// Ways of sending from the other end; at most one of them is possible.
+/// Options by which the other end sends; at most one of them is possible.
 #[derive(Debug, Default)]
-pub(crate) struct WaysArgs {
+pub(crate) struct DirectionArgs {
     /// `-R`
     pub(crate) reverse: bool,
     /// `--full-duplex`
@@ -215,39 +215,39 @@ impl OutputOptions {
 }
 
 impl Args {
+    /// The defaults; `--lr-format` counts wherever it stands.
+    pub(crate) fn new(words: &[OsString]) -> Self {
+        let local = LocalOptions { port: 5001, interval: None, ..LocalOptions::default() };
+        let test = TestSpec { payload: Payload::Repeating, ..TestSpec::default() };
+        let output = OutputOptions { layout: layout(words), ..OutputOptions::default() };
+        Self { local, test, output, ..Self::default() }
+    }
+
     /// Reads the environment and the words after the program name.
     ///
     /// # Errors
-    /// The first option that ends the program; what was said before is part of it.
+    /// The first option that ends the program.
     pub(crate) fn parse(
+        &mut self,
         program: &OsStr,
         words: &[OsString],
         environment: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Result<Self, (Vec<Message>, Stop)> {
+    ) -> Outcome {
+        self.read_environment(environment)?;
         let grammar = options::grammar();
-        let mut args = Self::new(layout(words));
-        if let Err(stop) = args.read_environment(environment) {
-            return Err((args.messages, stop));
-        }
         let mut walk = Getopt::new(&grammar, words);
         for found in &mut walk {
-            let outcome = match found {
-                Ok(found) => OPTIONS.get(found.id).map_or(Ok(()), |option| option.act(&mut args, found.value)),
+            match found {
+                Ok(found) => OPTIONS.get(found.id).map_or(Ok(()), |option| option.act(self, found.value))?,
                 // An unknown option is named and ignored.
-                Err(error) => {
-                    args.messages.push(Message::Error(error.message(program, OLD_GNU)));
-                    Ok(())
-                }
-            };
-            if let Err(stop) = outcome {
-                return Err((args.messages, stop));
+                Err(error) => self.messages.push(Message::Error(error.message(program, OLD_GNU))),
             }
         }
         for word in walk.operands() {
             let beginning = [program.as_encoded_bytes(), b": ignoring extra argument -- "].concat();
-            args.messages.push(Message::Error([&beginning, word.as_encoded_bytes()].concat()));
+            self.messages.push(Message::Error([&beginning, word.as_encoded_bytes()].concat()));
         }
-        Ok(args)
+        Ok(())
     }
 
     /// A line on the standard error.
@@ -261,33 +261,6 @@ impl Args {
 
     pub(crate) fn is_client(&self) -> bool {
         matches!(self.role, Some(Role::Client(_)))
-    }
-
-    fn new(layout: Layout) -> Self {
-        let local = LocalOptions { port: 5001, interval: None, ..LocalOptions::default() };
-        let test = TestSpec { payload: Payload::Repeating, ..TestSpec::default() };
-        Self {
-            role: None,
-            local,
-            test,
-            time_s: None,
-            amount_bytes: None,
-            block_len_bytes: None,
-            rate: None,
-            ways: WaysArgs::default(),
-            shape: ShapeArgs::default(),
-            bounce: BounceArgs::default(),
-            connect_only: None,
-            permit_key: None,
-            parallel: None,
-            start: StartArgs::default(),
-            histogram: None,
-            server: ServerArgs::default(),
-            misplaced: Misplaced::default(),
-            daemon: false,
-            output: OutputOptions { layout, ..OutputOptions::default() },
-            messages: Vec::new(),
-        }
     }
 
     /// A later value overrides, so the command line comes afterwards.
@@ -305,8 +278,8 @@ impl Args {
     }
 }
 
-/// `--lr-format` counts wherever it stands, so it is looked for before anything acts.
-pub(crate) fn layout(words: &[OsString]) -> Layout {
+/// The layout that `--lr-format` names.
+fn layout(words: &[OsString]) -> Layout {
     let grammar = options::grammar();
     let mut layout = Layout::default();
     for found in Getopt::new(&grammar, words).flatten() {
@@ -325,9 +298,4 @@ pub(crate) fn named_layout(value: &OsStr) -> Option<Layout> {
         b"2.2" | b"2.2.1" => Some(Layout::V2_2),
         _ => None,
     }
-}
-
-/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
-pub(crate) fn text(value: &OsStr) -> String {
-    value.to_string_lossy().into_owned()
 }

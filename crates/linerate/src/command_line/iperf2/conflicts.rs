@@ -5,75 +5,73 @@ use std::time::Duration;
 
 use linerate_model::Transport;
 
-use super::args::{Args, RateArg};
+use super::args::{Args, RateArg, Role};
 use super::message::Stop;
 use super::resolve::Command;
 
-/// Options of a client that can contradict each other.
-struct Asked<'a> {
-    args: &'a Args,
-    to_group: bool,
-}
-
-impl Asked<'_> {
-    fn is_udp(&self) -> bool {
-        self.args.test.transport == Transport::Udp
+impl Args {
+    pub(super) fn is_udp(&self) -> bool {
+        self.test.transport == Transport::Udp
     }
 
-    fn is_bouncing(&self) -> bool {
-        self.args.bounce.burst.is_some()
+    pub(super) fn is_bouncing(&self) -> bool {
+        self.bounce.burst.is_some()
     }
 
     fn is_isochronous(&self) -> bool {
-        self.args.shape.isochronous.is_some()
+        self.shape.isochronous.is_some()
     }
 
     fn is_near_congestion(&self) -> bool {
-        self.args.shape.near_congestion.is_some()
+        self.shape.near_congestion.is_some()
     }
 
     fn has_bursts(&self) -> bool {
-        self.args.shape.burst_bytes.is_some() || self.args.shape.burst_period_s.is_some()
+        self.shape.burst_bytes.is_some() || self.shape.burst_period_s.is_some()
     }
 
     fn has_rate(&self) -> bool {
-        self.args.rate.is_some() && !self.is_bouncing()
+        self.rate.is_some() && !self.is_bouncing()
     }
 
-    /// Options by which the server sends.
-    fn ways(&self) -> usize {
-        let ways = &self.args.ways;
-        let wanted = [ways.reverse, ways.full_duplex, ways.dual, ways.trade_off];
+    fn is_for_group(&self) -> bool {
+        matches!(&self.role, Some(Role::Client(host)) if is_group(host))
+    }
+
+    /// Number of the options by which the server sends.
+    fn reverse_options(&self) -> usize {
+        let directions = &self.directions;
+        let wanted = [directions.reverse, directions.full_duplex, directions.dual, directions.trade_off];
         wanted.into_iter().filter(|wanted| *wanted).count()
     }
 
     fn needs_header(&self) -> bool {
         let is_shaped = self.is_bouncing() || self.is_isochronous() || self.has_bursts();
-        self.ways() > 0 || is_shaped || self.args.test.workload.trip_times || self.args.output.enhanced
+        self.reverse_options() > 0 || is_shaped || self.test.workload.trip_times || self.output.enhanced
     }
 }
 
 /// What contradicts what.
-type Conflict = (fn(&Asked<'_>) -> bool, &'static str);
+type Conflict = (fn(&Args) -> bool, &'static str);
 
 /// Contradicting options of a client, in the order of their messages.
 const CONFLICTS: &[Conflict] = &[
     (
-        |a| a.args.test.workload.without_header && a.needs_header(),
+        |a| a.test.workload.without_header && a.needs_header(),
         "compatibility mode not supported with the requested with options",
     ),
-    (|a| a.ways() > 1, "options of --full-duplex, --reverse, -d and -r are mutually exclusive"),
+    (|a| a.reverse_options() > 1, "options of --full-duplex, --reverse, -d and -r are mutually exclusive"),
     (
-        |a| a.is_bouncing() && a.ways() > 0,
+        |a| a.is_bouncing() && a.reverse_options() > 0,
         "option of --bounceback goes both ways already, without -R, -d, -r or --full-duplex",
     ),
-    (|a| a.is_udp() && a.args.test.workload.detect_peer, "option of -X or --peer-detect not supported with -u UDP"),
-    (|a| a.is_udp() && a.args.connect_only.is_some(), "option of --connect-only not supported with -u UDP"),
+    (|a| a.is_udp() && a.test.workload.detect_peer, "option of -X or --peer-detect not supported with -u UDP"),
+    (|a| a.is_udp() && a.connect_only.is_some(), "option of --connect-only not supported with -u UDP"),
     (|a| a.is_udp() && a.is_bouncing(), "option of --bounceback not supported with -u UDP"),
     (|a| a.is_udp() && a.is_near_congestion(), "option of --near-congestion not supported with -u UDP"),
-    (|a| a.is_udp() && a.args.permit_key.is_some(), "Option of --permit-key not supported with UDP"),
-    (|a| !a.is_udp() && a.args.shape.gap_s.is_some(), "option --ipg requires -u UDP"),
-    (|a| !a.is_udp() && matches!(a.args.rate, Some(RateArg::Datagrams(_))), "units of pps not supported with TCP"),
+    (|a| a.is_udp() && a.permit_key.is_some(), "Option of --permit-key not supported with UDP"),
+    (|a| !a.is_udp() && a.shape.gap_s.is_some(), "option --ipg requires -u UDP"),
+    (|a| !a.is_udp() && matches!(a.rate, Some(RateArg::Datagrams(_))), "units of pps not supported with TCP"),
     (|a| a.is_isochronous() && a.has_rate(), "options of --b and --isochronous cannot be applied together"),
     (
         |a| a.is_near_congestion() && a.has_rate(),
@@ -88,24 +86,22 @@ const CONFLICTS: &[Conflict] = &[
         "options of --burst-period and --near-congestion cannot be applied together",
     ),
     (
-        |a| a.args.start.at.is_some() && a.args.start.after_s.is_some(),
+        |a| a.start.at.is_some() && a.start.after_s.is_some(),
         "options of --txstart-time and --txdelay-time are mutually exclusive",
     ),
     (
-        |a| a.to_group && a.args.parallel.unwrap_or(1) > 1,
+        |a| a.is_for_group() && a.parallel.unwrap_or(1) > 1,
         "client option of -P greater than 1 not supported with multicast address",
     ),
-    (|a| a.args.permit_key == Some(None), "option of --permit-key requires a value on the client"),
+    (|a| a.permit_key == Some(None), "option of --permit-key requires a value on the client"),
 ];
 
 /// Checks the options of a client.
 ///
 /// # Errors
 /// All complaints.
-pub(crate) fn check_client(args: &Args, host: &str, block_len_bytes: u32, now: Duration) -> Result<(), Stop> {
-    let to_group = is_group(host);
-    let asked = Asked { args, to_group };
-    let conflicts = CONFLICTS.iter().filter(|(applies, _)| applies(&asked));
+pub(crate) fn check_client(args: &Args, block_len_bytes: u32, now: Duration) -> Result<(), Stop> {
+    let conflicts = CONFLICTS.iter().filter(|(applies, _)| applies(args));
     let mut wrong: Vec<String> = conflicts.map(|(_, text)| format!("ERROR: {text}")).collect();
     wrong.extend(permit_key_len(args));
     wrong.extend(lengths(args, block_len_bytes));
@@ -121,7 +117,7 @@ pub(crate) fn check_client(args: &Args, host: &str, block_len_bytes: u32, now: D
 /// All complaints.
 pub(crate) fn check_server(args: &Args) -> Result<(), Stop> {
     let mut wrong: Vec<String> = Vec::new();
-    if args.test.transport == Transport::Udp && args.permit_key.is_some() {
+    if args.is_udp() && args.permit_key.is_some() {
         wrong.push("ERROR: Option of --permit-key not supported with UDP".to_owned());
     }
     wrong.extend(permit_key_len(args));
@@ -148,12 +144,11 @@ fn permit_key_len(args: &Args) -> Option<String> {
 /// Block lengths against rates, bursts, heads and datagrams.
 fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
     let mut wrong = Vec::new();
-    let is_udp = args.test.transport == Transport::Udp;
-    let is_bouncing = args.bounce.burst.is_some();
+    let (is_udp, is_bouncing) = (args.is_udp(), args.is_bouncing());
     if let (Some(RateArg::Bits { bps, .. }), false, false) = (args.rate, is_udp, is_bouncing)
         && bps / 8 < u64::from(block_len_bytes)
-        && args.shape.isochronous.is_none()
-        && args.shape.near_congestion.is_none()
+        && !args.is_isochronous()
+        && !args.is_near_congestion()
     {
         wrong.push(format!(
             "ERROR: option -b and -l of {block_len_bytes} are incompatible, consider setting -l to {} or lower",
@@ -192,7 +187,7 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
 
 /// Smaller requests are never answered.
 fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
-    if args.bounce.burst.is_none() {
+    if !args.is_bouncing() {
         return Vec::new();
     }
     let request = args.bounce.request_bytes.unwrap_or(block_len_bytes);
@@ -206,9 +201,7 @@ fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
 
 /// The field with the amount a server is to send has 31 bits.
 fn reverse_amount(args: &Args) -> Option<String> {
-    let ways = &args.ways;
-    let server_sends = ways.reverse || ways.full_duplex || ways.dual || ways.trade_off;
-    let bytes = args.amount_bytes.filter(|bytes| server_sends && *bytes > AMOUNT_BYTES_MAX)?;
+    let bytes = args.amount_bytes.filter(|bytes| args.reverse_options() > 0 && *bytes > AMOUNT_BYTES_MAX)?;
     Some(format!("ERROR: -n of {bytes} bytes is more than a server can be asked for, use at most {AMOUNT_BYTES_MAX}"))
 }
 
@@ -236,8 +229,8 @@ const BLOCK_BYTES_MAX: u32 = 64 << 20;
 const START_AHEAD_MAX_S: f64 = 3600.0;
 
 /// Options that are parsed and whose function does not exist.
-pub(crate) fn check_supported(command: &Command) -> Result<(), Stop> {
-    let (local, test, output) = match command {
+pub(crate) fn check_supported(command: Command) -> Result<Command, Stop> {
+    let (local, test, output) = match &command {
         Command::Client { spec, output } => (&spec.local, Some(&spec.test), output),
         Command::Server { spec, output, .. } => {
             let defaults = spec.local.end.defaults.as_ref();
@@ -260,6 +253,6 @@ pub(crate) fn check_supported(command: &Command) -> Result<(), Stop> {
     ];
     match rows.into_iter().find(|(is_wanted, _)| *is_wanted) {
         Some((_, text)) => Err(Stop::error(format!("ERROR: {text}"))),
-        None => Ok(()),
+        None => Ok(command),
     }
 }

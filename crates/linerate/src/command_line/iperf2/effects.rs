@@ -2,44 +2,35 @@
 //! 0, and what follows a number is ignored.
 
 use std::ffi::OsStr;
-use std::net::Ipv6Addr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use linerate_model::Transport;
 use linerate_model::workload::{ConnectRetry, HistogramSpec, WorkingLoad};
 use linerate_report::iperf2::Layout;
 
-use super::args::{Args, Outcome, RateArg, Role, named_layout, text};
+use super::args::{Args, Outcome, RateArg, Role, named_layout};
 use super::message::{Message, Stop};
 use super::tos::{tos_of, tos_of_dscp};
 use crate::command_line::numbers::{atof, atoi, scan_float};
+use crate::command_line::values::{split_device, text};
 
 // Roles
 
-pub(crate) fn server(args: &mut Args) -> Outcome {
+pub(crate) fn server(args: &mut Args) {
     if args.is_client() {
         args.say("WARNING: option -s is not valid for client mode");
     } else {
         args.role = Some(Role::Server);
     }
-    Ok(())
 }
 
-/// A server stays one without a word.
-pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
+/// Ignored without a message behind `-s`.
+pub(crate) fn client(args: &mut Args, value: &OsStr) {
     if !args.is_server() {
         let (host, device) = split_device(&text(value));
         args.role = Some(Role::Client(host));
         args.local.end.peer_device = device;
     }
-    Ok(())
-}
-
-pub(crate) fn single_udp(args: &mut Args) -> Outcome {
-    args.test.transport = Transport::Udp;
-    args.server.one_at_a_time = true;
-    Ok(())
 }
 
 // Addresses and ports
@@ -95,36 +86,20 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-/// Splits `host%device`. Behind an IPv6 link-local address the device is the scope and stays.
-fn split_device(address: &str) -> (String, Option<String>) {
-    let Some((host, device)) = address.split_once('%') else {
-        return (address.to_owned(), None);
-    };
-    let link_local = host.parse::<Ipv6Addr>().is_ok_and(|v6| v6.is_unicast_link_local());
-    if link_local || device.is_empty() {
-        let whole = if link_local { address } else { host };
-        return (whole.to_owned(), None);
-    }
-    (host.to_owned(), Some(device.to_owned()))
-}
-
-pub(crate) fn multicast_source(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn multicast_source(args: &mut Args, value: &OsStr) {
     if args.is_client() {
         args.say("WARNING: option -H is not valid for client mode");
     } else {
         args.local.end.multicast_source = Some(text(value));
     }
-    Ok(())
 }
 
-pub(crate) fn local_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn local_only(args: &mut Args, value: Option<&OsStr>) {
     args.test.workload.without_routing = value.is_none_or(|value| atoi(value.as_bytes()) != 0);
-    Ok(())
 }
 
-pub(crate) fn ttl(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn ttl(args: &mut Args, value: &OsStr) {
     args.test.workload.multicast_ttl = Some(u8::try_from(atoi(value.as_bytes())).unwrap_or(1));
-    Ok(())
 }
 
 // The end of the test
@@ -162,7 +137,7 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
 // Rates and lengths
 
 /// `10m`, `10m,1m` or `100pps`.
-pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) {
     let typed = value.as_bytes();
     args.rate = Some(match typed.strip_suffix(b"pps").or_else(|| typed.strip_suffix(b"p")) {
         Some(number) => RateArg::Datagrams(atof(number).max(0.0) as u64),
@@ -173,89 +148,50 @@ pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) -> Outcome {
             RateArg::Bits { bps: bps as u64, deviation_bps: deviation.map(|deviation| deviation as u64) }
         }
     });
-    Ok(())
 }
 
-pub(crate) fn length(args: &mut Args, value: &OsStr) -> Outcome {
-    args.block_len_bytes = Some(bytes_u32(value)).filter(|len| *len > 0);
-    Ok(())
-}
-
-pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
-    args.test.socket.window_bytes = Some(bytes_u32(value));
-    Ok(())
-}
-
-pub(crate) fn window_clamp(args: &mut Args, value: &OsStr) -> Outcome {
-    args.test.workload.window_clamp_bytes = Some(bytes_u32(value)).filter(|clamp| *clamp > 0);
-    Ok(())
-}
-
-pub(crate) fn unsent_limit(args: &mut Args, value: &OsStr) -> Outcome {
-    args.test.workload.unsent_limit_bytes = Some(bytes_u32(value)).filter(|limit| *limit > 0);
+pub(crate) fn unsent_limit(args: &mut Args, value: &OsStr) {
+    args.test.workload.unsent_limit_bytes = positive_bytes(value);
     args.output.enhanced = true;
-    Ok(())
 }
 
-pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) {
     args.test.pacing.fq_rate_bps = Some(bits_or_bytes(value.as_bytes()) as u64).filter(|rate| *rate > 0);
-    Ok(())
 }
 
-pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn parallel(args: &mut Args, value: &OsStr) {
     args.parallel = Some(u32::try_from(atoi(value.as_bytes())).unwrap_or(0).min(STREAMS_MAX));
-    Ok(())
 }
 
-pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
-    args.test.socket.mss_bytes = u32::try_from(atoi(value.as_bytes())).ok().filter(|mss| *mss > 0);
-    Ok(())
-}
-
-pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn tos(args: &mut Args, value: &OsStr) {
     match tos_of(value.as_bytes()) {
         Some(tos) => args.test.socket.tos = tos,
         None => args.say(format!("Invalid --tos value of {}", text(value))),
     }
-    Ok(())
 }
 
-pub(crate) fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn dscp(args: &mut Args, value: &OsStr) {
     match tos_of_dscp(value.as_bytes()) {
         Some(tos) => args.test.socket.tos = tos,
         None => args.say(format!("Invalid --dscp value of {}", text(value))),
     }
-    Ok(())
 }
 
-pub(crate) fn tos_override(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn tos_override(args: &mut Args, value: &OsStr) {
     match tos_of(value.as_bytes()) {
         Some(tos) => args.server.reply_tos = Some(tos),
         None => args.say(format!("Invalid --tos-override value of {}", text(value))),
     }
-    Ok(())
 }
 
-pub(crate) fn send_delay(args: &mut Args, value: &OsStr) -> Outcome {
-    args.local.end.send_delay =
-        Duration::try_from_secs_f64(atof(value.as_bytes()) / 1000.0).ok().filter(|d| !d.is_zero());
-    Ok(())
+pub(crate) fn send_delay(args: &mut Args, value: &OsStr) {
+    args.local.end.send_delay = Duration::try_from_secs_f64(millis_of(value)).ok().filter(|d| !d.is_zero());
 }
 
-// Ways
-
-pub(crate) fn dual(args: &mut Args) -> Outcome {
-    args.ways.dual |= connects_back(args, "-d");
-    Ok(())
-}
-
-pub(crate) fn trade_off(args: &mut Args) -> Outcome {
-    args.ways.trade_off |= connects_back(args, "-r");
-    Ok(())
-}
+// Directions
 
 /// Counts only behind `-c`, and not behind `-C`.
-fn connects_back(args: &mut Args, option: &str) -> bool {
+pub(crate) fn connects_back(args: &mut Args, option: &str) -> bool {
     if !args.is_client() {
         args.say(format!("WARNING: option {option} is not valid for server mode"));
         return false;
@@ -285,49 +221,33 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn gap(args: &mut Args, value: &OsStr) -> Outcome {
-    args.shape.gap_s = Some(atof(value.as_bytes()) / 1000.0);
-    Ok(())
-}
-
-pub(crate) fn burst_size(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn burst_size(args: &mut Args, value: &OsStr) {
     args.shape.burst_bytes = Some(bytes_u32(value));
     args.output.enhanced = true;
-    Ok(())
 }
 
-pub(crate) fn burst_period(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn burst_period(args: &mut Args, value: &OsStr) {
     args.shape.burst_period_s = Some(seconds_of(value)).filter(|period_s| *period_s > 0.0);
     args.output.enhanced |= args.shape.burst_period_s.is_some();
-    Ok(())
 }
 
-pub(crate) fn near_congestion(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn near_congestion(args: &mut Args, value: Option<&OsStr>) {
     let weight = value.map_or(0.5, |value| atof(value.as_bytes()));
     args.shape.near_congestion = Some(if weight.is_finite() { weight.max(0.0) } else { 0.5 });
-    Ok(())
 }
 
-pub(crate) fn connect_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    args.connect_only = Some(value.and_then(|value| u32::try_from(atoi(value.as_bytes())).ok()).filter(|n| *n > 0));
-    Ok(())
-}
-
-pub(crate) fn connect_retries(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn connect_retries(args: &mut Args, value: &OsStr) {
     let retry = retry(args);
     retry.attempts = u32::try_from(atoi(value.as_bytes())).ok();
     retry.pause = Duration::from_millis(200);
-    Ok(())
 }
 
-pub(crate) fn connect_retry_time(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn connect_retry_time(args: &mut Args, value: &OsStr) {
     retry(args).within = Duration::try_from_secs_f64(seconds_of(value)).ok();
-    Ok(())
 }
 
-pub(crate) fn connect_retry_pause(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn connect_retry_pause(args: &mut Args, value: &OsStr) {
     retry(args).pause = Duration::try_from_secs_f64(seconds_of(value)).unwrap_or_default();
-    Ok(())
 }
 
 fn retry(args: &mut Args) -> &mut ConnectRetry {
@@ -340,15 +260,8 @@ fn retry(args: &mut Args) -> &mut ConnectRetry {
 
 // Requests and replies
 
-pub(crate) fn bounceback(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    let burst = value.and_then(|value| u32::try_from(atoi(value.as_bytes())).ok());
-    args.bounce.burst = Some(burst.filter(|burst| *burst > 0).unwrap_or(10));
-    Ok(())
-}
-
-pub(crate) fn bounce_hold(args: &mut Args, value: &OsStr) -> Outcome {
-    args.bounce.hold = Duration::try_from_secs_f64(atof(value.as_bytes()) / 1000.0).unwrap_or_default();
-    Ok(())
+pub(crate) fn bounce_hold(args: &mut Args, value: &OsStr) {
+    args.bounce.hold = Duration::try_from_secs_f64(millis_of(value)).unwrap_or_default();
 }
 
 /// `up`, `down` or `bidir`, each with a number of streams.
@@ -372,7 +285,7 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 // Measurements
 
 /// `1m,1000` or `100u,10000,5,95`.
-pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) {
     let mut spec = HistogramSpec {
         bin_width_us: 100,
         bins: if args.output.layout == Layout::V2_1 { 10_000 } else { 100_000 },
@@ -393,56 +306,45 @@ pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     spec.upper_percent = number().unwrap_or(spec.upper_percent).clamp(spec.lower_percent, 100.0);
     args.histogram = Some(spec);
     args.output.enhanced = true;
-    Ok(())
 }
 
-pub(crate) fn permit_key(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    args.permit_key = Some(value.map(text));
-    Ok(())
-}
-
-pub(crate) fn start_at(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn start_at(args: &mut Args, value: &OsStr) {
     args.start.at = Some((text(value), seconds_of(value)));
     args.output.enhanced = true;
-    Ok(())
 }
 
 // Files and reports
 
-pub(crate) fn file(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn file(args: &mut Args, value: &OsStr) {
     if args.is_server() {
         args.say("WARNING: option -F is not valid for server mode");
     } else {
         args.local.file = Some(value.into());
     }
-    Ok(())
 }
 
-pub(crate) fn stdin(args: &mut Args) -> Outcome {
+pub(crate) fn stdin(args: &mut Args) {
     if args.is_server() {
         args.say("WARNING: option -I is not valid for server mode");
     } else {
         args.local.end.from_stdin = true;
     }
-    Ok(())
 }
 
 /// An unknown letter stands for adaptive bits.
-pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn format(args: &mut Args, value: &OsStr) {
     let letter = value.as_bytes().first().map(|byte| char::from(*byte));
     args.output.format = letter.filter(|letter| "bkmgtpaBKMGTPA".contains(*letter));
-    Ok(())
 }
 
-pub(crate) fn style(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn style(args: &mut Args, value: &OsStr) {
     match value.as_bytes() {
         [b'c' | b'C', ..] => args.output.csv = true,
         _ => args.say(format!("WARNING: unknown reporting style \"{}\", switching to default", text(value))),
     }
-    Ok(())
 }
 
-pub(crate) fn exclude(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn exclude(args: &mut Args, value: &OsStr) {
     for letter in value.as_bytes() {
         let excluded = &mut args.output.excluded;
         match letter.to_ascii_uppercase() {
@@ -457,14 +359,12 @@ pub(crate) fn exclude(args: &mut Args, value: &OsStr) -> Outcome {
             )),
         }
     }
-    Ok(())
 }
 
-pub(crate) fn output(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn output(args: &mut Args, value: &OsStr) {
     let notice = format!("Output from stdout and stderr will be redirected to file {}", text(value));
     args.messages.push(Message::Output(notice));
     args.output.file = Some(value.into());
-    Ok(())
 }
 
 pub(crate) fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
@@ -474,9 +374,8 @@ pub(crate) fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
     }
 }
 
-pub(crate) fn no_queue(args: &mut Args, _value: &OsStr) -> Outcome {
+pub(crate) fn no_queue(args: &mut Args, _value: &OsStr) {
     args.say("WARNING: --NUM_REPORT_STRUCTS has no meaning here: nothing is queued between measuring and reporting");
-    Ok(())
 }
 
 // Values
@@ -492,6 +391,20 @@ pub(crate) fn bytes_u32(value: &OsStr) -> u32 {
     u32::try_from(bytes(value)).unwrap_or(u32::MAX)
 }
 
+pub(crate) fn positive_bytes(value: &OsStr) -> Option<u32> {
+    Some(bytes_u32(value)).filter(|bytes| *bytes > 0)
+}
+
+/// A whole number, unless it is 0 or less.
+pub(crate) fn positive(value: &OsStr) -> Option<u32> {
+    u32::try_from(atoi(value.as_bytes())).ok().filter(|number| *number > 0)
+}
+
+/// Milliseconds in s.
+pub(crate) fn millis_of(value: &OsStr) -> f64 {
+    atof(value.as_bytes()) / 1000.0
+}
+
 fn bytes(value: &OsStr) -> u64 {
     scaled(value.as_bytes()) as u64
 }
@@ -505,26 +418,19 @@ fn whole_float(value: &OsStr) -> Option<f64> {
     (rest.is_empty() && number.is_finite()).then_some(number)
 }
 
-/// A number with a unit letter: powers of 1000 in lower case, of 1024 in upper case. Conversions of its result saturate.
+/// A number with a unit letter: powers of 1000 in lower case, of 1024 in upper case.
 fn scaled(typed: &[u8]) -> f64 {
-    let Some((number, rest)) = scan_float(typed) else {
-        return 0.0;
-    };
-    let factor = match rest.first() {
-        Some(b'k') => 1e3,
-        Some(b'm') => 1e6,
-        Some(b'g') => 1e9,
-        Some(b'K') => 1024.0,
-        Some(b'M') => 1024.0 * 1024.0,
-        Some(b'G') => 1024.0 * 1024.0 * 1024.0,
-        _ => 1.0,
-    };
-    let value = number * factor;
-    if value.is_finite() { value.max(0.0) } else { 0.0 }
+    with_letter(typed, [1024.0, 1024.0 * 1024.0, 1024.0 * 1024.0 * 1024.0])
 }
 
 /// The same where an upper-case letter means bytes, in bits and powers of 1000.
 fn bits_or_bytes(typed: &[u8]) -> f64 {
+    with_letter(typed, [8e3, 8e6, 8e9])
+}
+
+/// A number times 1000, 10^6 or 10^9 with the letter k, m or g, and times one of these with K, M or G. Conversions of the
+/// result saturate.
+fn with_letter(typed: &[u8], [kilo, mega, giga]: [f64; 3]) -> f64 {
     let Some((number, rest)) = scan_float(typed) else {
         return 0.0;
     };
@@ -532,9 +438,9 @@ fn bits_or_bytes(typed: &[u8]) -> f64 {
         Some(b'k') => 1e3,
         Some(b'm') => 1e6,
         Some(b'g') => 1e9,
-        Some(b'K') => 8e3,
-        Some(b'M') => 8e6,
-        Some(b'G') => 8e9,
+        Some(b'K') => kilo,
+        Some(b'M') => mega,
+        Some(b'G') => giga,
         _ => 1.0,
     };
     let value = number * factor;

@@ -53,24 +53,16 @@ pub enum Request {
 /// Parses the environment and the words after the program name. `program` is the name in messages.
 #[must_use]
 pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
-    let mut args = match Args::parse(program, words, &|name| std::env::var_os(name)) {
-        Ok(args) => args,
-        Err((messages, stop)) => {
-            return Parsed { messages, request: print(program, &stop, args::layout(words)) };
-        }
-    };
-    let layout = args.output.layout;
+    let mut args = Args::new(words);
     let surroundings =
         Surroundings { now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), secret: &secret };
-    let outcome =
-        resolve(&mut args, &surroundings).and_then(|command| conflicts::check_supported(&command).map(|()| command));
-    Parsed {
-        messages: args.take_messages(),
-        request: match outcome {
-            Ok(command) => Request::Run(command),
-            Err(stop) => print(program, &stop, layout),
-        },
-    }
+    let parsed = args.parse(program, words, &|name| std::env::var_os(name));
+    let command = parsed.and_then(|()| resolve(&mut args, &surroundings));
+    let request = match command.and_then(conflicts::check_supported) {
+        Ok(command) => Request::Run(command),
+        Err(stop) => print(program, &stop, args.output.layout),
+    };
+    Parsed { messages: args.messages, request }
 }
 
 /// Why there is no test. 2.1.8 writes its help and version to standard error and reports failure, 2.2.1 writes them to

@@ -3,7 +3,6 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Iperf2Defaults, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
@@ -11,7 +10,7 @@ use linerate_report::iperf2::Layout;
 
 use super::args::{Args, OutputOptions, RateArg, Role};
 use super::conflicts;
-use super::message::{Message, Stop};
+use super::message::Stop;
 
 /// What the program is to do.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     said.into_iter().for_each(|text| args.say(text));
     imply_client(args);
     let block_len_bytes = args.block_len_bytes.unwrap_or_else(|| default_len(args, &host));
-    conflicts::check_client(args, &host, block_len_bytes, surroundings.now)?;
+    conflicts::check_client(args, block_len_bytes, surroundings.now)?;
     spread_over_ports(args);
     warn_window(args);
     raise_interval(args);
@@ -93,20 +92,13 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     workload.start = start(args);
     apply_rate(args, &mut test);
     Ok(Command::Client {
-        spec: Box::new(ClientSpec {
-            host,
-            local: args.local.clone(),
-            test,
-            connect_timeout: None,
-            server_cpu: None,
-            credentials: None,
-        }),
+        spec: Box::new(ClientSpec { host, local: args.local.clone(), test, ..ClientSpec::default() }),
         output: args.output.clone(),
     })
 }
 
 fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
-    if args.bounce.burst.is_some() {
+    if args.is_bouncing() {
         return Err(Stop::error("ERROR: setting of option --bounce-back is not supported on the server"));
     }
     let said = std::mem::take(&mut args.misplaced.on_server);
@@ -147,16 +139,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
         reports_delays: args.output.enhanced,
     }));
     Ok(Command::Server {
-        spec: Box::new(ServerSpec {
-            local,
-            one_off: false,
-            idle_timeout: None,
-            bitrate_limit: None,
-            max_duration: None,
-            auth: None,
-            mptcp: false,
-            policy: ServerPolicy::default(),
-        }),
+        spec: Box::new(ServerSpec { local, ..ServerSpec::default() }),
         daemon: args.daemon,
         output: args.output.clone(),
     })
@@ -164,12 +147,12 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
 
 /// Options that switch others on.
 fn imply_client(args: &mut Args) {
-    if args.bounce.burst.is_some() {
+    if args.is_bouncing() {
         args.output.enhanced = true;
         args.test.socket.no_delay = true;
         args.local.interval = args.local.interval.or(Some(Duration::from_secs(1)));
     }
-    let server_sends = args.ways.reverse || args.ways.full_duplex;
+    let server_sends = args.directions.reverse || args.directions.full_duplex;
     let is_new_tcp = args.output.layout == Layout::V2_2 && args.test.transport == Transport::Tcp;
     args.output.enhanced |= args.test.workload.trip_times && (server_sends || is_new_tcp);
     if args.test.workload.without_header && args.test.workload.detect_peer {
@@ -185,7 +168,7 @@ fn imply_client(args: &mut Args) {
 
 fn default_len(args: &Args, host: &str) -> u32 {
     match args.test.transport {
-        _ if args.bounce.burst.is_some() => args.bounce.request_bytes.unwrap_or(100),
+        _ if args.is_bouncing() => args.bounce.request_bytes.unwrap_or(100),
         Transport::Udp if is_v6(args, host) => 1450,
         Transport::Udp => 1470,
         _ => 128 * 1024,
@@ -244,10 +227,10 @@ fn client_end(args: &mut Args) -> EndCondition {
 }
 
 fn direction(args: &Args) -> Direction {
-    let ways = &args.ways;
-    if ways.reverse {
+    let directions = &args.directions;
+    if directions.reverse {
         Direction::Reverse
-    } else if ways.full_duplex || ways.dual || ways.trade_off {
+    } else if directions.full_duplex || directions.dual || directions.trade_off {
         Direction::Bidirectional
     } else {
         Direction::Forward
@@ -255,12 +238,12 @@ fn direction(args: &Args) -> Direction {
 }
 
 fn pairing(args: &Args) -> Pairing {
-    let ways = &args.ways;
-    if ways.full_duplex {
+    let directions = &args.directions;
+    if directions.full_duplex {
         Pairing::Shared
-    } else if ways.dual {
+    } else if directions.dual {
         Pairing::ConnectBack
-    } else if ways.trade_off {
+    } else if directions.trade_off {
         Pairing::ConnectBackAfterwards
     } else {
         Pairing::Separate
@@ -347,12 +330,7 @@ impl Args {
     /// A server that joins a group takes one flow at a time.
     fn is_multicast_receiver(&self) -> bool {
         let host = self.local.bind.host.as_deref().unwrap_or_default();
-        self.test.transport == Transport::Udp && conflicts::is_group(host)
-    }
-
-    /// Everything that is to be said, in order; empties the list.
-    pub(crate) fn take_messages(&mut self) -> Vec<Message> {
-        std::mem::take(&mut self.messages)
+        self.is_udp() && conflicts::is_group(host)
     }
 }
 

@@ -12,7 +12,8 @@ use super::*;
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 
 fn command(words: &[OsString]) -> Result<Command, Stop> {
-    let mut args = Args::parse(OsStr::new("iperf"), words, &|_| None).map_err(|(_, stop)| stop)?;
+    let mut args = Args::new(words);
+    args.parse(OsStr::new("iperf"), words, &|_| None)?;
     let surroundings = Surroundings { now: NOW, secret: &|| "a-secret".to_owned() };
     resolve(&mut args, &surroundings)
 }

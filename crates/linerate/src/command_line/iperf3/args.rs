@@ -1,7 +1,7 @@
 //! The settings as typed. Options act in command-line order, and each checks its own bounds when it acts; whatever
 //! needs more than one option is left to [`mod@super::resolve`].
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,14 +25,12 @@ pub(crate) type Outcome = Result<(), ParameterError>;
 pub(crate) enum Parsed {
     /// A test or a server.
     Run(Box<Args>),
-    /// The version and nothing else.
-    Version,
-    /// The long help and nothing else.
-    Help,
+    /// A text and nothing else.
+    Print(fn() -> String),
 }
 
 /// Everything that was typed. Model types are used as they are where an option fills a field on its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Args {
     /// Client or server.
     pub(crate) role: Option<ChosenRole>,
@@ -72,8 +70,8 @@ pub(crate) struct Args {
     pub(crate) warnings: Vec<&'static str>,
     /// Bound of `-P`.
     pub(crate) streams_max: u32,
-    /// Set by options that end everything.
-    pub(crate) stop: Option<Stop>,
+    /// Set by options that end everything: the text they show.
+    pub(crate) print: Option<fn() -> String>,
 }
 
 /// Client or server.
@@ -83,15 +81,6 @@ pub(crate) enum ChosenRole {
     Client(String),
     /// Server.
     Server,
-}
-
-/// Options that end everything at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// `-v`
-    Version,
-    /// `-h`
-    Help,
 }
 
 /// What was said about the end of the test.
@@ -220,10 +209,8 @@ impl Args {
             args.note_role(option.role);
             args.output.additions |= option.section == Section::Added;
             option.effect.act(&mut args, found.value)?;
-            match args.stop {
-                Some(Stop::Version) => return Ok(Parsed::Version),
-                Some(Stop::Help) => return Ok(Parsed::Help),
-                None => {}
+            if let Some(text) = args.print {
+                return Ok(Parsed::Print(text));
             }
         }
         Ok(Parsed::Run(Box::new(args)))
@@ -232,28 +219,7 @@ impl Args {
     fn new(streams_max: u32) -> Self {
         let mut test = TestSpec::default();
         test.pacing.timer_us = 1000;
-        Self {
-            role: None,
-            client_only_seen: false,
-            server_only_seen: false,
-            local: LocalOptions::default(),
-            rcv_timeout_given: false,
-            test,
-            end: EndArgs::default(),
-            block_len_bytes: 0.0,
-            rate_bps: None,
-            gsro: false,
-            connect_timeout: None,
-            server_cpu: None,
-            server: ServerArgs::default(),
-            auth: AuthArgs::default(),
-            process: ProcessOptions::default(),
-            output: OutputOptions::default(),
-            format_given: false,
-            warnings: Vec::new(),
-            streams_max,
-            stop: None,
-        }
+        Self { test, streams_max, ..Self::default() }
     }
 
     fn note_role(&mut self, role: Role) {
@@ -272,9 +238,4 @@ fn streams_max(grammar: &Grammar<usize>, words: &[OsString]) -> u32 {
         .filter_map(|found| OPTIONS.get(found.id))
         .any(|option| option.long == options::MANY_STREAMS);
     if many { MANY_STREAMS_MAX } else { STREAMS_MAX }
-}
-
-/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
-pub(crate) fn text(value: &OsStr) -> String {
-    value.to_string_lossy().into_owned()
 }

@@ -1,19 +1,18 @@
 //! Effects of the options that check or convert their value.
 
 use std::ffi::OsStr;
-use std::net::Ipv6Addr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use linerate_model::Direction;
-use linerate_model::policy::{AccessSource, FactsAccess};
+use linerate_model::policy::AccessSource;
 use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, SendPath, SequenceCheck};
 use linerate_model::units::UnitFormat;
 
-use super::args::{Args, ChosenRole, Outcome, text};
+use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
 use crate::command_line::numbers::{Base, atof, atoi, integer_any_base, whole_with_unit, with_unit};
-use crate::command_line::values;
+use crate::command_line::values::{self, split_device, text};
 
 /// One day: longest test and longest time-out.
 const DAY_S: i32 = 86_400;
@@ -56,29 +55,15 @@ pub(crate) fn client_port(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bind(args: &mut Args, value: &OsStr) {
     let (host, device) = split_device(&text(value));
     args.local.bind.host = (!host.is_empty()).then_some(host);
     args.local.bind.device = device.or(args.local.bind.device.take());
-    Ok(())
 }
 
 fn port_number(value: &OsStr) -> Result<u16, ParameterError> {
     let number = bounded(value, 1, i32::from(u16::MAX)).ok_or(ParameterError::Port)?;
     u16::try_from(number).map_err(|_| ParameterError::Port)
-}
-
-/// Splits `host%device`. Behind an IPv6 link-local address the device is the scope and stays.
-fn split_device(text: &str) -> (String, Option<String>) {
-    let Some((host, device)) = text.split_once('%') else {
-        return (text.to_owned(), None);
-    };
-    let link_local = host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_unicast_link_local());
-    if link_local || device.is_empty() {
-        let whole = if link_local { text } else { host };
-        return (whole.to_owned(), None);
-    }
-    (host.to_owned(), Some(device.to_owned()))
 }
 
 // The test
@@ -135,10 +120,9 @@ pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn no_fq_socket_pacing(args: &mut Args) -> Outcome {
+pub(crate) fn no_fq_socket_pacing(args: &mut Args) {
     args.test.pacing.fq_rate_bps = None;
     args.warnings.push("Warning:  --no-fq-socket-pacing is deprecated");
-    Ok(())
 }
 
 pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
@@ -306,11 +290,6 @@ pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn no_facts(args: &mut Args) -> Outcome {
-    args.server.policy.facts = FactsAccess::None;
-    Ok(())
-}
-
 pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
     args.server.policy.admission = values::admission(&text(value))?;
     Ok(())
@@ -354,28 +333,24 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn json_stream(args: &mut Args) -> Outcome {
+pub(crate) fn json_stream(args: &mut Args) {
     args.output.json = true;
     args.output.json_stream = true;
-    Ok(())
 }
 
-pub(crate) fn timestamps(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn timestamps(args: &mut Args, value: Option<&OsStr>) {
     args.output.timestamps = Some(value.map_or_else(|| "%c ".to_owned(), text));
-    Ok(())
 }
 
-pub(crate) fn title(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn title(args: &mut Args, value: &OsStr) {
     args.output.title = Some(text(value));
     args.test.title = Some(text(value));
-    Ok(())
 }
 
-pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
     let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
     let level = if (0..=DEBUG_MAX).contains(&level) { level } else { DEBUG_MAX };
     args.output.debug = u8::try_from(level).unwrap_or_default();
-    Ok(())
 }
 
 // Values

@@ -57,8 +57,7 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Result<Request, Vec<u8>> {
 
 fn request(words: &[OsString]) -> Result<Request, UsageError> {
     let args = match Args::parse(words)? {
-        Parsed::Version => return Ok(Request::Print(version::version_text())),
-        Parsed::Help => return Ok(Request::Print(help::long_help())),
+        Parsed::Print(text) => return Ok(Request::Print(text())),
         Parsed::Run(args) => args,
     };
     let warnings = resolve::warnings(&args);

@@ -9,8 +9,9 @@ use proptest::prelude::*;
 
 use super::super::args::Parsed;
 use super::super::error::UsageError;
-use super::super::options::{Effect, OPTIONS};
+use super::super::options::OPTIONS;
 use super::*;
+use crate::command_line::Value;
 
 const KEY: &str = "-----BEGIN PUBLIC KEY-----\n";
 
@@ -329,9 +330,9 @@ fn any_word() -> impl Strategy<Value = OsString> {
         Just("fe80::1%\u{1F600}".to_owned()),
     ];
     let option = (prop::sample::select(OPTIONS), value.clone(), 0..3).prop_map(|(option, value, form)| {
-        match (form, option.short, &option.effect) {
-            (0, Some(letter), _) => format!("-{letter}{value}"),
-            (1, _, Effect::Value(..) | Effect::MaybeValue(..)) => format!("--{}={value}", option.long),
+        match (form, option.short) {
+            (0, Some(letter)) => format!("-{letter}{value}"),
+            (1, _) if option.effect.value() != Value::None => format!("--{}={value}", option.long),
             _ => format!("--{}", option.long),
         }
     });

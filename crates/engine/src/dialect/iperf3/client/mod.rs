@@ -231,7 +231,7 @@ impl<'a> Client<'a> {
                     streams::Context { spec: &self.spec, cookie: self.cookie, control, interrupts: self.interrupts };
                 let input = match streams::open_all(&context, &mut self.run, reporter) {
                     Ok(()) => ClientInput::StreamsOpened,
-                    Err(failure) => ClientInput::StreamsFailed(failure),
+                    Err(failure) => ClientInput::Failed(failure),
                 };
                 self.machine.handle_local(now, input);
             }
