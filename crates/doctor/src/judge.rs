@@ -39,16 +39,24 @@ pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {
 
 /// Diagnoses hosts as a whole, and again in every slice of the time for the verdict.
 pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Slice]) -> Diagnosis {
+    let votes: Vec<_> = slices
+        .iter()
+        .filter_map(|slice| {
+            let (_, verdict) = judged(&slice.observed, only, verdict::of_slice);
+            Some((slice.seconds, verdict?))
+        })
+        .collect();
+    let mut observed = observed.to_vec();
+    if let Some(name) = vote::winner(&votes) {
+        observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
+    }
+    let observed = observed.as_slice();
     let (outcomes, verdict) = judged(observed, only, verdict::verdict);
-    let votes = slices.iter().filter_map(|slice| {
-        let (_, verdict) = judged(&slice.observed, only, verdict::of_slice);
-        Some((slice.seconds, verdict?))
-    });
     let watched = observed.iter().any(|one| one.period.is_some());
     Diagnosis {
         schema: DOCTOR_SCHEMA.to_owned(),
         hosts: observed.iter().map(|one| one.snapshot.host.clone()).collect(),
-        verdict: vote::decide(verdict, votes.collect(), watched),
+        verdict: vote::decide(verdict, votes, watched),
         findings: outcomes.findings.into_iter().map(|(_, finding)| finding).collect(),
         ruled_out: outcomes.ruled_out,
         not_evaluated: outcomes.not_evaluated,

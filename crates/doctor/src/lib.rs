@@ -18,6 +18,7 @@ pub mod classes;
 pub mod observation;
 pub mod timeline;
 
+mod account;
 mod derive;
 mod diff;
 mod judge;

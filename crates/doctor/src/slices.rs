@@ -19,7 +19,7 @@ pub(crate) struct Slice {
 /// A sample that is later than this part of its interval is discarded.
 const LATE: f64 = 1.2;
 /// Ticks of CPU time per second, the same for every Linux (`times(2)`).
-const TICKS_PER_SECOND: f64 = 100.0;
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Cuts observations into slices. `timelines` are the intervals of each run, in the order of the runs. The samples of
 /// the first host set the grid; without any, the intervals do.
@@ -68,6 +68,13 @@ fn slice(
         part
     });
     Slice { seconds: to - from, observed: observed.collect() }
+}
+
+/// Records what limited every run for most of the time, for the rules that explain it.
+pub(crate) fn conclude(snapshot: &mut Snapshot, limit: &str) {
+    for run in 0..crate::runs::count(snapshot) {
+        overlay(snapshot, run, "limit", &limit.into());
+    }
 }
 
 fn overlay(snapshot: &mut Snapshot, run: usize, fact: &str, value: &Value) {

@@ -2,11 +2,12 @@
 
 use linerate_model::finding::{Confidence, Finding, Severity, Verdict};
 
+use crate::account::{self, limit};
 use crate::rule::Layer;
 use crate::scope::{Host, Run, Scope};
 
 /// Names of the limits, in the order in which they explain: the first that was found wins, the next is runner-up.
-const LIMITS: [(&str, &[&str], &str); 19] = [
+const LIMITS: [(&str, &[&str], &str); 24] = [
     (
         "invalid",
         &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"],
@@ -16,16 +17,21 @@ const LIMITS: [(&str, &[&str], &str); 19] = [
     ("line-rate", &["TOP-01"], "the link is full"),
     ("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05"], "the link itself is impaired"),
     ("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit"),
-    ("application-limited", &["APP-01"], "the application has nothing to send"),
-    ("sender-cpu", &["CPU-01"], "the sender's processor is the limit"),
-    ("receiver-cpu-app", &["UDP-01", "CPU-02"], "the receiving application is late"),
-    ("receiver-cpu-softirq", &["SOFT-01", "IRQ-01", "IRQ-02"], "the receiver's interrupt work is the limit"),
+    (limit::QUOTA, &["CPU-04"], "a quota takes the CPUs away"),
+    (limit::OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test"),
+    (limit::HOST_CPU, &["CPU-08"], "the CPUs of the host that runs both ends are full"),
+    (limit::APPLICATION, &["APP-01"], "the application has nothing to send"),
+    (limit::SENDER_CPU, &["CPU-01"], "the sender's processor is the limit"),
+    (limit::RECEIVER_CPU, &["UDP-01", "CPU-02"], "the receiving application is late"),
+    (limit::RECEIVER_SOFTIRQ, &["SOFT-01", "IRQ-01", "IRQ-02", "CPU-02"], "the receiver's interrupt work is the limit"),
+    (limit::FIREWALL, &["FW-01"], "the firewall of one of the two hosts drops packets"),
     ("pcie", &["PCI-02", "PCI-03"], "the bus behind the adapter is full"),
     ("nic-queue-rx", &["NIC-02", "NIC-01", "NIC-03"], "the receiver's adapter drops packets"),
     ("flow-control", &["PAU-03", "PAU-04"], "pause frames from downstream hold the sender"),
     ("nic-queue-tx", &["NIC-04", "QD-02"], "the sender's own queue drops or stalls"),
-    ("receiver-window", &["WIN-01"], "the receiver's window is too small"),
-    ("sender-window", &["WIN-02"], "the sender's buffer is too small"),
+    (limit::RECEIVER_WINDOW, &["WIN-01"], "the receiver's window is too small"),
+    (limit::SENDER_WINDOW, &["WIN-02"], "the sender's buffer is too small"),
+    (limit::PATH, &["PATH-10"], "the path between the hosts is the limit"),
     ("policer", &["PATH-01"], "something on the path drops above a rate"),
     ("reordering", &["PATH-07"], "packets overtake each other"),
     ("loss-or-congestion", &["PATH-06", "MTU-02"], "packets are lost on the way"),
@@ -50,14 +56,40 @@ pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdi
 /// What limits in a part of the time; `None` where nothing happened in it.
 pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
     let tested = scope.runs().any(|run| run.goodput_bps().is_ok());
-    (tested || !is_idle(scope)).then(|| cause(scope, findings))
+    let cause = (tested || !is_idle(scope)).then(|| cause(scope, findings))?;
+    if CERTAIN.contains(&cause.verdict.as_str()) || cause.verdict == SLOW_START {
+        return Some(cause);
+    }
+    let eliminated = scope.runs().find_map(|run| Some((account::limit_of(scope, &run)?, run)));
+    Some(eliminated.map_or(cause, |(name, run)| limited(name, sentence(name), Confidence::High, &run.label())))
 }
+
+fn sentence(name: &str) -> &'static str {
+    LIMITS.iter().find(|(row, ..)| *row == name).map_or("", |(_, _, sentence)| sentence)
+}
+
+/// Limits that their own counters or settings prove; the others are concluded by elimination.
+const CERTAIN: [&str; 9] = [
+    "invalid",
+    "configured-rate",
+    "line-rate",
+    "link",
+    "tool-limit",
+    "pcie",
+    "nic-queue-rx",
+    "flow-control",
+    "nic-queue-tx",
+];
+pub(crate) const SLOW_START: &str = "slow-start";
 
 /// What limits, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
     if let Some(run) = scope.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
-        return limit("configured-rate", "the rate that was asked for is reached", Confidence::High, &run.label());
+        return limited("configured-rate", "the rate that was asked for is reached", Confidence::High, &run.label());
+    }
+    if let Some(concluded) = concluded(scope, findings) {
+        return concluded;
     }
     let mut found = LIMITS.iter().filter_map(|(name, ids, sentence)| {
         let finding = ids.iter().find_map(|id| strongest(findings, id))?;
@@ -93,10 +125,18 @@ const BEFORE_SLOW_START: [&str; 3] = ["invalid", "configured-rate", "line-rate"]
 fn starting(scope: &Scope<'_>) -> Option<Verdict> {
     let run = scope.runs().find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
     let sentence = "the sender is still opening its window";
-    Some(limit("slow-start", sentence, Confidence::Medium, &run.label()))
+    Some(limited(SLOW_START, sentence, Confidence::Medium, &run.label()))
 }
 
-fn limit(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
+/// The limit of most of the time, with the finding that explains it.
+fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
+    let name = scope.runs().find_map(|run| run.limit())?;
+    let (_, ids, sentence) = LIMITS.iter().find(|(row, ..)| *row == name)?;
+    let finding = ids.iter().find_map(|id| findings.iter().find(|(_, finding)| finding.id == *id))?;
+    Some(limited(name, sentence, confidence(scope, &finding.1), &format!("{} on {}", finding.1.id, finding.1.subject)))
+}
+
+fn limited(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
     Verdict { verdict: name.to_owned(), sentence: format!("{sentence} ({subject})"), confidence, ..Verdict::default() }
 }
 

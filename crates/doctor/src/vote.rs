@@ -2,7 +2,7 @@
 
 use linerate_model::finding::{Confidence, LimitPeriod, Verdict};
 
-use crate::verdict::{NO_LOAD, UNKNOWN};
+use crate::verdict::{NO_LOAD, SLOW_START, UNKNOWN};
 
 /// A limit that held for less than this is likely, and for less than [`HALF`] a guess.
 const MOST: f64 = 0.8;
@@ -20,8 +20,9 @@ pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) 
         let confidence = if watched { Confidence::Low } else { whole.confidence };
         return Verdict { confidence, ..whole };
     }
-    let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
     let timeline = limit_periods(&votes);
+    let votes = steady(&votes);
+    let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
     let mut tally = tally(votes).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN);
     let Some((seconds, winner)) = tally.next() else {
         return Verdict {
@@ -54,6 +55,19 @@ pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) 
         verdict: base.verdict,
         sentence: base.sentence,
     }
+}
+
+/// What limited for most of the time, where there is a vote.
+pub(crate) fn winner(votes: &[(f64, Verdict)]) -> Option<String> {
+    let is_enough = votes.len() >= SLICES_MIN;
+    let mut tally = tally(steady(votes)).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN);
+    is_enough.then(|| tally.next()).flatten().map(|(_, verdict)| verdict.verdict)
+}
+
+/// The slices after slow start; all where the test is no longer than that.
+fn steady(votes: &[(f64, Verdict)]) -> Vec<(f64, Verdict)> {
+    let steady: Vec<_> = votes.iter().filter(|(_, vote)| vote.verdict != SLOW_START).cloned().collect();
+    if steady.is_empty() { votes.to_vec() } else { steady }
 }
 
 /// What the totals suggest and no single interval shows.
@@ -123,7 +137,7 @@ mod tests {
         let names = [(1.0, "slow-start"), (1.0, "receiver-cpu-app"), (1.0, "line-rate"), (1.0, "receiver-cpu-app")];
         let decided = decide(verdict("line-rate"), votes(&names), true);
         assert_eq!(decided.verdict, "receiver-cpu-app");
-        assert_eq!((decided.share_of_time_percent, decided.confidence), (Some(50), Confidence::Low));
+        assert_eq!((decided.share_of_time_percent, decided.confidence), (Some(67), Confidence::Medium));
         assert_eq!(decided.runner_up.as_deref(), Some("slow-start (25 % of the time)"));
         let timeline: Vec<_> =
             decided.timeline.iter().map(|period| (period.verdict.as_str(), period.length_ms)).collect();

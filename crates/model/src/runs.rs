@@ -15,6 +15,7 @@
 //! | `rwnd_limited_share`, `sndbuf_limited_share`, `busy_share`, `idle_share`, `app_limited_share` | of the time |
 //! | `reordered_segments`, `reordering`, `dsack_segments` | reordering |
 //! | `client_cpus`, `server_cpus`, `thread_cpus` | lists of CPUs |
+//! | `limit` | what limited it for most of the time: the name of a verdict |
 //! | `thread_cpu`, `sender_thread_cpu`, `receiver_thread_cpu`, `thread_capacity` | of one core |
 
 use crate::snapshot::{Snapshot, Value};

@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::http::payload_rows;
+use crate::account::limit;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
@@ -177,6 +178,10 @@ fn sys_05(host: &Host<'_>) -> Ruling {
 
 fn app_01(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "not TCP".to_owned())?;
+    if run.is_limited_by(&[limit::APPLICATION])? {
+        let busy = run.number("busy_share")?;
+        return Ok(matched().read(&busy, "all of the time").advice("look at disk, generator or target rate"));
+    }
     require(!run.host.has_full_cpu(), || "a processor is full: the sender may have waited for it".to_owned())?;
     require(!run.reaches_its_target(), || {
         "the rate that was asked for is reached: a paced sender has nothing to send most of the time".to_owned()

@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::cpu_list;
+use crate::account::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
 
@@ -29,6 +30,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule::host("CPU-04", Severity::High, "Stolen or throttled time", cpu_04)
         .explanation("The hypervisor or a quota takes the processor away. The network is not the limit.")
         .reference("kernel admin-guide/cgroup-v2, cpu.stat; proc(5), steal"),
+    Rule::run("CPU-07", Severity::High, "Other programs use the CPUs of the test", cpu_07)
+        .explanation(
+            "All CPUs that the test may use are full, and other programs take a large part of them. The result is about \
+             this load, not about the network.",
+        )
+        .reference("proc(5), /proc/stat; top(1)"),
+    Rule::run("CPU-08", Severity::High, "The CPUs of the host that runs both ends are full", cpu_08)
+        .explanation(
+            "Sender and receiver share the CPUs of one host and leave them no idle time. The result is the speed of this \
+             host, not of a network.",
+        )
+        .reference("proc(5), /proc/stat"),
     Rule::run("CPU-05", Severity::Medium, "The application runs far from the adapter", cpu_05)
         .at_most(Confidence::Medium)
         .explanation(
@@ -46,6 +59,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn cpu_01(run: &Run<'_>) -> Ruling {
+    run.is_limited_by(&[limit::SENDER_CPU])?;
     let thread = run.number("sender_thread_cpu")?;
     require(thread.value >= 0.9, || format!("the sender uses {:.0} % of a core", thread.value * 100.0))?;
     let window = run.number("rwnd_limited_share")?;
@@ -128,6 +142,27 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
             "at most 5 % on the busiest CPU",
         )
         .advice("ask for a less loaded host, or for reserved CPUs"))
+}
+
+fn cpu_07(run: &Run<'_>) -> Ruling {
+    let limit = run.concluded(limit::OTHER_PROGRAMS)?;
+    let mut matched = matched().read_text(&limit, "CPUs without idle time, most of it not this test's");
+    let hosts = [Some(run.host.snapshot), run.host.other];
+    for (host, rank) in hosts.into_iter().flatten().flat_map(|host| (1..=3).map(move |rank| (host, rank))) {
+        let program = format!("cpu.program.{rank}");
+        let name = host.text(&format!("{program}.name"));
+        if let (Some(name), Some(cpus)) = (name, host.number(&format!("{program}.cpus"))) {
+            matched = matched.because(format!("{} {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
+        }
+    }
+    Ok(matched.advice("end these programs, or give the test CPUs of its own (-A), and measure again"))
+}
+
+fn cpu_08(run: &Run<'_>) -> Ruling {
+    let limit = run.concluded(limit::HOST_CPU)?;
+    Ok(matched()
+        .read_text(&limit, "CPUs without idle time, used by both ends of this test")
+        .advice("run the ends on two hosts, or on CPUs of their own (-A 0,1)"))
 }
 
 fn cpu_05(run: &Run<'_>) -> Ruling {

@@ -181,7 +181,7 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
 }
 
 /// `0-3,8` as numbers. A list that is longer than any machine is cut.
-pub(super) fn cpu_list(text: &str) -> Vec<u32> {
+pub(crate) fn cpu_list(text: &str) -> Vec<u32> {
     const CPUS_MAX: usize = 8192;
     let ranges = text.split(',').filter_map(|part| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));

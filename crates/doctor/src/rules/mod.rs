@@ -22,6 +22,7 @@ pub(crate) mod sweep;
 mod virtualisation;
 mod window;
 
+pub(crate) use measurement::cpu_list;
 pub(crate) use virtualisation::receive_aggregation_differs;
 
 use crate::rule::{Layer, Rule};

@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use crate::account::limit;
 use crate::arithmetic::mathis_bps;
 use crate::rule::{Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
@@ -14,6 +15,15 @@ pub(super) const RULES: &[Rule] = &[
              bucket that drops does. Pacing at its rate avoids the losses.",
         )
         .reference("Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016"),
+    Rule::run("PATH-10", Severity::High, "The path between the hosts is the limit", path_10)
+        .explanation(
+            "The sender had data outstanding all the time, and neither host was at a limit of its own. What is left is \
+             the network between them.",
+        )
+        .reference("kernel networking/tcp_info, tcpi_busy_time; RFC 9438"),
+    Rule::host("FW-01", Severity::High, "The firewall of this host drops packets", fw_01)
+        .explanation("Rules of this host's own firewall dropped packets while the test ran.")
+        .reference("nft(8), counter"),
     Rule::run("PATH-02", Severity::Medium, "A deep queue fills on the path", path_02)
         .explanation("The round trip grows several times under load. Throughput is fine and everybody else waits.")
         .reference("RFC 8290, RFC 8033"),
@@ -68,6 +78,48 @@ fn path_02(run: &Run<'_>) -> Ruling {
         .advice("manage the queue at the narrowest hop (cake, fq_codel), or use BBR"))
 }
 
+fn path_10(run: &Run<'_>) -> Ruling {
+    run.concluded(limit::PATH)?;
+    let busy = run.number("busy_share")?;
+    let rate = run.goodput_bps()?;
+    let mut matched = matched().read(&busy, "data was outstanding for this part of the time").because(
+        rate.key,
+        format!("{:.1} Mbit/s", rate.value / 1e6),
+        "received",
+    );
+    let at_least = |fact: &str, least: f64| run.number(fact).ok().filter(|reading| reading.value >= least);
+    let queue = at_least("rtt_inflation", 3.0).zip(at_least("rtt_us", 5_000.0));
+    let loss = at_least("retransmit_share", 1e-3);
+    let is_steady = run.number("later_spread").is_ok_and(|spread| spread.value <= 0.1);
+    if let Some(loss) = &loss {
+        matched = matched.read(loss, "part of the segments that was sent again");
+    }
+    Ok(match (queue, loss, is_steady) {
+        (Some((inflation, rtt)), ..) => matched
+            .read(&inflation, "times the idle round trip")
+            .read(&rtt, "round trip under load, microseconds: a queue in front of a slower hop")
+            .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
+        (None, Some(_), true) => matched.advice(format!(
+            "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: look for one on the way, or \
+             pace below it (-b)",
+            rate.value / 1e6
+        )),
+        (None, Some(_), false) => matched.advice("packets are lost on the way: look for errors hop by hop"),
+        (None, None, _) => matched.advice("no queue and no loss: measure other hosts over the same path to narrow it down"),
+    })
+}
+
+fn fw_01(host: &Host<'_>) -> Ruling {
+    let dropped = host.growth("firewall.drops")?;
+    dropped.or_clear("packets dropped by the firewall")?;
+    dropped.in_period("totals", |packets| format!("{packets} packets since the rules were loaded"))?;
+    let matched = matched().grew(&dropped);
+    Ok(match host.text("firewall.rule.drops") {
+        Ok(rule) => matched.read_text(&rule, "the rule that dropped most").advice("nft list ruleset; change this rule"),
+        Err(_) => matched.advice("nft list ruleset"),
+    })
+}
+
 fn path_03(host: &Host<'_>) -> Ruling {
     let member = host.number("path.member_mbps")?;
     let rate = |wanted: fn(f64) -> bool| {
@@ -91,6 +143,7 @@ fn path_03(host: &Host<'_>) -> Ruling {
 
 fn path_06(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "not TCP".to_owned())?;
+    run.is_limited_by(&[limit::PATH])?;
     let loss = run.number("retransmit_share")?;
     require(loss.value > 1e-5, || format!("{:.1e} of the segments repeated", loss.value))?;
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);

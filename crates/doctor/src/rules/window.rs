@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use crate::account::limit;
 use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, window_ceiling_bps};
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, to_f64};
@@ -49,6 +50,9 @@ pub(super) const RULES: &[Rule] = &[
         .explanation("One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.")
         .reference("RFC 8900"),
 ];
+
+/// The kernel's own maximum of a receive buffer on hosts with memory.
+const BUFFER_MAX_DEFAULT_BYTES: f64 = 6_291_456.0;
 
 /// Share of the busy time from which on a limit counts.
 const LIMITED: f64 = 0.2;
@@ -118,10 +122,15 @@ fn limited(
     (host, sysctl): (&Host<'_>, &str),
 ) -> Ruling {
     require(!run.is_udp(), || "UDP has no window".to_owned())?;
+    let is_concluded =
+        run.is_limited_by(&[if end == "receiver" { limit::RECEIVER_WINDOW } else { limit::SENDER_WINDOW }])?;
     let share = share?;
     require(share.value >= LIMITED, || format!("{:.0} % of the time", share.value * 100.0))?;
     let (window, rtt) = (window?, run.number("rtt_us")?);
-    let small = too_small(run, &window, rtt.value, products)?;
+    let small = match too_small(run, &window, rtt.value, products) {
+        Err(_) if is_concluded => TooSmall { threshold: "the sender waited for it".to_owned(), ceiling_bps: None },
+        small => small?,
+    };
     let matched = matched()
         .read(&share, "below 0.2 of the busy time")
         .read(&window, small.threshold)
@@ -130,7 +139,13 @@ fn limited(
         Some(ceiling) => matched
             .sysctl(host, &format!("net.ipv4.{sysctl}"), &buffer_triple(host, sysctl, buffer_bytes(ceiling, rtt.value)))
             .advice(format!("on the {end}; and give no -w, so that the {name} can grow")),
-        None => matched.advice(format!("give no -w, so that the {end}'s {name} can grow")),
+        None if run.number("window_bytes").is_ok() => {
+            matched.advice(format!("give no -w, so that the {end}'s {name} can grow"))
+        }
+        None => {
+            let default = buffer_triple(host, sysctl, BUFFER_MAX_DEFAULT_BYTES);
+            matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &default).advice(format!("on the {end}"))
+        }
     })
 }
 

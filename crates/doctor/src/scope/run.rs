@@ -3,7 +3,7 @@
 use super::host::Host;
 use super::nic::Nic;
 use super::reading::Reading;
-use crate::rule::{NoMatch, require, unknown};
+use crate::rule::{NoMatch, clear, require, unknown};
 
 /// One test run a snapshot contains.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,27 @@ impl<'a> Run<'a> {
 
     pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
         self.host.text(&self.key(fact))
+    }
+
+    /// What limited it for most of the time, if that is known.
+    pub(crate) fn limit(&self) -> Option<&'a str> {
+        self.text("limit").ok().map(|reading| reading.value)
+    }
+
+    /// Continues when this is what limited it for most of the time.
+    pub(crate) fn concluded(&self, limit: &str) -> Result<Reading<&'a str>, NoMatch> {
+        let concluded = self.text("limit")?;
+        require(concluded.value == limit, || format!("the limit is {}", concluded.value))?;
+        Ok(concluded)
+    }
+
+    /// Whether one of these is what limited it for most of the time. Ends a rule where something else did.
+    pub(crate) fn is_limited_by(&self, names: &[&str]) -> Result<bool, NoMatch> {
+        match self.limit() {
+            Some(limit) if names.contains(&limit) => Ok(true),
+            Some(limit) => clear(format!("the limit is {limit}")),
+            None => Ok(false),
+        }
     }
 
     /// A switch that is off by default.

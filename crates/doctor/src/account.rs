@@ -1,0 +1,181 @@
+//! Where the time of a TCP test went, by elimination: every slice is put down to the first part of the two hosts that was at
+//! its limit, and to the path between them when neither host was.
+
+use crate::scope::{Host, Run, Scope, to_f64};
+
+/// Names of the limits that elimination concludes; each is a row of [`crate::verdict`].
+pub(crate) mod limit {
+    pub(crate) const QUOTA: &str = "cpu-quota";
+    pub(crate) const RECEIVER_WINDOW: &str = "receiver-window";
+    pub(crate) const SENDER_WINDOW: &str = "sender-window";
+    pub(crate) const OTHER_PROGRAMS: &str = "other-programs";
+    pub(crate) const HOST_CPU: &str = "host-cpu";
+    pub(crate) const SENDER_CPU: &str = "sender-cpu";
+    pub(crate) const RECEIVER_CPU: &str = "receiver-cpu-app";
+    pub(crate) const RECEIVER_SOFTIRQ: &str = "receiver-cpu-softirq";
+    pub(crate) const APPLICATION: &str = "application-limited";
+    pub(crate) const FIREWALL: &str = "firewall";
+    pub(crate) const PATH: &str = "path";
+}
+
+/// A thread that runs for this share of the time has no time left.
+const THREAD_FULL: f64 = 0.9;
+/// CPUs that are idle for less than this are full.
+const IDLE_MIN: f64 = 0.05;
+/// A test that needs less CPU time than this, CPUs, gets it from a scheduler that is fair, also where the CPUs are full.
+const CPU_NEED_MIN: f64 = 0.15;
+/// CPUs that other programs must use to be what a test waits for.
+const OTHERS_MIN_CPUS: f64 = 0.3;
+/// Share of the busy time from which on a window is the limit.
+const WINDOW_MIN: f64 = 0.5;
+/// A sender with data outstanding for this share of the time is never kept from sending by its host.
+const BUSY: f64 = 0.95;
+/// Share of a slice in which a quota stopped the process.
+const THROTTLED_MIN: f64 = 0.1;
+/// Retransmitted segments that show loss, of all.
+const LOSS_MIN: f64 = 1e-3;
+
+/// One end of a direction in a slice. What was not measured is absent.
+#[derive(Debug, Clone, Copy)]
+struct End<'a> {
+    host: Host<'a>,
+    /// Time of its busiest thread, of one CPU.
+    thread: Option<f64>,
+}
+
+impl<'a> End<'a> {
+    fn new(scope: &Scope<'a>, run: &Run<'a>, part: &str) -> Option<Self> {
+        let plays = |host: &&Host<'a>| host.runs().any(|own| own.index == run.index && own.part() == Some(part));
+        let host = *scope.hosts.iter().find(plays)?;
+        let thread = host.number(&run.key(&format!("{part}_thread_cpu"))).ok().map(|share| share.value);
+        Some(Self { host, thread })
+    }
+
+    fn is_thread_full(&self) -> bool {
+        self.thread.is_some_and(|share| share >= THREAD_FULL)
+    }
+
+    /// Whether no CPU that its threads may use has idle time.
+    fn are_cpus_full(&self) -> bool {
+        let loads = self.host.cpu_loads().unwrap_or_default();
+        let usable: Vec<_> = loads.iter().filter(|load| self.may_use(load.cpu)).collect();
+        !usable.is_empty()
+            && usable.iter().map(|load| 1.0 - load.busy).sum::<f64>() < IDLE_MIN * to_f64(usable.len() as u64)
+    }
+
+    fn may_use(&self, cpu: u32) -> bool {
+        let pinned = self.host.runs().find_map(|run| {
+            let fact = if run.part() == Some("sender") { "client_cpus" } else { "server_cpus" };
+            run.text(fact).ok().map(|list| list.value)
+        });
+        pinned.is_none_or(|list| crate::rules::cpu_list(list).contains(&cpu))
+    }
+
+    /// CPU time of this process over the slice, in CPUs.
+    fn own_cpus(&self) -> Option<f64> {
+        let period = self.host.period?;
+        let ticks = period.deltas().filter(|(key, _)| key.starts_with("self.thread.") && key.ends_with(".ticks"));
+        Some(
+            ticks.map(|(_, delta)| to_f64(delta.value)).sum::<f64>() / crate::slices::TICKS_PER_SECOND / period.seconds,
+        )
+    }
+
+    /// CPU time of all programs over the slice on the CPUs this end may use, in CPUs.
+    fn programs_cpus(&self) -> f64 {
+        let loads = self.host.cpu_loads().unwrap_or_default();
+        loads.iter().filter(|load| self.may_use(load.cpu)).map(|load| load.busy - load.softirq - load.steal).sum()
+    }
+
+    fn softirq(&self) -> f64 {
+        self.host.cpu_loads().unwrap_or_default().iter().map(|load| load.softirq).fold(0.0, f64::max)
+    }
+
+    fn is_throttled(&self) -> bool {
+        let seconds = self.host.period.map_or(1.0, |period| period.seconds);
+        self.host.delta("cgroup.throttled_ns").is_ok_and(|ns| ns / 1e9 >= THROTTLED_MIN * seconds)
+    }
+
+    /// Packets that this host's own firewall dropped.
+    fn filtered(&self) -> f64 {
+        self.host.delta("firewall.drops").unwrap_or(0.0)
+    }
+}
+
+/// What limited a direction in a slice; `None` where the facts do not decide.
+pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str> {
+    if run.is_udp() {
+        return None;
+    }
+    let number = |fact: &str| run.number(fact).ok().map(|reading| reading.value);
+    let busy = number("busy_share")?;
+    let ends: Vec<End<'_>> = ["sender", "receiver"].into_iter().filter_map(|part| End::new(scope, run, part)).collect();
+    let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
+    if ends.iter().any(End::is_throttled) {
+        return Some(limit::QUOTA);
+    }
+    if number("rwnd_limited_share")? >= WINDOW_MIN {
+        let is_late = receiver.is_some_and(|end| end.is_thread_full());
+        return Some(if is_late { limit::RECEIVER_CPU } else { limit::RECEIVER_WINDOW });
+    }
+    if number("sndbuf_limited_share")? >= WINDOW_MIN {
+        return Some(limit::SENDER_WINDOW);
+    }
+    let is_path = number("retransmit_share").is_some_and(|share| share >= LOSS_MIN) || has_queue(run);
+    if busy >= BUSY && is_path {
+        return Some(if is_filtered(run, &ends) { limit::FIREWALL } else { limit::PATH });
+    }
+    if let Some(cpu) = cpu_limit(run, sender, receiver, &ends) {
+        return Some(cpu);
+    }
+    if is_filtered(run, &ends) {
+        return Some(limit::FIREWALL);
+    }
+    match receiver {
+        _ if is_path => Some(limit::PATH),
+        _ if busy < BUSY => Some(limit::APPLICATION),
+        Some(_) => Some(limit::PATH),
+        None => None,
+    }
+}
+
+/// Whether the round trip under load shows a queue: several times the idle one, and longer than schedulers make it.
+fn has_queue(run: &Run<'_>) -> bool {
+    let at_least = |fact: &str, least: f64| run.number(fact).is_ok_and(|reading| reading.value >= least);
+    at_least("rtt_inflation", 3.0) && at_least("rtt_us", 5_000.0)
+}
+
+fn is_filtered(run: &Run<'_>, ends: &[End<'_>]) -> bool {
+    let dropped: f64 = ends.iter().map(End::filtered).sum();
+    let repeated = run.number("interval_retransmits").map_or(0.0, |reading| reading.value);
+    dropped >= 10.0 && dropped >= 0.5 * repeated
+}
+
+fn cpu_limit(
+    run: &Run<'_>,
+    sender: Option<End<'_>>,
+    receiver: Option<End<'_>>,
+    ends: &[End<'_>],
+) -> Option<&'static str> {
+    let own: f64 = ends.iter().filter_map(End::own_cpus).sum();
+    let full = ends.iter().find(|end| end.are_cpus_full() && (own >= CPU_NEED_MIN || end.is_thread_full()));
+    if let Some(end) = full {
+        // Both ends of a test on one host are programs of the same CPUs.
+        let is_shared = run.is("same_host") && ends.len() == 2;
+        let of_test = if is_shared { own } else { end.own_cpus().unwrap_or(0.0) };
+        let others = end.programs_cpus() - of_test;
+        if others >= OTHERS_MIN_CPUS {
+            return Some(limit::OTHER_PROGRAMS);
+        }
+        if is_shared {
+            return Some(limit::HOST_CPU);
+        }
+    }
+    if sender.is_some_and(|end| end.is_thread_full()) {
+        return Some(if run.is("same_host") { limit::HOST_CPU } else { limit::SENDER_CPU });
+    }
+    let receiver = receiver?;
+    if receiver.is_thread_full() {
+        return Some(if run.is("same_host") { limit::HOST_CPU } else { limit::RECEIVER_CPU });
+    }
+    (receiver.softirq() >= 0.85).then_some(limit::RECEIVER_SOFTIRQ)
+}
