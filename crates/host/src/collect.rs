@@ -57,6 +57,7 @@ pub fn collect(request: &Request) -> Snapshot {
     group.record_quota(&mut snapshot);
     group.record(&mut snapshot, &mut buffer);
     kernel::record(&mut snapshot);
+    cpu::record_own(&mut snapshot);
     if request.own_threads {
         cpu::record_own_threads(&mut snapshot);
     }

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::{Observed, Period};
-use linerate_host::{Request, collect};
+use linerate_host::{ProcessTimes, Request, collect};
 use linerate_model::snapshot::Snapshot;
 
 /// A host that is being read by a thread of its own.
@@ -51,6 +51,7 @@ impl Watch {
         let place = Place::take()?;
         let (end, ended) = mpsc::channel::<()>();
         let body = move || {
+            let times = ProcessTimes::read();
             let mut last = collect(&request);
             let mut period = Period::default();
             let mut due = Instant::now();
@@ -63,6 +64,7 @@ impl Watch {
                 keep_threads(&mut next, last);
                 last = next;
                 if over != Err(RecvTimeoutError::Timeout) {
+                    ProcessTimes::read().record_since(&times, &mut last);
                     let period = (period.intervals > 0).then_some(period);
                     return Observed { snapshot: last, period };
                 }
