@@ -7,9 +7,8 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::{Outcome, Stage, Verdict};
+use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
 use crate::plan::{Better, Plan, REFINEMENTS};
-use crate::points::{Point, Setting};
 use crate::runner::{Observation, Progress, RunError, Runner};
 use crate::stats;
 
@@ -24,7 +23,8 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut experiment = Experiment::new(plan, runner);
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
     let mut stages = Vec::new();
-    if experiment.warm_up(&base).is_ok() {
+    // The first run meets cold caches, an idle clock and a fresh route; it is not counted.
+    if experiment.run(&base).is_ok() {
         for factor in 0..plan.factors.len() {
             // Runs made before the time ran out still count.
             let _ = experiment.explore_factor(factor, &base);
@@ -94,11 +94,6 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
     fn is_over(&self) -> bool {
         self.is_cut_short || self.ended_by.is_some()
-    }
-
-    /// The first run meets cold caches, an idle clock and a fresh route; it is not counted.
-    fn warm_up(&mut self, setting: &Setting) -> Result<(), Over> {
-        self.run(setting).map(|_| ())
     }
 
     fn explore_factor(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {

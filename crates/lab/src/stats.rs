@@ -4,17 +4,25 @@
 //! with replacement many times, and the spread of what comes out is the answer. No shape of the noise is assumed.
 
 use fastrand::Rng;
+use serde::Serialize;
 
 /// Draws per interval: enough for two digits of a 95 % interval.
 const DRAWS: usize = 1000;
 
 /// From where to where a figure lies, in its own unit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(into = "[f64; 2]")]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl From<Interval> for [f64; 2] {
+    fn from(interval: Interval) -> Self {
+        [interval.low, interval.high]
+    }
 }
 
 /// The middle value; the mean of the two in the middle for an even number; `None` of nothing.

@@ -7,9 +7,8 @@ use linerate_model::snapshot::Snapshot;
 use linerate_sys::clock;
 
 use crate::kernel::cpu::thread_ticks;
+use crate::kernel::process;
 
-/// Processes that are read.
-const PROCESSES_MAX: usize = 65_536;
 /// Programs that are recorded.
 const RECORDED: usize = 3;
 const SRC: &str = "procfs:stat";
@@ -26,9 +25,7 @@ impl ProcessTimes {
     /// Reads all processes this user can see.
     #[must_use]
     pub fn read() -> Self {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let ticks = numbers.filter_map(|pid| {
+        let ticks = process::numbers().filter_map(|pid| {
             let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
             let stat = String::from_utf8_lossy(&stat);
             Some((pid, (thread_ticks(&stat)?, name_in(&stat)?)))

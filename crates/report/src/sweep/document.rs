@@ -5,14 +5,15 @@ use linerate_lab::stats::Interval;
 use linerate_lab::sweep::{FactorResult, Level, Recommendation, Run, RunMetrics, Sweep};
 
 use super::sentences;
-use super::values::{self, count, lost, percent, round_trip};
+use super::values;
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
 use crate::document::style::Style;
 use crate::document::table::{Cell, Table, TableOf};
 use crate::document::{Block, Document};
 use crate::glyphs::Glyphs;
-use crate::numbers::{MISSING, clock};
+use crate::number::known;
+use crate::numbers::clock;
 
 /// The report as text.
 #[must_use]
@@ -91,10 +92,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let levels: Vec<(bool, &Level)> =
         factor.levels.iter().enumerate().map(|(place, level)| (place == factor.advised, level)).collect();
-    let interval = |level: &Level| {
-        let text = |interval| values::interval(sweep.spec.objective, interval);
-        level.interval.map_or_else(|| MISSING.to_owned(), text)
-    };
+    let interval = |level: &Level| known(level.interval, |interval| values::interval(sweep.spec.objective, interval));
     let failures = factor.levels.iter().flat_map(|level| {
         let failures = level.failures.iter();
         failures.map(|failure| format!("{} failed: {failure}", level.label))
@@ -113,15 +111,20 @@ fn with_metrics<'a, T>(
     sweep: &Sweep,
     metrics: impl Fn(&T) -> Option<&RunMetrics>,
 ) -> TableOf<'a, T> {
-    let text = |item: &T, text: &dyn Fn(&RunMetrics) -> String| metrics(item).map_or_else(String::new, text);
-    let table = table
-        .number("CPU client", |item| text(item, &|metrics| percent(metrics.cpu_client_percent)))
-        .number("CPU server", |item| text(item, &|metrics| percent(metrics.cpu_server_percent)));
-    let table = match sweep.spec.protocol() {
-        "UDP" => table.number("lost", |item| text(item, &|metrics| lost(metrics.lost_percent))),
-        _ => table.number("retransmits", |item| text(item, &|metrics| count(metrics.retransmits))),
+    let text = |item: &T, figure: fn(&RunMetrics) -> Option<f64>, text: fn(f64) -> String| {
+        metrics(item).map_or_else(String::new, |metrics| known(figure(metrics), text))
     };
-    table.number("round trip", |item| text(item, &|metrics| round_trip(metrics.rtt_us)))
+    let percent = |percent: f64| format!("{percent:.0}%");
+    let table = table
+        .number("CPU client", |item| text(item, |metrics| metrics.cpu_client_percent, percent))
+        .number("CPU server", |item| text(item, |metrics| metrics.cpu_server_percent, percent));
+    let table = match sweep.spec.protocol() {
+        "UDP" => table.number("lost", |item| text(item, |metrics| metrics.lost_percent, |lost| format!("{lost:.2}%"))),
+        _ => {
+            table.number("retransmits", |item| text(item, |metrics| metrics.retransmits, |count| format!("{count:.0}")))
+        }
+    };
+    table.number("round trip", |item| text(item, |metrics| metrics.rtt_us, |us| format!("{us:.0} us")))
 }
 
 fn runs(sweep: &Sweep) -> Table {

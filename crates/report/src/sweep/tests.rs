@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
+use linerate_lab::sweep::grammar::{Levels, SweptFactor};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, Held, Level, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
-    Sweep, SweepSpec,
+    Cost, Degradation, FactorResult, Level, Objective, PlateauSide, Recommendation, Run, RunMetrics, Sweep, SweepSpec,
+    TestSettings,
 };
 use linerate_model::sweep::{Reason, WindowDeficit};
 
@@ -62,11 +63,11 @@ fn sweep() -> Sweep {
             seed: 1,
             is_reverse: false,
             is_udp: false,
-            held: Held::default(),
+            held: TestSettings::default(),
             family: None,
         },
         is_client_cpu_only: false,
-        planned: vec![Planned { name: "streams", levels: "1..20".to_owned() }],
+        planned: vec![SweptFactor { name: "streams", levels: Levels::Range(1, 20) }],
         confidence: 0.95,
         tolerance: 0.03,
         estimate: Cost { runs: 58, seconds: 261.0 },
