@@ -66,6 +66,7 @@ impl Watch {
                 if over != Err(RecvTimeoutError::Timeout) {
                     ProcessTimes::read().record_since(&times, &mut last);
                     let period = (period.intervals > 0).then_some(period);
+                    name_dropping_rule(&mut last, period.as_ref());
                     return Observed { snapshot: last, period };
                 }
             }
@@ -81,6 +82,16 @@ impl Watch {
     }
 }
 
+/// Names the firewall rule that dropped most during the period, instead of the one that did since it was made.
+fn name_dropping_rule(last: &mut Snapshot, period: Option<&Period>) {
+    let drops = period.into_iter().flat_map(Period::deltas).filter_map(|(key, delta)| {
+        let rule = key.strip_prefix("firewall.rule.")?.strip_suffix(".drops")?;
+        Some((delta.value, rule)).filter(|(packets, _)| *packets > 0)
+    });
+    let rule = drops.max_by_key(|(packets, _)| *packets).map(|(_, rule)| rule.to_owned());
+    last.set_known("firewall.rule.drops", rule, "netfilter:GETRULE");
+}
+
 /// Threads that are gone leave their facts behind.
 fn keep_threads(next: &mut Snapshot, last: Snapshot) {
     let threads = last.facts.into_iter().filter(|(key, _)| key.starts_with(OWN_THREADS));
@@ -91,7 +102,30 @@ fn keep_threads(next: &mut Snapshot, last: Snapshot) {
 
 #[cfg(test)]
 mod tests {
-    use super::{PLACES, Place};
+    use linerate_doctor::Period;
+    use linerate_model::snapshot::{Snapshot, Source};
+
+    use super::{PLACES, Place, name_dropping_rule};
+
+    #[test]
+    fn rule_that_drops_during_the_period_is_named() {
+        let at = |seconds: u64, drops: [u64; 2]| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            snapshot.monotonic_ns = Some(seconds * 1_000_000_000);
+            for (handle, drops) in drops.into_iter().enumerate() {
+                snapshot.count(format!("firewall.rule.ip t.c input handle {handle}.drops"), drops, None);
+            }
+            snapshot.set("firewall.rule.drops", "ip t.c input handle 0", "test");
+            snapshot
+        };
+        let [first, mut quiet, mut last] = [at(1, [900, 0]), at(2, [900, 0]), at(2, [901, 50])];
+        let period = Period::over(&[first.clone(), last.clone()]);
+        name_dropping_rule(&mut last, period.as_ref());
+        assert_eq!(last.text("firewall.rule.drops"), Some("ip t.c input handle 1"));
+        let period = Period::over(&[first, quiet.clone()]);
+        name_dropping_rule(&mut quiet, period.as_ref());
+        assert_eq!(quiet.text("firewall.rule.drops"), Some("ip t.c input handle 0"));
+    }
 
     #[test]
     fn watches_are_limited_and_make_room_again() {
