@@ -54,6 +54,7 @@ impl Watch {
             let times = ProcessTimes::read();
             let mut last = collect(&request);
             let mut period = Period::default();
+            let mut address_changes = 0_u32;
             let mut due = Instant::now();
             loop {
                 due += step;
@@ -61,11 +62,14 @@ impl Watch {
                 let mut next = collect(&request);
                 // Readings of one host by one process can only fail to subtract when the clock stands still.
                 let _ = period.extend(&last, &next);
+                address_changes += u32::from(has_other_address(&last, &next));
                 keep_threads(&mut next, last);
                 last = next;
                 if over != Err(RecvTimeoutError::Timeout) {
                     ProcessTimes::read().record_since(&times, &mut last);
                     let period = (period.intervals > 0).then_some(period);
+                    let is_resolved = last.text(NEXT_HOP).is_some();
+                    last.set_known(NEXT_HOP_CHANGES, is_resolved.then_some(address_changes), "rtnetlink:GETNEIGH");
                     name_dropping_rule(&mut last, period.as_ref());
                     return Observed { snapshot: last, period };
                 }
@@ -80,6 +84,14 @@ impl Watch {
         drop(self.end);
         self.thread.join().ok()
     }
+}
+
+const NEXT_HOP: &str = "route.peer.lladdr";
+const NEXT_HOP_CHANGES: &str = "route.peer.lladdr_changes";
+
+/// Whether the next hop has another link-layer address than before.
+fn has_other_address(before: &Snapshot, after: &Snapshot) -> bool {
+    before.text(NEXT_HOP).zip(after.text(NEXT_HOP)).is_some_and(|(before, after)| before != after)
 }
 
 /// Names the firewall rule that dropped most during the period, instead of the one that did since it was made.
@@ -105,7 +117,19 @@ mod tests {
     use linerate_doctor::Period;
     use linerate_model::snapshot::{Snapshot, Source};
 
-    use super::{PLACES, Place, name_dropping_rule};
+    use super::{NEXT_HOP, PLACES, Place, has_other_address, name_dropping_rule};
+
+    #[test]
+    fn address_of_the_next_hop_changes_only_between_two_that_are_known() {
+        let at = |address: Option<&str>| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            snapshot.set_known(NEXT_HOP, address, "test");
+            snapshot
+        };
+        let (none, first, second) = (at(None), at(Some("02:00:00:00:00:01")), at(Some("02:00:00:00:00:02")));
+        assert!(has_other_address(&first, &second) && !has_other_address(&first, &first));
+        assert!(!has_other_address(&none, &first) && !has_other_address(&first, &none));
+    }
 
     #[test]
     fn rule_that_drops_during_the_period_is_named() {

@@ -288,6 +288,19 @@ fn a_class_that_was_left_behind_is_found() {
 }
 
 #[test]
+fn next_hop_and_queue_are_recorded() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root pfifo limit 7", net.a));
+    let address = "02:00:00:00:00:77";
+    run(&format!("ip -n {} neigh replace {SERVER} lladdr {address} dev {DEVICE}", net.a));
+    let facts = net.snapshot(&net.a, &[DEVICE, "--to", SERVER])["facts"].clone();
+    assert_eq!(facts["route.peer.lladdr"]["v"], address, "{facts:#}");
+    assert_eq!(facts["nic.lr0.qdisc.root.limit"]["v"], 7, "{facts:#}");
+    assert_eq!(facts["nic.lr0.qdisc.root.limit"]["u"], "packets", "{facts:#}");
+    assert!(facts["nic.lr0.net.gso_max_segs"]["v"].as_u64() > Some(0), "{facts:#}");
+}
+
+#[test]
 fn filters_and_rules_of_the_firewall_are_counted() {
     let Some(net) = Net::new() else { return };
     let before = facts_of(&net, &net.a);
