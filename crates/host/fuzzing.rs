@@ -25,6 +25,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
         let _ = crate::netlink::errno(payload);
         decode_files(payload);
         let _ = crate::kernel::sockets::socket(payload);
+        crate::kernel::firewall::decode_anything(payload);
         let _ = filters.add(payload);
         classes.extend(shapers::class(payload));
         let _ = config_space::express(payload);

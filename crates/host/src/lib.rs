@@ -25,6 +25,7 @@ mod tc;
 pub use collect::{Request, collect};
 pub use error::ReadError;
 pub use kernel::process::listening_processes;
+pub use kernel::programs::ProcessTimes;
 pub use kernel::sockets::Tested;
 pub use lab::endpoint::{Period, reading};
 pub use lab::environment::{EnvironmentQuery, environment};

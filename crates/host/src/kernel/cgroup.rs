@@ -1,19 +1,21 @@
 //! The control group of a process: its limits, what it uses of them, and how long it was throttled (cgroups(7)).
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use linerate_model::snapshot::Snapshot;
 
 use crate::error::{ReadError, record, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
-use crate::nic::sysfs::read;
+use crate::nic::sysfs::{read, read_number};
 
 const SRC: &str = "cgroup";
 
 /// Files of a control group, of either version.
 #[derive(Debug)]
 pub(crate) struct Group {
-    cpu: Result<(String, KernelFile), ReadError>,
+    /// Directory and `cpu.stat` of the group and of those above it: each may have a quota.
+    cpu: Result<Vec<(PathBuf, KernelFile)>, ReadError>,
     /// Fact with the value in use, and that of its limit.
     limited: Vec<(&'static str, Result<[KernelFile; 2], ReadError>)>,
 }
@@ -25,10 +27,7 @@ impl Group {
         let memory = ["memory.current", "memory.max"];
         let pids = ["pids.current", "pids.max"];
         Self {
-            cpu: directory(&groups, "cpu").map(|(path, _)| {
-                let file = KernelFile::open(format!("{path}/cpu.stat"));
-                (path, file)
-            }),
+            cpu: directory(&groups, "cpu").map(|(path, _)| with_statistics(Path::new(&path))),
             limited: vec![
                 ("memory", limited(&groups, "memory", memory, ["memory.usage_in_bytes", "memory.limit_in_bytes"])),
                 ("pids", limited(&groups, "pids", pids, pids)),
@@ -53,19 +52,52 @@ impl Group {
     }
 
     fn throttling(&self, snapshot: &mut Snapshot, buffer: &mut Buffer) -> Result<(), ReadError> {
-        let (_, file) = self.cpu.as_ref().map_err(Clone::clone)?;
-        let text = file.read(buffer)?;
-        snapshot.count_known("cgroup.nr_throttled", field(text, "nr_throttled"));
-        let ns = throttled_ns(text).ok_or_else(|| ReadError::missing("the control group has no quota"))?;
+        let mut sums: [Option<u64>; 3] = [None; 3];
+        for (_, file) in self.cpu.as_ref().map_err(Clone::clone)? {
+            let text = file.read(buffer)?;
+            let values = [field(text, "nr_periods"), field(text, "nr_throttled"), throttled_ns(text)];
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum = value.map(|value| sum.unwrap_or(0).saturating_add(value)).or(*sum);
+            }
+        }
+        let [periods, throttled, ns] = sums;
+        snapshot.count_known("cgroup.nr_periods", periods);
+        snapshot.count_known("cgroup.nr_throttled", throttled);
+        let ns = ns.ok_or_else(|| ReadError::missing("the control group has no quota"))?;
         snapshot.count("cgroup.throttled_ns", ns, None);
         Ok(())
     }
 
-    /// Records the quota of CPU time, which version 2 alone has in one file.
+    /// Records the lowest quota of CPU time among the group and those above it.
     pub(crate) fn record_quota(&self, snapshot: &mut Snapshot) {
-        let quota = self.cpu.as_ref().ok().and_then(|(path, _)| read(format!("{path}/cpu.max")));
-        snapshot.set_known("cgroup.cpu.max", quota, SRC);
+        let directories = self.cpu.iter().flatten();
+        let quotas = directories.filter_map(|(directory, _)| quota(directory));
+        let lowest = quotas.min_by(|a, b| cpus(a).total_cmp(&cpus(b)));
+        snapshot.set_known("cgroup.cpu.max", lowest, SRC);
     }
+}
+
+/// The group in a directory and those above it, as far as they are visible here.
+fn with_statistics(directory: &Path) -> Vec<(PathBuf, KernelFile)> {
+    let all = directory.ancestors().filter(|directory| directory.join("cpu.stat").exists());
+    all.map(|directory| (directory.to_owned(), KernelFile::open(directory.join("cpu.stat")))).collect()
+}
+
+/// CPU time per period of a group in µs, as version 2 writes it: `20000 100000`, `max 100000`.
+fn quota(directory: &Path) -> Option<String> {
+    read(directory.join("cpu.max")).or_else(|| {
+        let number = |file| read_number(directory.join(file));
+        let [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map(number);
+        let quota = quota.filter(|us| *us >= 0).map_or_else(|| "max".to_owned(), |us| us.to_string());
+        Some(format!("{quota} {}", period?))
+    })
+}
+
+/// The CPUs a quota is worth.
+fn cpus(quota: &str) -> f64 {
+    let parsed =
+        quota.split_once(' ').and_then(|(us, period)| Some(us.parse::<f64>().ok()? / period.parse::<f64>().ok()?));
+    parsed.unwrap_or(f64::INFINITY)
 }
 
 /// The files of a value and its limit, by their names in version 2 and in version 1.
@@ -118,6 +150,58 @@ pub(crate) fn decode_anything(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A group `a` with a group `a/b`, each with these files.
+    fn tree(name: &str, outer: &[(&str, &str)], inner: &[(&str, &str)]) -> Snapshot {
+        let top = std::env::temp_dir().join(format!("linerate-cgroup-{}-{name}", std::process::id()));
+        let inner_directory = top.join("a/b");
+        fs::create_dir_all(&inner_directory).expect("a directory");
+        for (directory, files) in [(top.join("a"), outer), (inner_directory.clone(), inner)] {
+            files.iter().for_each(|(name, text)| fs::write(directory.join(name), text).expect("a file"));
+        }
+        let group = Group { cpu: Ok(with_statistics(&inner_directory)), limited: Vec::new() };
+        let mut snapshot = Snapshot::new("a", linerate_model::snapshot::Source::Live);
+        group.record_quota(&mut snapshot);
+        group.record(&mut snapshot, &mut Buffer::new());
+        fs::remove_dir_all(top).expect("removed");
+        snapshot
+    }
+
+    #[test]
+    fn quota_of_a_group_above_counts_in_both_versions() {
+        let v1 = tree(
+            "v1",
+            &[
+                ("cpu.cfs_quota_us", "20000\n"),
+                ("cpu.cfs_period_us", "100000\n"),
+                ("cpu.stat", "nr_periods 53\nnr_throttled 50\nthrottled_time 4000000000\n"),
+            ],
+            &[
+                ("cpu.cfs_quota_us", "-1\n"),
+                ("cpu.cfs_period_us", "100000\n"),
+                ("cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n"),
+            ],
+        );
+        let v2 = tree(
+            "v2",
+            &[("cpu.max", "20000 100000\n"), ("cpu.stat", "nr_periods 53\nnr_throttled 50\nthrottled_usec 4000000\n")],
+            &[
+                ("cpu.max", "50000 100000\n"),
+                ("cpu.stat", "usage_usec 7\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"),
+            ],
+        );
+        for snapshot in [v1, v2] {
+            assert_eq!(snapshot.text("cgroup.cpu.max"), Some("20000 100000"));
+            for (name, expected) in [("nr_periods", 53), ("nr_throttled", 50), ("throttled_ns", 4_000_000_000)] {
+                assert_eq!(snapshot.counters[&format!("cgroup.{name}")].v, expected, "{name}");
+            }
+        }
+        let none =
+            tree("none", &[("cpu.cfs_quota_us", "-1\n"), ("cpu.cfs_period_us", "100000\n"), ("cpu.stat", "")], &[]);
+        assert_eq!(none.text("cgroup.cpu.max"), Some("max 100000"));
+        assert!(!none.counters.contains_key("cgroup.nr_periods"));
+        assert!(none.absence("cgroup.throttled_ns").is_some());
+    }
 
     #[test]
     fn both_versions_are_parsed() {

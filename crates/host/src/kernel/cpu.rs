@@ -56,6 +56,14 @@ fn frequency(snapshot: &mut Snapshot, root: &Path) {
 /// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
 
+/// Records the CPU time of this process in ticks.
+pub(crate) fn record_own(snapshot: &mut Snapshot) {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    if let Some(ticks) = thread_ticks(&text) {
+        snapshot.count("self.ticks", ticks, None);
+    }
+}
+
 /// CPU time of every thread of this process in ticks, and the CPUs that the threads of a test may use.
 pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Whether a firewall processes every packet: number of rules, and whether connections are tracked.
+//! The firewall: number of rules, packets they drop, and whether connections are tracked.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,23 +8,27 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::netlink::Family;
 use linerate_sys::process;
 
-use crate::error::{ReadError, record_absent};
+use crate::error::{self, ReadError, record_absent};
 use crate::netlink::client::dump;
+use crate::netlink::{attribute, attributes, text, u32_of, u64_of};
 
 const SRC: &str = "netfilter:GETRULE";
 const KEY: &str = "svc.firewall_rules";
 
-/// Records rules, tables of the older firewall, and the use of connection tracking.
+/// Records rules and what they drop, tables of the older firewall, and the use of connection tracking.
 pub(crate) fn record(snapshot: &mut Snapshot) {
+    let rules = rules();
+    match &rules {
+        Ok(rules) => rules.record(snapshot),
+        Err(why) => record_absent(snapshot, "firewall.drops", why, SRC),
+    }
     match older_tables() {
-        Ok(tables) if tables.is_empty() => match rules() {
-            Ok(rules) => snapshot.set(KEY, rules, SRC),
-            Err(why) => record_absent(snapshot, KEY, &why, SRC),
-        },
+        Ok(tables) if tables.is_empty() => error::record(snapshot, KEY, rules.map(|rules| rules.count), SRC),
         Ok(tables) => {
             snapshot.set("svc.firewall_tables", tables.join(" "), "procfs:ip_tables_names");
             // Only its own program can count its rules.
             snapshot.set_absent(KEY, Absence::NotReported, None, "procfs:ip_tables_names");
+            snapshot.set_absent("firewall.uncounted_drops", Absence::NotReported, None, "procfs:ip_tables_names");
         }
         Err(absence) => snapshot.set_absent(KEY, absence, None, "procfs:ip_tables_names"),
     }
@@ -46,18 +50,146 @@ fn older_tables() -> Result<Vec<String>, Absence> {
     Ok(tables)
 }
 
-/// Rules of nftables, which iptables writes as well since 1.8.
-fn rules() -> Result<usize, ReadError> {
-    /// Subsystem and message of `linux/netfilter/nf_tables.h`.
+/// Rules of nftables, which iptables writes as well since 1.8, and the policies of its chains.
+fn rules() -> Result<Rules, ReadError> {
+    /// Subsystem and messages of `linux/netfilter/nf_tables.h`.
+    const GET_CHAIN: u16 = 10 << 8 | 4;
     const GET_RULE: u16 = 10 << 8 | 7;
+    let mut rules = Rules::default();
     if !is_loaded() {
-        return Ok(0);
+        return Ok(rules);
     }
     // All families, version 0, no resource.
-    match dump(Family::Netfilter, GET_RULE, &[0; 4]) {
-        (rules, None) => Ok(rules.len()),
+    let all = |kind| match dump(Family::Netfilter, kind, &[0; 4]) {
+        (found, None) => Ok(found),
         (_, Some(why)) => Err(why),
+    };
+    for rule in all(GET_RULE)? {
+        rules.count += 1;
+        rules.add(drops_of_rule(&rule));
     }
+    all(GET_CHAIN)?.iter().for_each(|chain| rules.add(drops_of_policy(chain)));
+    Ok(rules)
+}
+
+/// What nftables drops.
+#[derive(Debug, Default)]
+struct Rules {
+    count: usize,
+    /// Packets each rule or policy with a counter dropped.
+    dropped: Vec<(String, u64)>,
+    has_uncounted: bool,
+}
+
+/// A rule or policy that drops: its name, and how many packets where they are counted.
+type Drops = (String, Option<u64>);
+
+impl Rules {
+    fn add(&mut self, drops: Option<Drops>) {
+        match drops {
+            Some((name, Some(packets))) => self.dropped.push((name, packets)),
+            Some((_, None)) => self.has_uncounted = true,
+            None => {}
+        }
+    }
+
+    fn record(&self, snapshot: &mut Snapshot) {
+        /// Rules that are recorded, those that dropped most first.
+        const RECORDED_MAX: usize = 64;
+        snapshot.count("firewall.drops", self.dropped.iter().map(|(_, packets)| packets).sum(), None);
+        snapshot.set("firewall.uncounted_drops", self.has_uncounted, SRC);
+        let mut most: Vec<_> = self.dropped.iter().collect();
+        most.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
+        let first = most.first().filter(|(_, packets)| *packets > 0);
+        snapshot.set_known("firewall.rule.drops", first.map(|(name, _)| name.as_str()), SRC);
+        for (name, packets) in most.into_iter().take(RECORDED_MAX) {
+            snapshot.count(format!("firewall.rule.{name}.drops"), *packets, None);
+        }
+    }
+}
+
+fn drops_of_rule(payload: &[u8]) -> Option<Drops> {
+    const CHAIN: u16 = 2;
+    const HANDLE: u16 = 3;
+    const EXPRESSIONS: u16 = 4;
+    let body = payload.get(4..)?;
+    let packets = packets_dropped(attribute(body, EXPRESSIONS)?)?;
+    let handle = u64::from_be(u64_of(body, HANDLE)?);
+    Some((format!("{} handle {handle}", place(payload, CHAIN)?), packets))
+}
+
+fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
+    const NAME: u16 = 3;
+    const POLICY: u16 = 5;
+    const COUNTERS: u16 = 8;
+    let body = payload.get(4..)?;
+    let _ = u32_of(body, POLICY).filter(|policy| *policy == DROP)?;
+    Some((format!("{} policy", place(payload, NAME)?), attribute(body, COUNTERS).and_then(packets)))
+}
+
+/// Family, table and chain of a rule or chain, as nft(8) takes them; none for ARP, which carries no payload of a test.
+fn place(payload: &[u8], chain: u16) -> Option<String> {
+    const TABLE: u16 = 1;
+    let family = match payload.first()? {
+        1 => "inet",
+        2 => "ip",
+        5 => "netdev",
+        7 => "bridge",
+        10 => "ip6",
+        _ => return None,
+    };
+    let body = payload.get(4..)?;
+    let name = |kind| Some(text(attribute(body, kind)?).replace(char::is_control, "?"));
+    Some(format!("{family} {} {}", name(TABLE)?, name(chain)?))
+}
+
+/// `NF_DROP`, the same in either order of bytes.
+const DROP: u32 = 0;
+
+/// Whether a rule ends with a drop, and the packets of its last counter, unless a condition follows the counter.
+#[expect(clippy::option_option, reason = "a rule that drops may have no counter")]
+fn packets_dropped(expressions: &[u8]) -> Option<Option<u64>> {
+    const NAME: u16 = 1;
+    const DATA: u16 = 2;
+    let mut counted = None;
+    for (_, expression) in attributes(expressions) {
+        let data = attribute(expression, DATA).unwrap_or_default();
+        match text(attribute(expression, NAME)?).as_str() {
+            "counter" => counted = packets(data),
+            "log" => {}
+            "reject" => return Some(counted),
+            "immediate" if is_drop(data) == Some(true) => return Some(counted),
+            // An extension of iptables.
+            "target" if attribute(data, NAME).map(text).is_some_and(|name| name == "DROP" || name == "REJECT") => {
+                return Some(counted);
+            }
+            _ => counted = None,
+        }
+    }
+    None
+}
+
+/// Packets of a counter.
+fn packets(counter: &[u8]) -> Option<u64> {
+    const PACKETS: u16 = 2;
+    u64_of(counter, PACKETS).map(u64::from_be)
+}
+
+/// Whether an expression puts the verdict to drop into its register.
+fn is_drop(immediate: &[u8]) -> Option<bool> {
+    const REGISTER: u16 = 1;
+    const VERDICT_REGISTER: u32 = 0;
+    const DATA: u16 = 2;
+    const VERDICT: u16 = 2;
+    const CODE: u16 = 1;
+    let verdict = attribute(attribute(immediate, DATA)?, VERDICT)?;
+    Some(u32_of(immediate, REGISTER)? == VERDICT_REGISTER && u32_of(verdict, CODE)? == DROP)
+}
+
+/// Parses the bytes as a rule and as a chain. Only for fuzzing.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn decode_anything(payload: &[u8]) {
+    let _ = (drops_of_rule(payload), drops_of_policy(payload));
 }
 
 /// A request for tables makes the kernel load the module, which would change the system.
@@ -67,5 +199,96 @@ fn is_loaded() -> bool {
     as_module || !Path::new("/proc/modules").exists() || {
         let builtin = format!("/lib/modules/{}/modules.builtin", process::uname().release);
         fs::read_to_string(builtin).is_ok_and(|text| text.contains(&format!("/{NAME}.ko")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::push;
+    use linerate_model::snapshot::Source;
+
+    fn nested(parts: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        parts.iter().for_each(|(kind, content)| push(&mut bytes, *kind, content));
+        bytes
+    }
+
+    fn expression(name: &str, data: &[u8]) -> Vec<u8> {
+        nested(&[(1, name.as_bytes()), (2, data)])
+    }
+
+    fn counter(packets: u64) -> Vec<u8> {
+        nested(&[(1, &9_u64.to_be_bytes()), (2, &packets.to_be_bytes())])
+    }
+
+    /// A rule of the chain `input` of the table `filter`.
+    fn rule(family: u8, handle: u64, expressions: &[Vec<u8>]) -> Vec<u8> {
+        let list: Vec<_> = expressions.iter().map(|expression| (1, expression.as_slice())).collect();
+        let mut payload = vec![family, 0, 0, 0];
+        let handle = handle.to_be_bytes();
+        payload.extend(nested(&[(1, b"filter\0"), (2, b"input\0"), (3, &handle), (4, &nested(&list))]));
+        payload
+    }
+
+    /// An immediate verdict: `u32::MAX` jumps, 1 accepts.
+    fn verdict(code: u32) -> Vec<u8> {
+        let data = nested(&[(2, &nested(&[(1, &code.to_be_bytes())]))]);
+        expression("immediate", &nested(&[(1, &0_u32.to_be_bytes()), (2, &data)]))
+    }
+
+    #[test]
+    fn packets_count_where_the_counter_precedes_the_drop() {
+        let [counted, log, limit] =
+            [expression("counter", &counter(7)), expression("log", &[]), expression("limit", &[])];
+        let target = expression("target", &nested(&[(1, b"REJECT\0")]));
+        let rows = [
+            (vec![limit.clone(), counted.clone(), log, verdict(DROP)], Some(Some(7))),
+            (vec![counted.clone(), expression("reject", &[])], Some(Some(7))),
+            (vec![counted.clone(), target], Some(Some(7))),
+            (vec![counted.clone(), limit, verdict(DROP)], Some(None)),
+            (vec![verdict(DROP), counted.clone()], Some(None)),
+            (vec![counted.clone(), verdict(1)], None),
+            (vec![counted, verdict(u32::MAX)], None),
+            (vec![], None),
+        ];
+        for (expressions, expected) in rows {
+            let payload = rule(1, 4, &expressions);
+            let found = drops_of_rule(&payload);
+            assert_eq!(found.as_ref().map(|(_, packets)| *packets), expected, "{expressions:?}");
+            assert!(found.is_none_or(|(name, _)| name == "inet filter input handle 4"));
+            for length in 0..payload.len() {
+                let _ = drops_of_rule(&payload[..length]);
+            }
+        }
+        assert_eq!(drops_of_rule(&rule(3, 4, &[verdict(DROP)])), None, "ARP");
+    }
+
+    #[test]
+    fn policy_drops_with_or_without_a_counter() {
+        let chain = |policy: u32, counters: &[u8]| {
+            let mut payload = vec![7, 0, 0, 0];
+            payload.extend(nested(&[(1, b"t\0"), (3, b"f\0"), (5, &policy.to_be_bytes())]));
+            payload.extend(counters);
+            payload
+        };
+        let counted = nested(&[(8, &counter(3))]);
+        assert_eq!(drops_of_policy(&chain(DROP, &counted)), Some(("bridge t f policy".into(), Some(3))));
+        assert_eq!(drops_of_policy(&chain(DROP, &[])), Some(("bridge t f policy".into(), None)));
+        assert_eq!(drops_of_policy(&chain(1, &counted)), None);
+    }
+
+    #[test]
+    fn drops_are_recorded_by_rule() {
+        let mut rules = Rules::default();
+        for (name, packets) in [("ip a b handle 1", Some(2)), ("ip a b handle 2", Some(40)), ("ip a b policy", None)] {
+            rules.add(Some((name.to_owned(), packets)));
+        }
+        let mut snapshot = Snapshot::new("a", Source::Live);
+        rules.record(&mut snapshot);
+        assert_eq!(snapshot.counters["firewall.drops"].v, 42);
+        assert_eq!(snapshot.counters["firewall.rule.ip a b handle 1.drops"].v, 2);
+        assert_eq!(snapshot.text("firewall.rule.drops"), Some("ip a b handle 2"));
+        assert_eq!(snapshot.flag("firewall.uncounted_drops"), Some(true));
     }
 }

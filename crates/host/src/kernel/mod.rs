@@ -6,6 +6,7 @@ pub(crate) mod file;
 pub(crate) mod firewall;
 pub(crate) mod process;
 pub(crate) mod procfs;
+pub(crate) mod programs;
 pub(crate) mod sockets;
 
 use std::fs;

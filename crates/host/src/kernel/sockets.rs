@@ -1,9 +1,11 @@
 //! Sockets of this network namespace (sock_diag(7), `linux/inet_diag.h`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_model::http::Peak;
+use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 use linerate_sys::tcp_info::{TcpInfo, decode};
 
@@ -249,11 +251,53 @@ impl Sockets {
     }
 }
 
+/// Records the datagrams that each UDP socket of this process dropped because its receive buffer was full.
+pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
+    const DESCRIPTORS_MAX: usize = 4096;
+    let descriptors = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().take(DESCRIPTORS_MAX);
+    let own: BTreeSet<String> =
+        descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()?.into_os_string().into_string().ok()).collect();
+    for file in ["/proc/net/udp", "/proc/net/udp6"] {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        for (inode, drops) in udp_drops(&text).filter(|(inode, _)| own.contains(&format!("socket:[{inode}]"))) {
+            snapshot.count(format!("self.udp.{inode}.drops"), drops, None);
+        }
+    }
+}
+
+/// `/proc/net/udp`: inode of each socket, and the datagrams it dropped.
+fn udp_drops(text: &str) -> impl Iterator<Item = (u64, u64)> {
+    text.lines().skip(1).filter_map(|line| {
+        let mut columns = line.split_ascii_whitespace().skip(9);
+        Some((columns.next()?.parse().ok()?, columns.nth(2)?.parse().ok()?))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use linerate_model::snapshot::Source;
 
     use super::*;
+
+    #[test]
+    fn drops_of_a_udp_socket_are_its_own() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("an address");
+        let drops = || {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            record_own_udp(&mut snapshot);
+            snapshot.counters.values().map(|counter| counter.v).max()
+        };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while drops().expect("a socket") == 0 {
+            (0..1000).for_each(|_| drop(socket.send_to(&[0; 1000], address)));
+            assert!(std::time::Instant::now() < deadline, "nothing reads the socket, yet it drops nothing");
+        }
+        let text = "  sl  local_address\n    5: 0100007F:C001 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4711 2 00000000f 38\n   6: cut\n";
+        assert_eq!(udp_drops(text).collect::<Vec<_>>(), [(4711, 38)]);
+    }
 
     #[test]
     fn listener_has_its_accept_queue_and_connection_its_port() {

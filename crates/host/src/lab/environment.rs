@@ -11,8 +11,8 @@ use linerate_model::http::Environment;
 use linerate_model::snapshot::Snapshot;
 
 use crate::kernel;
-use crate::kernel::cpu::{self, thread_ticks};
-use crate::kernel::process;
+use crate::kernel::cpu;
+use crate::kernel::programs::ProcessTimes;
 use crate::kernel::sockets::{Sockets, Tested};
 use crate::lab::endpoint::{Period, link_bps, missing, mtu_bytes, peak};
 use crate::sampler::{Depth, Sampler, Watched};
@@ -50,10 +50,10 @@ pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
         sampler.set_peer(peer);
     }
     let first = sampler.sample(Depth::Quick);
-    let before = ticks_of_all();
+    let before = ProcessTimes::read().ticks;
     thread::sleep(query.period);
     let mut last = sampler.sample(Depth::Quick);
-    let busiest_other = busiest_other(&before, &ticks_of_all(), query.pids);
+    let busiest_other = busiest_other(&before, &ProcessTimes::read().ticks, query.pids);
     let mut period = Period::begin(first);
     period.add(last.clone());
     cpu::record(&mut last);
@@ -177,21 +177,6 @@ fn others(found: &mut Environment, period: &Period) {
     found.other_load = stats.cpu_busy.map(|busy| (busy - own.unwrap_or(0.0)).max(0.0));
 }
 
-/// Ticks of every process, with its name.
-fn ticks_of_all() -> BTreeMap<u32, (u64, String)> {
-    let found = process::numbers().filter_map(|pid| {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        Some((pid, (thread_ticks(&stat)?, name_in(&stat)?.to_owned())))
-    });
-    found.collect()
-}
-
-/// The name in `/proc/*/stat`, which may hold anything, parentheses included.
-fn name_in(stat: &str) -> Option<&str> {
-    Some(stat.split_once('(')?.1.rsplit_once(')')?.0)
-}
-
 fn busiest_other(
     before: &BTreeMap<u32, (u64, String)>,
     after: &BTreeMap<u32, (u64, String)>,
@@ -246,8 +231,6 @@ mod tests {
         }
         assert!(may_raise_limits("Name:\tx\nCapEff:\t000001ffffffffff\n"));
         assert!(!may_raise_limits("CapEff:\t0000000000000000\n") && !may_raise_limits("CapEff: z\n"));
-        assert_eq!(name_in("7 (a) b) S 1"), Some("a) b"));
-        assert_eq!(name_in("7"), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The route to a peer (RTM_GETROUTE).
+//! The route to a peer and its next hop (RTM_GETROUTE, RTM_GETNEIGH).
 
 use std::net::IpAddr;
 
@@ -10,30 +10,64 @@ use crate::netlink::{self as nl, attribute, u32_of};
 use crate::nic::links::Link;
 
 const GET_ROUTE: u16 = 26;
+const GET_NEIGHBOUR: u16 = 30;
 const DEVICE: u16 = 4;
+const GATEWAY: u16 = 5;
 const SRC: &str = "rtnetlink:GETROUTE";
 
-/// Records through which interface a peer is reached, and with which MTU.
+/// Records through which interface and next hop a peer is reached, and with which MTU.
 pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
     match route(peer) {
-        Some(response) => response_facts(snapshot, &response, links),
+        Some(response) => {
+            response_facts(snapshot, &response, links);
+            let next_hop = attribute(&response, GATEWAY).map_or_else(|| octets(peer), <[u8]>::to_vec);
+            let address = u32_of(&response, DEVICE).and_then(|index| link_layer_address(&next_hop, index));
+            snapshot.set_known("route.peer.lladdr", address, "rtnetlink:GETNEIGH");
+        }
         None => snapshot.set_absent("route.peer.dev", Absence::NotReported, None, SRC),
     }
 }
 
 fn route(peer: IpAddr) -> Option<Vec<u8>> {
-    const IPV4: u8 = 2;
-    const IPV6: u8 = 10;
-    const DESTINATION: u16 = 1;
-    let (family, address) = match peer {
-        IpAddr::V4(v4) => (IPV4, v4.octets().to_vec()),
-        IpAddr::V6(v6) => (IPV6, v6.octets().to_vec()),
-    };
+    let address = octets(peer);
     let bits = u8::try_from(address.len() * 8).unwrap_or(128);
-    let mut body = vec![family, bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    nl::push(&mut body, DESTINATION, &address);
-    let response = NetlinkClient::open(Family::Route).and_then(|mut client| client.get(GET_ROUTE, &body));
-    response.ok()?.get(12..).map(<[u8]>::to_vec)
+    get(GET_ROUTE, [family(&address), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &address)
+}
+
+/// The entry of the next hop in the table of neighbours; `None` when there is none, as on a point-to-point device.
+fn link_layer_address(next_hop: &[u8], device: u32) -> Option<String> {
+    let mut header = [0; 12];
+    header[0] = family(next_hop);
+    header[4..8].copy_from_slice(&device.to_ne_bytes());
+    address_in(&get(GET_NEIGHBOUR, header, next_hop)?)
+}
+
+/// The link-layer address in the attributes of a neighbour: `52:54:00:12:34:56`.
+pub(crate) fn address_in(neighbour: &[u8]) -> Option<String> {
+    const ADDRESS: u16 = 2;
+    let bytes: Vec<String> = attribute(neighbour, ADDRESS)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(bytes.join(":")).filter(|address| !address.is_empty())
+}
+
+/// Attributes of the response about an address; `struct rtmsg` and `struct ndmsg` are equally long.
+fn get(kind: u16, header: [u8; 12], address: &[u8]) -> Option<Vec<u8>> {
+    const DESTINATION: u16 = 1;
+    let mut body = header.to_vec();
+    nl::push(&mut body, DESTINATION, address);
+    let response = NetlinkClient::open(Family::Route).and_then(|mut client| client.get(kind, &body));
+    response.ok()?.get(header.len()..).map(<[u8]>::to_vec)
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+/// `AF_INET` or `AF_INET6`.
+const fn family(address: &[u8]) -> u8 {
+    if address.len() == 4 { 2 } else { 10 }
 }
 
 pub(crate) fn response_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {
@@ -44,4 +78,18 @@ pub(crate) fn response_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link
     snapshot.set_known("route.peer.dev", link.map(|link| link.name.as_str()), SRC);
     let mtu = attribute(body, METRICS).and_then(|metrics| u32_of(metrics, MTU));
     snapshot.set_known_in("route.peer.mtu", mtu, "bytes", SRC);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbour_has_its_link_layer_address() {
+        let mut neighbour = Vec::new();
+        nl::push(&mut neighbour, 1, &[192, 0, 2, 1]);
+        assert_eq!(address_in(&neighbour), None, "an entry that is not resolved");
+        nl::push(&mut neighbour, 2, &[0x52, 0x54, 0, 0x12, 0x34, 0xff]);
+        assert_eq!(address_in(&neighbour).as_deref(), Some("52:54:00:12:34:ff"));
+    }
 }

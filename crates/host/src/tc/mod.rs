@@ -62,6 +62,9 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     } else if kind == "cake" {
         snapshot.set_absent(format!("{key}.rate_bps"), Absence::NotApplicableToKind, None, SRC);
     }
+    if let Some((limit, unit)) = shapers::limit(&kind, body) {
+        snapshot.set_in(format!("{key}.limit"), limit, unit, SRC);
+    }
     counters(snapshot, &key, body);
     let default_class = shapers::default_class(&kind, handle, body);
     let both_ways = kind == "clsact";

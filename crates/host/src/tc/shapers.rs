@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::netlink::{attribute, u16_at, u32_at, u64_of};
+use crate::netlink::{attribute, u16_at, u32_at, u32_of, u64_of};
 
 const OPTIONS: u16 = 2;
 
@@ -30,6 +30,21 @@ pub(crate) fn shaper(kind: &str, body: &[u8]) -> Option<Shaper> {
     match kind {
         "tbf" => bucket(options),
         "cake" => cake(options),
+        _ => None,
+    }
+}
+
+/// The longest queue of a discipline without classes, and its unit.
+pub(crate) fn limit(kind: &str, body: &[u8]) -> Option<(u32, &'static str)> {
+    const TBF_PARAMETERS: u16 = 1;
+    const FQ_CODEL_LIMIT: u16 = 2;
+    let options = attribute(body, OPTIONS)?;
+    match kind {
+        "pfifo" => Some((u32_at(options, 0)?, "packets")),
+        "bfifo" => Some((u32_at(options, 0)?, "bytes")),
+        "netem" => Some((u32_at(options, 4)?, "packets")),
+        "tbf" => Some((u32_at(attribute(options, TBF_PARAMETERS)?, 24)?, "bytes")),
+        "fq_codel" => Some((u32_of(options, FQ_CODEL_LIMIT)?, "packets")),
         _ => None,
     }
 }
@@ -136,6 +151,23 @@ mod tests {
         assert_eq!(ceiling(&classes, 0x1_0020), Some(5e8));
         assert_eq!(ceiling(&classes, 0x1_0030), None, "a circle ends");
         assert_eq!(ceiling(&classes, 7), None);
+    }
+
+    #[test]
+    fn limit_has_the_unit_of_its_discipline() {
+        let numbers: Vec<u8> = (0..9_u32).flat_map(u32::to_ne_bytes).collect();
+        let (bucket, codel) = (encoded(1, &numbers), encoded(2, &10_240_u32.to_ne_bytes()));
+        for (kind, options, expected) in [
+            ("pfifo", &numbers, Some((0, "packets"))),
+            ("bfifo", &numbers, Some((0, "bytes"))),
+            ("netem", &numbers, Some((1, "packets"))),
+            ("tbf", &bucket, Some((6, "bytes"))),
+            ("fq_codel", &codel, Some((10_240, "packets"))),
+            ("noqueue", &numbers, None),
+            ("pfifo", &Vec::new(), None),
+        ] {
+            assert_eq!(limit(kind, &encoded(OPTIONS, options)), expected, "{kind}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::{Observed, Period};
-use linerate_host::{Request, collect};
+use linerate_host::{ProcessTimes, Request, collect};
 use linerate_model::snapshot::Snapshot;
 
 /// A host that is being read by a thread of its own.
@@ -51,8 +51,10 @@ impl Watch {
         let place = Place::take()?;
         let (end, ended) = mpsc::channel::<()>();
         let body = move || {
+            let times = ProcessTimes::read();
             let mut last = collect(&request);
             let mut period = Period::default();
+            let mut address_changes = 0_u32;
             let mut due = Instant::now();
             loop {
                 due += step;
@@ -60,10 +62,15 @@ impl Watch {
                 let mut next = collect(&request);
                 // Readings of one host by one process can only fail to subtract when the clock stands still.
                 let _ = period.extend(&last, &next);
+                address_changes += u32::from(has_other_address(&last, &next));
                 keep_threads(&mut next, last);
                 last = next;
                 if over != Err(RecvTimeoutError::Timeout) {
+                    ProcessTimes::read().record_since(&times, &mut last);
                     let period = (period.intervals > 0).then_some(period);
+                    let is_resolved = last.text(NEXT_HOP).is_some();
+                    last.set_known(NEXT_HOP_CHANGES, is_resolved.then_some(address_changes), "rtnetlink:GETNEIGH");
+                    name_dropping_rule(&mut last, period.as_ref());
                     return Observed { snapshot: last, period };
                 }
             }
@@ -79,6 +86,24 @@ impl Watch {
     }
 }
 
+const NEXT_HOP: &str = "route.peer.lladdr";
+const NEXT_HOP_CHANGES: &str = "route.peer.lladdr_changes";
+
+/// Whether the next hop has another link-layer address than before.
+fn has_other_address(before: &Snapshot, after: &Snapshot) -> bool {
+    before.text(NEXT_HOP).zip(after.text(NEXT_HOP)).is_some_and(|(before, after)| before != after)
+}
+
+/// Names the firewall rule that dropped most during the period, instead of the one that did since it was made.
+fn name_dropping_rule(last: &mut Snapshot, period: Option<&Period>) {
+    let drops = period.into_iter().flat_map(Period::deltas).filter_map(|(key, delta)| {
+        let rule = key.strip_prefix("firewall.rule.")?.strip_suffix(".drops")?;
+        Some((delta.value, rule)).filter(|(packets, _)| *packets > 0)
+    });
+    let rule = drops.max_by_key(|(packets, _)| *packets).map(|(_, rule)| rule.to_owned());
+    last.set_known("firewall.rule.drops", rule, "netfilter:GETRULE");
+}
+
 /// Threads that are gone leave their facts behind.
 fn keep_threads(next: &mut Snapshot, last: Snapshot) {
     let threads = last.facts.into_iter().filter(|(key, _)| key.starts_with(OWN_THREADS));
@@ -89,7 +114,42 @@ fn keep_threads(next: &mut Snapshot, last: Snapshot) {
 
 #[cfg(test)]
 mod tests {
-    use super::{PLACES, Place};
+    use linerate_doctor::Period;
+    use linerate_model::snapshot::{Snapshot, Source};
+
+    use super::{NEXT_HOP, PLACES, Place, has_other_address, name_dropping_rule};
+
+    #[test]
+    fn address_of_the_next_hop_changes_only_between_two_that_are_known() {
+        let at = |address: Option<&str>| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            snapshot.set_known(NEXT_HOP, address, "test");
+            snapshot
+        };
+        let (none, first, second) = (at(None), at(Some("02:00:00:00:00:01")), at(Some("02:00:00:00:00:02")));
+        assert!(has_other_address(&first, &second) && !has_other_address(&first, &first));
+        assert!(!has_other_address(&none, &first) && !has_other_address(&first, &none));
+    }
+
+    #[test]
+    fn rule_that_drops_during_the_period_is_named() {
+        let at = |seconds: u64, drops: [u64; 2]| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            snapshot.monotonic_ns = Some(seconds * 1_000_000_000);
+            for (handle, drops) in drops.into_iter().enumerate() {
+                snapshot.count(format!("firewall.rule.ip t.c input handle {handle}.drops"), drops, None);
+            }
+            snapshot.set("firewall.rule.drops", "ip t.c input handle 0", "test");
+            snapshot
+        };
+        let [first, mut quiet, mut last] = [at(1, [900, 0]), at(2, [900, 0]), at(2, [901, 50])];
+        let period = Period::over(&[first.clone(), last.clone()]);
+        name_dropping_rule(&mut last, period.as_ref());
+        assert_eq!(last.text("firewall.rule.drops"), Some("ip t.c input handle 1"));
+        let period = Period::over(&[first, quiet.clone()]);
+        name_dropping_rule(&mut quiet, period.as_ref());
+        assert_eq!(quiet.text("firewall.rule.drops"), Some("ip t.c input handle 0"));
+    }
 
     #[test]
     fn watches_are_limited_and_make_room_again() {

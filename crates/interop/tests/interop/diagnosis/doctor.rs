@@ -288,6 +288,19 @@ fn a_class_that_was_left_behind_is_found() {
 }
 
 #[test]
+fn next_hop_and_queue_are_recorded() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root pfifo limit 7", net.a));
+    let address = "02:00:00:00:00:77";
+    run(&format!("ip -n {} neigh replace {SERVER} lladdr {address} dev {DEVICE}", net.a));
+    let facts = net.snapshot(&net.a, &[DEVICE, "--to", SERVER])["facts"].clone();
+    assert_eq!(facts["route.peer.lladdr"]["v"], address, "{facts:#}");
+    assert_eq!(facts["nic.lr0.qdisc.root.limit"]["v"], 7, "{facts:#}");
+    assert_eq!(facts["nic.lr0.qdisc.root.limit"]["u"], "packets", "{facts:#}");
+    assert!(facts["nic.lr0.net.gso_max_segs"]["v"].as_u64() > Some(0), "{facts:#}");
+}
+
+#[test]
 fn filters_and_rules_of_the_firewall_are_counted() {
     let Some(net) = Net::new() else { return };
     let before = facts_of(&net, &net.a);
@@ -317,4 +330,16 @@ fn filters_and_rules_of_the_firewall_are_counted() {
     let facts = facts_of(&net, &net.a);
     assert_eq!(facts["svc.firewall_rules"]["v"], 3, "{facts:#}");
     assert_eq!(facts["svc.conntrack"]["v"], false, "{facts:#}");
+    assert_eq!(facts["firewall.uncounted_drops"]["v"], false, "{facts:#}");
+    let hook = "{ type filter hook output priority 0; policy accept; }";
+    assert!(nft(&["add", "chain", "inet", "lr", "out", hook]));
+    assert!(nft(&["add", "rule", "inet", "lr", "out", "tcp", "dport", "9", "counter", "reject"]));
+    assert!(nft(&["add", "rule", "inet", "lr", "out", "tcp", "dport", "10", "drop"]));
+    let refused = inside(&net.a, ours().path(), &["iperf3", "-c", SERVER, "-p", "9"]).output().expect("linerate runs");
+    assert!(!refused.status.success());
+    let snapshot = net.snapshot(&net.a, &[DEVICE]);
+    assert!(snapshot["counters"]["firewall.drops"]["v"].as_u64() > Some(0), "{snapshot:#}");
+    let rule = snapshot["facts"]["firewall.rule.drops"]["v"].as_str();
+    assert!(rule.is_some_and(|rule| rule.starts_with("inet lr out handle ")), "{snapshot:#}");
+    assert_eq!(snapshot["facts"]["firewall.uncounted_drops"]["v"], true, "{snapshot:#}");
 }
