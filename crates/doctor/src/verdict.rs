@@ -7,7 +7,7 @@ use crate::rule::Layer;
 use crate::scope::{Host, Run, Scope};
 
 /// Names of the limits, in the order in which they explain: the first that was found wins, the next is runner-up.
-const LIMITS: [(&str, &[&str], &str); 24] = [
+const LIMITS: [(&str, &[&str], &str); 25] = [
     (
         "invalid",
         &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"],
@@ -17,6 +17,7 @@ const LIMITS: [(&str, &[&str], &str); 24] = [
     ("line-rate", &["TOP-01"], "the link is full"),
     ("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05"], "the link itself is impaired"),
     ("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit"),
+    ("path-mtu", &["MTU-02"], "the path drops large packets"),
     (limit::QUOTA, &["CPU-04"], "a quota takes the CPUs away"),
     (limit::OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test"),
     (limit::HOST_CPU, &["CPU-08"], "the CPUs of the host that runs both ends are full"),
@@ -34,7 +35,7 @@ const LIMITS: [(&str, &[&str], &str); 24] = [
     (limit::PATH, &["PATH-10"], "the path between the hosts is the limit"),
     ("policer", &["PATH-01"], "something on the path drops above a rate"),
     ("reordering", &["PATH-07"], "packets overtake each other"),
-    ("loss-or-congestion", &["PATH-06", "MTU-02"], "packets are lost on the way"),
+    ("loss-or-congestion", &["PATH-06"], "packets are lost on the way"),
     ("virtual-backend", &["VIRT-01", "NIC-06"], "the virtual adapter's host is the limit"),
 ];
 
@@ -69,12 +70,13 @@ fn sentence(name: &str) -> &'static str {
 }
 
 /// Limits that their own counters or settings prove; the others are concluded by elimination.
-const CERTAIN: [&str; 9] = [
+const CERTAIN: [&str; 10] = [
     "invalid",
     "configured-rate",
     "line-rate",
     "link",
     "tool-limit",
+    "path-mtu",
     "pcie",
     "nic-queue-rx",
     "flow-control",

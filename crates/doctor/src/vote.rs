@@ -12,7 +12,7 @@ const SLICES_MIN: usize = 2;
 
 /// Combines the verdicts of the slices. `whole` is the verdict of the totals, whose text is used if its name wins;
 /// slices without a verdict abstain. With too few samples to vote the verdict of the totals has low confidence.
-pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) -> Verdict {
+pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) -> Verdict {
     if whole.verdict == NO_LOAD {
         return whole;
     }
@@ -20,8 +20,8 @@ pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) 
         let confidence = if watched { Confidence::Low } else { whole.confidence };
         return Verdict { confidence, ..whole };
     }
-    let timeline = limit_periods(&votes);
-    let votes = steady(&votes);
+    let timeline = limit_periods(votes);
+    let votes = steady(votes);
     let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
     let mut tally = tally(votes).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN);
     let Some((seconds, winner)) = tally.next() else {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn longest_limit_wins_and_the_next_is_runner_up() {
         let names = [(1.0, "slow-start"), (1.0, "receiver-cpu-app"), (1.0, "line-rate"), (1.0, "receiver-cpu-app")];
-        let decided = decide(verdict("line-rate"), votes(&names), true);
+        let decided = decide(verdict("line-rate"), &votes(&names), true);
         assert_eq!(decided.verdict, "receiver-cpu-app");
         assert_eq!((decided.share_of_time_percent, decided.confidence), (Some(67), Confidence::Medium));
         assert_eq!(decided.runner_up.as_deref(), Some("slow-start (25 % of the time)"));

@@ -15,10 +15,16 @@ pub struct Net {
     pub a: String,
     /// The server's.
     pub b: String,
+    /// That of a bridge between both, where there is one.
+    pub middle: Option<String>,
 }
 
 /// Name of the pair's interface in both.
 pub const DEVICE: &str = "lr0";
+/// Port of the bridge to [`Net::a`].
+pub const CLIENT_PORT: &str = "port-a";
+/// Port of the bridge to [`Net::b`].
+pub const SERVER_PORT: &str = "port-b";
 /// Address of [`Net::a`].
 pub const CLIENT: &str = "10.99.0.1";
 /// Address of [`Net::b`].
@@ -27,24 +33,51 @@ pub const SERVER: &str = "10.99.0.2";
 impl Net {
     /// The pair; `None`, with the reason said, where namespaces cannot be made.
     pub fn new() -> Option<Self> {
+        let net = Self::empty(false)?;
+        let (a, b) = (&net.a, &net.b);
+        run(&format!("ip -n {a} link add {DEVICE} type veth peer name {DEVICE} netns {b}"));
+        net.configure();
+        Some(net)
+    }
+
+    /// Two hosts with a bridge between them, whose ports are [`CLIENT_PORT`] and [`SERVER_PORT`].
+    pub fn bridged() -> Option<Self> {
+        let net = Self::empty(true)?;
+        let middle = net.middle.as_deref().unwrap_or_default();
+        run(&format!("ip -n {middle} link add br0 type bridge"));
+        run(&format!("ip -n {middle} link set br0 up"));
+        for (host, port) in [(&net.a, CLIENT_PORT), (&net.b, SERVER_PORT)] {
+            run(&format!("ip -n {host} link add {DEVICE} type veth peer name {port} netns {middle}"));
+            run(&format!("ip -n {middle} link set {port} up master br0"));
+        }
+        net.configure();
+        Some(net)
+    }
+
+    fn empty(is_bridged: bool) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = |side: &str| format!("lrdoc-{}-{number}-{side}", std::process::id());
-        let net = Self { a: name("a"), b: name("b") };
-        for namespace in [&net.a, &net.b] {
+        let net = Self { a: name("a"), b: name("b"), middle: is_bridged.then(|| name("m")) };
+        for namespace in net.namespaces() {
             if !try_run(&format!("ip netns add {namespace}")) {
                 skip("network namespaces need root");
                 return None;
             }
         }
-        let (a, b) = (net.a.as_str(), net.b.as_str());
-        run(&format!("ip -n {a} link add {DEVICE} type veth peer name {DEVICE} netns {b}"));
-        for (namespace, address) in [(a, CLIENT), (b, SERVER)] {
+        Some(net)
+    }
+
+    fn namespaces(&self) -> impl Iterator<Item = &String> {
+        [&self.a, &self.b].into_iter().chain(&self.middle)
+    }
+
+    fn configure(&self) {
+        for (namespace, address) in [(&self.a, CLIENT), (&self.b, SERVER)] {
             run(&format!("ip -n {namespace} addr add {address}/24 dev {DEVICE}"));
             run(&format!("ip -n {namespace} link set {DEVICE} up"));
             run(&format!("ip -n {namespace} link set lo up"));
         }
-        Some(net)
     }
 
     /// Takes the server's interface down: no packet arrives in either direction, and no error is reported.
@@ -82,7 +115,7 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        for namespace in [&self.a, &self.b] {
+        for namespace in self.namespaces() {
             // What cannot be removed was never made.
             let _ = try_run(&format!("ip netns del {namespace}"));
         }

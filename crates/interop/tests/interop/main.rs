@@ -4,6 +4,7 @@
 mod diagnosis {
     mod doctor;
     mod examined;
+    mod faults;
     mod first_minutes;
     mod sweep;
 }
