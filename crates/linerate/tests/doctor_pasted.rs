@@ -155,5 +155,10 @@ fn reports_in_json_are_read_as_those_in_text() {
         assert_eq!(snapshot.value("run.0.reverse"), Some(&true.into()), "{name}");
         assert_eq!(snapshot.text("run.0.version"), Some("3.12"), "{name}");
         assert_eq!(linerate_model::runs::count(snapshot), 1, "{name}");
-    }
+    } // A server that sends knows nothing of what its client received.
+    let server =
+        whole.replace(r#""connecting_to":{"#, r#""accepted_connection":{"#).replace(r#""bytes":1e9"#, r#""bytes":0"#);
+    let imported = import("server", &server);
+    assert_eq!(imported.snapshots[0].value("run.0.received_bytes"), None);
+    assert_eq!(imported.snapshots[0].value("run.0.server"), Some(&true.into()));
 }

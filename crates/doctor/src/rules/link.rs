@@ -155,11 +155,12 @@ fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
 
 fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let (losses, ours) = losses_behind_step(nic)?;
-    let sender = nic.peer().map_or("SENDER_DEVICE", |peer| peer.name);
+    let sender = nic.peer();
+    let (host, device) = sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.name));
     Ok(losses
-        .fix(pace_command(sender, ours), format!("tc qdisc del dev {sender} root"))
-        .advice("run the command on the sender; keep the rate below what the slower wire carries")
-        .persist("repeat the command from the network configuration of the sender"))
+        .fix(pace_command(device, ours), format!("tc qdisc del dev {device} root"))
+        .advice(format!("run the command on {host}; keep the rate below what the slower wire carries"))
+        .persist(format!("repeat the command from the network configuration of {host}")))
 }
 
 /// What the slower end of a wire or path loses because its peer sends faster, as evidence, and the speed of that end in

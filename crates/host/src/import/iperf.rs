@@ -26,7 +26,7 @@ pub(super) struct Transcripts {
 pub(super) struct Transcript {
     tool: String,
     command: String,
-    server: bool,
+    pub(super) server: bool,
     pub(super) reverse: bool,
     pub(super) udp: bool,
     pub(super) interrupted: bool,

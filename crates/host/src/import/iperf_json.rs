@@ -123,8 +123,11 @@ impl Transcript {
             let sum = &end[key];
             Some((sum["bits_per_second"].as_f64()?, sum["bytes"].as_f64()?))
         };
-        self.sent = total("sum_sent");
-        self.received = total("sum_received").or_else(|| total("sum"));
+        // A server prints 0 for what only its client knows.
+        let is_known = |total: &(f64, f64)| !self.server || total.1 > 0.0;
+        let sent = total("sum_sent").filter(is_known);
+        let received = total("sum_received").or_else(|| total("sum")).filter(is_known);
+        (self.sent, self.received) = (sent, received);
         self.retransmits = end["sum_sent"]["retransmits"].as_f64();
         let rtt = |stream: &Value| stream["sender"]["mean_rtt"].as_f64().filter(|rtt| *rtt > 0.0);
         self.rtt_us = end["streams"].as_array().into_iter().flatten().filter_map(rtt).reduce(f64::max);
