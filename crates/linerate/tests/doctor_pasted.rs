@@ -77,6 +77,7 @@ fn files_are_one_host_unless_they_contradict() {
     assert!(fires(&judged(import_all(&files).snapshots), "NIC-01"), "facts of both files meet");
     let other_ring = ring.replace("RX: 256", "RX: 512");
     assert_eq!(hosts(&[("a", ring), ("b", &other_ring)]), ["a", "b"]);
+    assert_eq!(hosts(&[("ring", ring), ("ring", &other_ring)]), ["ring", "ring-2"], "files of one name");
     assert_eq!(hosts(&[("server-ring", ring), ("client-ring", ring)]), ["client", "server"]);
     let named = format!("me@lab:~$ ethtool -g eth0\n{ring}");
     assert_eq!(hosts(&[("statistics", statistics), ("ring", &named)]), ["lab"]);

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod ethtool;
+mod hosts;
 mod iperf;
 mod iperf_json;
 mod join;
@@ -17,10 +18,9 @@ mod ovs;
 mod paste;
 mod system;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use linerate_model::runs;
-use linerate_model::snapshot::{Fact, Snapshot, Source};
+use linerate_model::snapshot::{Snapshot, Source};
 
 use blocks::Block;
 use iperf::Transcripts;
@@ -69,12 +69,11 @@ pub fn import_all(texts: &[(&str, &str)]) -> Imported {
     }
     let texts: Vec<(&str, Vec<Block<'_>>)> = pasted.iter().map(|(name, lines)| (*name, blocks::split(lines))).collect();
     let mut hosts: BTreeMap<String, Draft> = BTreeMap::new();
-    for ((name, blocks), host) in texts.iter().zip(default_hosts(&texts)) {
+    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts)) {
         read_blocks(name, &host, blocks, &mut hosts, &mut imported);
     }
     // Text around the outputs of named hosts is no host of its own.
-    let has_facts = |host: &Snapshot| !host.facts.is_empty() || !host.counters.is_empty() || host.kernel.is_some();
-    imported.snapshots.extend(hosts.into_values().map(Draft::finish).filter(has_facts));
+    imported.snapshots.extend(hosts.into_values().filter(|draft| draft.understood).map(Draft::finish));
     imported
 }
 
@@ -94,80 +93,9 @@ fn read_blocks(
             imported.unread.push(format!("{name}:{number}: {line}"));
         });
         imported.understood += usize::from(understood);
+        draft.understood |= understood;
         imported.unread.truncate(UNREAD_MAX + before);
     }
-}
-
-/// The host of the lines of each text that name none.
-fn default_hosts(texts: &[(&str, Vec<Block<'_>>)]) -> Vec<String> {
-    let named: Vec<Option<&str>> =
-        texts.iter().map(|(name, blocks)| only_host(blocks).or_else(|| role(name))).collect();
-    if texts.len() < 2 {
-        return texts.iter().zip(named).map(|((name, _), host)| host.unwrap_or(name).to_owned()).collect();
-    }
-    let in_blocks = texts.iter().flat_map(|(_, blocks)| blocks).filter_map(|block| block.host);
-    let hosts: BTreeSet<&str> =
-        in_blocks.filter(|host| *host != "note").chain(named.iter().flatten().copied()).collect();
-    let only = hosts.first().copied().filter(|_| hosts.len() == 1);
-    // Texts of one host each: its name, and what is known of it.
-    let mut groups: Vec<(&str, Vec<Snapshot>)> = Vec::new();
-    let mut group_of = Vec::new();
-    // A text that names its host comes first, so that the others are compared with it.
-    let mut order: Vec<usize> = (0..texts.len()).collect();
-    order.sort_by_key(|index| named[*index].is_none());
-    for index in order {
-        let (name, blocks) = &texts[index];
-        let facts = facts_of(name, blocks);
-        let fits = |(host, members): &(&str, Vec<Snapshot>)| match named[index] {
-            Some(named) => *host == named,
-            None => (only.is_some() || hosts.is_empty()) && members.iter().all(|member| !contradict(member, &facts)),
-        };
-        let group = groups.iter().position(fits).unwrap_or_else(|| {
-            groups.push((named[index].unwrap_or(name), Vec::new()));
-            groups.len() - 1
-        });
-        groups[group].1.push(facts);
-        group_of.push((index, group));
-    }
-    if let ([(host, _)], None) = (groups.as_mut_slice(), only) {
-        *host = "host";
-    }
-    group_of.sort_unstable();
-    group_of.into_iter().map(|(_, group)| groups[group].0.to_owned()).collect()
-}
-
-fn facts_of(name: &str, blocks: &[Block<'_>]) -> Snapshot {
-    let mut draft = Draft::new(name);
-    for block in blocks {
-        read_block(&mut draft, block, &mut |_, _| {});
-    }
-    draft.finish()
-}
-
-/// The end of a test a file is named after, as in `server-ethtool.txt`.
-fn role(name: &str) -> Option<&str> {
-    let word = name.split(|c: char| !c.is_ascii_alphabetic()).next()?;
-    matches!(word.to_ascii_lowercase().as_str(), "server" | "client" | "sender" | "receiver").then_some(word)
-}
-
-/// Whether two sets of facts cannot be of one host: a setting differs, or each has another end of one path.
-fn contradict(a: &Snapshot, b: &Snapshot) -> bool {
-    let is_setting = |key: &str| {
-        ["nic.", "sysctl.", "cpu.", "numa."].iter().any(|tree| key.starts_with(tree)) && !key.ends_with("cur_khz")
-    };
-    let differs = a.facts.iter().filter(|(key, _)| is_setting(key)).any(|(key, fact)| match (fact, b.facts.get(key)) {
-        (Fact::Known { v: a, .. }, Some(Fact::Known { v: b, .. })) => a != b,
-        _ => false,
-    });
-    let ends = |snapshot: &Snapshot| -> Vec<[Option<String>; 2]> {
-        let fact = |index: usize, name: &str| snapshot.text(&format!("run.{index}.{name}")).map(str::to_owned);
-        (0..runs::count(snapshot)).map(|index| ["path", "local"].map(|name| fact(index, name))).collect()
-    };
-    let others = ends(b);
-    let opposite = |[path, local]: &[Option<String>; 2]| {
-        path.is_some() && others.iter().any(|[other, end]| other == path && end != local)
-    };
-    differs || (a.kernel.is_some() && b.kernel.is_some() && a.kernel != b.kernel) || ends(a).iter().any(opposite)
 }
 
 /// A snapshot that linerate itself saved.
@@ -175,18 +103,13 @@ fn saved(text: &str) -> Option<Snapshot> {
     text.trim_start().starts_with('{').then(|| serde_json::from_str::<Snapshot>(text).ok())?
 }
 
-/// The host the observations of a text belong to: the only one it names.
-fn only_host<'a>(blocks: &[Block<'a>]) -> Option<&'a str> {
-    let mut named = blocks.iter().filter_map(|block| block.host).filter(|host| *host != "note");
-    let first = named.next()?;
-    named.all(|host| host == first).then_some(first)
-}
-
 /// A snapshot in the making, with what can only be attached once everything was read.
 struct Draft {
     snapshot: Snapshot,
     loose: Loose,
     transcripts: Transcripts,
+    /// At least one line was understood.
+    understood: bool,
 }
 
 impl Draft {
@@ -195,6 +118,7 @@ impl Draft {
             snapshot: Snapshot::new(host, Source::Import),
             loose: Loose::default(),
             transcripts: Transcripts::default(),
+            understood: false,
         }
     }
 
