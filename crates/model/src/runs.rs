@@ -4,8 +4,9 @@
 //! |---|---|
 //! | `tool`, `version` | `linerate`, `iperf3`, `iperf2`; required: a run without a tool does not exist |
 //! | `label` | how reports name the run |
-//! | `transport`, `family`, `path` | `tcp` or `udp`; `ipv4` or `ipv6`; both addresses, in order of the names |
-//! | `same_host`, `reverse`, `interrupted`, `options_known` | switches |
+//! | `transport`, `family` | `tcp` or `udp`; `ipv4` or `ipv6` |
+//! | `path`, `local` | both addresses, in order of the names; the address of this host |
+//! | `same_host`, `server`, `reverse`, `interrupted`, `options_known` | switches; `server` is set for what a server printed |
 //! | `streams`, `seconds`, `omit_seconds` | as configured; `seconds` as measured where it was not configured ||
 //! | `sent_bps`, `received_bps`, `sent_bytes`, `received_bytes` | totals; goodput is what was received |
 //! | `first_second_bps`, `later_median_bps`, `later_spread` | rate over time: first second, median and spread of the rest |

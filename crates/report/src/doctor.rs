@@ -46,10 +46,10 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
     }
     blocks.extend(after_space(ruled_out(diagnosis, verbose)));
     blocks.extend(after_space(open(diagnosis, verbose)));
-    if !diagnosis.unread.is_empty() {
-        let shown = if verbose { ":" } else { " (-v shows them)" };
+    if let Some(first) = diagnosis.unread.first() {
+        let shown = if verbose { ":".to_owned() } else { format!("; the first: {first} (-v shows all)") };
         let count = diagnosis.unread.len();
-        blocks.extend([Block::Space, line(format!("{count} lines were not understood{shown}"))]);
+        blocks.extend([Block::Space, line(format!("lines not understood: {count}{shown}"))]);
         let lines = diagnosis.unread.iter().filter(|_| verbose);
         blocks.extend(lines.map(|unread| line(format!("  {unread}"))));
     }

@@ -5,7 +5,7 @@ use linerate_model::finding::{Confidence, Severity};
 use super::http::payload_rows;
 use crate::account::limit;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
@@ -61,6 +61,9 @@ fn line_rate(run: &Run<'_>) -> Ruling {
     let transport = if run.is_udp() { Transport::Udp } else { Transport::TcpTimestamps };
     let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport).unwrap_or(0.0);
     require(goodput.value >= FULL * ceiling, || format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6))?;
+    if let Some(slower) = slower_direction(run, goodput.value) {
+        return clear(format!("only in this direction: {:.1} Mbit/s in the other", slower / 1e6));
+    }
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
     let matched = matched().because(
         goodput.key,
@@ -77,6 +80,20 @@ fn line_rate(run: &Run<'_>) -> Ruling {
     } else {
         matched
     })
+}
+
+/// Goodput of a test alike in the other direction of the same path, where it is lower by more than a tenth.
+fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
+    let (path, reverse) = (run.text("path").ok()?, run.flag("reverse").ok()?);
+    let opposite = |other: &Run<'_>| {
+        let same = |fact: &str| other.host.value(&other.key(fact)) == run.host.value(&run.key(fact));
+        other.text("path").is_ok_and(|other| other.value == path.value)
+            && other.flag("reverse").is_ok_and(|other| other.value != reverse.value)
+            && same("streams")
+            && same("transport")
+    };
+    let mut rates = run.host.runs().filter(opposite).filter_map(|other| other.goodput_bps().ok());
+    rates.find(|rate| rate.value < 0.9 * goodput_bps).map(|rate| rate.value)
 }
 
 fn known_speed_mbps(run: &Run<'_>) -> Option<f64> {

@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::snapshot::Value;
 
+use super::link::losses_behind_step;
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
 use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
@@ -45,28 +46,39 @@ const PAUSES_PER_SECOND: f64 = 10.0;
 
 fn pau_01(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
+    let without = match (without_pause(nic), nic.peer()) {
+        (Err(_), Some(peer)) => without_pause(&peer)?,
+        (found, _) => found?,
+    };
+    let (losses, _) = losses_behind_step(nic)?;
+    let losses = losses.because_all(without.evidence).fix(pause_on(nic), pause_off(nic));
+    Ok(losses
+        .advice("enable 802.3x at both ends and on every switch port of the path, or pace the sender instead (LNK-03)"))
+}
+
+/// Pause frames are switched off or were not negotiated.
+fn without_pause(nic: &Nic<'_>) -> Ruling {
+    if let (Ok(rx), Ok(tx)) = (nic.flag("pause.rx"), nic.flag("pause.tx"))
+        && !rx.value
+        && !tx.value
+    {
+        return Ok(matched().because(rx.key, "off", "on").because(tx.key, "off", "on"));
+    }
     let resolved = nic.text("pause.resolved")?;
     require(resolved.value == "none", || format!("{} negotiated", resolved.value))?;
-    let peers = nic.peer_number("link.speed_mbps")?;
-    let ours = nic.speed_mbps()?;
-    require(peers.value != ours.value, || "no speed step".to_owned())?;
-    let drops = nic.growth(Class::RxRingFull)?;
-    drops.or_clear("drops behind the step")?;
-    Ok(matched()
-        .read_text(&resolved, "pause in at least one direction")
-        .read(&ours, "speed here")
-        .read(&peers, "speed at the other end")
-        .grew(&drops)
-        .fix(pause_on(nic), pause_off(nic))
-        .advice("enable 802.3x on every switch port of the path, or pace the sender instead (LNK-03)"))
+    Ok(matched().read_text(&resolved, "pause in at least one direction"))
 }
 
 fn pause_on(nic: &Nic<'_>) -> String {
     format!("ethtool -A {} autoneg on rx on tx on", nic.name)
 }
 
+/// Restores the settings as far as they are known.
 fn pause_off(nic: &Nic<'_>) -> String {
-    format!("ethtool -A {} rx off tx off", nic.name)
+    let word = |fact: &str| if nic.flag(fact).is_ok_and(|flag| flag.value) { "on" } else { "off" };
+    let autoneg =
+        nic.flag("pause.autoneg").map_or_else(|_| String::new(), |_| format!(" autoneg {}", word("pause.autoneg")));
+    format!("ethtool -A {}{autoneg} rx {} tx {}", nic.name, word("pause.rx"), word("pause.tx"))
 }
 
 fn pau_02(nic: &Nic<'_>) -> Ruling {

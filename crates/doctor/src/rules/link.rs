@@ -2,9 +2,10 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Nic, Reading, Scope, to_f64};
+use crate::scope::{Host, Nic, Reading, Run, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::scope("LNK-01", Severity::High, "Link negotiated below common capability", lnk_01_everywhere)
@@ -47,6 +48,12 @@ pub(super) const RULES: &[Rule] = &[
             "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
         )
         .reference("ethtool(8), --show-eee; IEEE 802.3az"),
+    Rule::nic("LNK-08", Severity::Info, "The link is down", lnk_08)
+        .explanation(
+            "The port has no carrier: the cable, the transceiver or the partner's port is missing or switched off. No \
+             test can use it.",
+        )
+        .reference("ip-link(8); ethtool(8)"),
 ];
 
 fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
@@ -147,6 +154,18 @@ fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
 }
 
 fn lnk_03(nic: &Nic<'_>) -> Ruling {
+    let (losses, ours) = losses_behind_step(nic)?;
+    let sender = nic.peer();
+    let (host, device) = sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.name));
+    Ok(losses
+        .fix(pace_command(device, ours), format!("tc qdisc del dev {device} root"))
+        .advice(format!("run the command on {host}; keep the rate below what the slower wire carries"))
+        .persist(format!("repeat the command from the network configuration of {host}")))
+}
+
+/// What the slower end of a wire or path loses because its peer sends faster, as evidence, and the speed of that end in
+/// Mbit/s.
+pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch> {
     nic.wired()?;
     let drops = nic.growth(Class::RxRingFull);
     let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
@@ -159,15 +178,51 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         }
     })?;
     require(peers.value > ours.value, || format!("no step: {} Mbit/s here, {} Mbit/s there", ours.value, peers.value))?;
-    let drops = drops?;
-    drops.or_clear("drops behind the step")?;
+    let step = matched().read(&ours, "the slower end").read(&peers, "the faster end");
+    let losses = match (slow_towards(nic, ours.value), drops) {
+        (Ok(tests), _) => step.because_all(tests.evidence),
+        (Err(_), Ok(drops)) => {
+            drops.or_clear("drops behind the step")?;
+            step.grew(&drops)
+        }
+        (Err(reason), Err(_)) => return Err(reason),
+    };
+    Ok((losses, ours.value))
+}
+
+/// Tests of both directions: towards this end slow and with retransmissions, away from it near line rate.
+fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
+    let other = nic.host.other.map(|snapshot| Host { snapshot, period: None, other: Some(nic.host.snapshot) });
+    let tests = |receives: bool| {
+        let here = nic.host.runs().filter(move |run| receives_in(run) == Some(receives));
+        let there = other.into_iter().flat_map(|host| host.runs());
+        here.chain(there.filter(move |run| receives_in(run) == Some(!receives))).filter(|run| !run.is_udp())
+    };
+    let ceiling = 0.9 * tcp_ceiling(mbps * 1e6, nic.mtu());
+    let Some((inbound, retransmits)) =
+        tests(true).find_map(|run| Some((run.goodput_bps().ok()?, run.number("retransmits").ok()?)))
+    else {
+        return unknown("run.*.retransmits", "needs a TCP test towards the slower end");
+    };
+    let Some(outbound) = tests(false).find_map(|run| run.goodput_bps().ok()) else {
+        return unknown("run.*.reverse", "needs a TCP test in each direction");
+    };
+    require(inbound.value < ceiling && retransmits.value > 0.0, || {
+        format!("{:.0} Mbit/s towards the slower end, {} retransmissions", inbound.value / 1e6, retransmits.value)
+    })?;
+    require(outbound.value >= ceiling, || format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6))?;
     Ok(matched()
-        .read(&ours, "the slower end")
-        .read(&peers, "the faster end")
-        .grew(&drops)
-        .fix(pace_command("SENDER_DEVICE", ours.value), "tc qdisc del dev SENDER_DEVICE root")
-        .advice("run the command on the sender; keep the rate below what the slower wire carries")
-        .persist("repeat the command from the network configuration of the sender"))
+        .read(&inbound, format!("towards the slower end: at least {:.0} Mbit/s", ceiling / 1e6))
+        .read(&retransmits, "none on a path without losses")
+        .read(&outbound, "the other direction is near line rate"))
+}
+
+/// Whether the host of a run received in it. What a server prints names no direction.
+fn receives_in(run: &Run<'_>) -> Option<bool> {
+    match run.part() {
+        Some(part) => Some(part == "receiver"),
+        None => run.flag("reverse").ok().map(|reverse| reverse.value != run.is("server")),
+    }
 }
 
 /// Speeds of this end and of the other.
@@ -245,4 +300,18 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
         .because(active.key, "on", "off where latency matters")
         .fix(format!("ethtool --set-eee {} eee off", nic.name), format!("ethtool --set-eee {} eee on", nic.name))
         .need("link flap of about 2 s"))
+}
+
+fn lnk_08(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let up = nic.flag("link.up")?;
+    require(!up.value, || "the link is up".to_owned())?;
+    let found = matched()
+        .because(up.key, "off", "on")
+        .advice("check cable, transceiver and the partner's port; `ip link set dev DEVICE up` if it is switched off");
+    // A spare port without a cable is no fault.
+    let mut wired = nic.host.nics().filter(|nic| nic.wired().is_ok());
+    let all_down = wired.all(|nic| nic.flag("link.up").is_ok_and(|up| !up.value));
+    let is_route = nic.host.text("route.peer.dev").is_ok_and(|device| device.value == nic.name);
+    Ok(if all_down || is_route { found.severity(Severity::High) } else { found })
 }

@@ -110,14 +110,15 @@ impl<'a> Nic<'a> {
         self.host.growth_of(&keys)
     }
 
-    /// The interface at the other end of the wire, when exactly two hosts with one such interface each are known.
+    /// The interface at the other end of the wire, when exactly two hosts with one such interface in use each are known.
     pub(crate) fn peer(&self) -> Option<Self> {
         let snapshot = self.host.other?;
         let host = Host { snapshot, period: None, other: Some(self.host.snapshot) };
-        if self.host.nics().filter(|nic| nic.wired_or_pair().is_ok()).count() != 1 {
+        let is_used = |nic: &Nic<'_>| nic.wired_or_pair().is_ok() && !nic.flag("link.up").is_ok_and(|up| !up.value);
+        if self.host.nics().filter(is_used).count() != 1 {
             return None;
         }
-        let mut wired = host.nics().filter(|nic| nic.wired_or_pair().is_ok());
+        let mut wired = host.nics().filter(is_used);
         let first = wired.next()?;
         wired.next().is_none().then_some(first)
     }

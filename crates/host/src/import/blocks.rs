@@ -1,5 +1,7 @@
 //! Splits a text into blocks: the output of one command on one host.
 
+use super::ethtool::HEADINGS;
+
 /// Output of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block<'a> {
@@ -40,23 +42,39 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The blocks of a text.
-pub(super) fn split(text: &str) -> Vec<Block<'_>> {
+/// The blocks of a text's lines.
+pub(super) fn split(lines: &[(usize, String)]) -> Vec<Block<'_>> {
     let mut blocks = vec![Block { host: None, command: "", lines: Vec::new() }];
     let mut host = None;
-    for (index, line) in text.lines().enumerate() {
-        if let Some((named, command)) = header(line).or_else(|| prompt(line)).or_else(|| bare_command(line)) {
+    for (number, line) in lines {
+        if let Some((named, command)) = heading(line) {
             host = named.or(host);
             blocks.push(Block { host, command, lines: Vec::new() });
         } else if let Some(block) = blocks.last_mut() {
-            block.lines.push((index + 1, line));
+            block.lines.push((*number, line));
         }
     }
     blocks.retain(|block| !block.command.is_empty() || block.lines.iter().any(|(_, line)| !line.trim().is_empty()));
     blocks
 }
 
+/// Whether a line without its indentation can only be the first of an output, or a command.
+pub(super) fn is_beginning(line: &str) -> bool {
+    const BEGINNINGS: [&str; 7] =
+        ["NIC statistics:", "driver: ", "Connecting to host ", "iperf 3", "qdisc ", "Architecture:", "#kernel"];
+    let is_link =
+        || line.split_once(": ").is_some_and(|(index, rest)| index.parse::<u32>().is_ok() && rest.contains(": <"));
+    heading(line).is_some()
+        || BEGINNINGS.iter().chain(HEADINGS.iter().map(|(words, _)| words)).any(|words| line.starts_with(words))
+        || is_link()
+}
+
+/// Host and command that a line names.
 type Heading<'a> = (Option<&'a str>, &'a str);
+
+fn heading(line: &str) -> Option<Heading<'_>> {
+    header(line).or_else(|| prompt(line)).or_else(|| bare_command(line))
+}
 
 /// `### host=NAME cmd=COMMAND`
 fn header(line: &str) -> Option<Heading<'_>> {
@@ -66,30 +84,58 @@ fn header(line: &str) -> Option<Heading<'_>> {
     Some((host, command))
 }
 
-/// `user@host:~$ command`, `[user@host dir]# command`, `host:~$ command`, `$ command`
+/// `user@host:~$ command`, `[user@host dir]# command`, `user@host dir % command`, `host:~$ command`, `$ command`
 fn prompt(line: &str) -> Option<Heading<'_>> {
     if let Some(command) = line.strip_prefix("$ ") {
         return Some((None, command.trim()));
     }
-    let at = line.find("$ ").into_iter().chain(line.find("# ")).min()?;
-    let (before, command) = (&line[..at], line[at + 2..].trim());
+    let marked = ["$ ", "# ", "% "].iter().filter_map(|mark| line.split_once(mark)).min_by_key(|(text, _)| text.len());
+    let (before, command) = marked.or_else(|| Some((line.trim_end().strip_suffix(['$', '#', '%'])?, "")))?;
+    // A Python environment stands before the prompt.
+    let before = before.split_once(") ").map_or(before, |(_, rest)| rest);
     let (before, bracketed) = match before.strip_prefix('[') {
         Some(inner) => (inner.strip_suffix(']')?, true),
         None => (before, false),
     };
-    let end = before.find(if bracketed { ' ' } else { ':' })?;
-    let name = before[..end].rsplit('@').next()?;
+    let with_user = || before.contains('@').then(|| before.find(' ').unwrap_or(before.len()));
+    let end = before.find(if bracketed { ' ' } else { ':' }).or_else(with_user)?;
+    let (user_and_host, directory) = before.split_at(end);
+    let (name, directory) = (user_and_host.rsplit('@').next()?, directory.get(1..).unwrap_or_default());
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
-    let directory = &before[end + 1..];
-    let is_prompt =
-        is_name && !directory.contains(char::is_whitespace) && (bracketed || directory.starts_with(['~', '/']));
-    (is_prompt && !command.is_empty()).then_some((Some(name), command))
+    let is_prompt = is_name
+        && !directory.contains(char::is_whitespace)
+        && (bracketed || user_and_host.contains('@') || directory.starts_with(['~', '/']));
+    is_prompt.then_some((Some(name), command.trim()))
 }
 
-/// A command that was pasted without its prompt.
+/// A command that was pasted without its prompt, or behind one that names no host.
 fn bare_command(line: &str) -> Option<Heading<'_>> {
-    const COMMANDS: [&str; 6] = ["iperf3 -", "iperf -", "ethtool -", "lspci -", "taskset -", "tc -s "];
-    COMMANDS.iter().any(|command| line.starts_with(command)).then_some((None, line.trim()))
+    const COMMANDS: [&str; 18] = [
+        "iperf3 -",
+        "iperf -",
+        "ethtool -",
+        "lspci -",
+        "taskset -",
+        "tc -s ",
+        "tc qdisc show",
+        "ip -",
+        "ip link",
+        "ip route get",
+        "ip addr",
+        "nstat -",
+        "netstat -s",
+        "sysctl ",
+        "cat /proc/",
+        "ss -",
+        "uname -",
+        "lscpu -",
+    ];
+    let command = ["# ", "% ", "+ "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim();
+    let plain = command.strip_prefix("sudo ").unwrap_or(command);
+    let of_one_device = || plain.strip_prefix("ethtool ").is_some_and(|device| !device.contains(char::is_whitespace));
+    let is_command =
+        COMMANDS.iter().any(|known| plain.starts_with(known)) || matches!(plain, "lscpu" | "nstat") || of_one_device();
+    is_command.then_some((None, command))
 }
 
 #[cfg(test)]
@@ -105,13 +151,19 @@ mod tests {
             ("me@a.b:/etc$ ip link", Some((Some("a.b"), "ip link"))),
             ("$ uname -a", Some((None, "uname -a"))),
             ("iperf3 -c 192.0.2.1 -P 10", Some((None, "iperf3 -c 192.0.2.1 -P 10"))),
+            ("(venv) me@a % lscpu", Some((Some("a"), "lscpu"))),
+            ("root@b# ip link", Some((Some("b"), "ip link"))),
+            ("me@b:~$", Some((Some("b"), ""))),
+            ("# ethtool eth0", Some((None, "ethtool eth0"))),
+            ("+ sudo ethtool -a eth0", Some((None, "sudo ethtool -a eth0"))),
+            ("ethtool shows 1000 Mb/s", None),
+            ("loss: 95 % of it", None),
             ("iperf 3.12 (cJSON 1.7.15)", None),
             ("Speed: 1000Mb/s # a remark", None),
             ("P=2 147   # printed twice", None),
         ];
         for (line, expected) in rows {
-            let found = header(line).or_else(|| prompt(line)).or_else(|| bare_command(line));
-            assert_eq!(found, expected, "{line}");
+            assert_eq!(heading(line), expected, "{line}");
         }
     }
 

@@ -25,7 +25,7 @@ struct Section {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Link,
     Features,
     Ring,
@@ -39,7 +39,8 @@ enum Kind {
     Other,
 }
 
-const HEADINGS: [(&str, Kind); 11] = [
+/// First words of outputs, before the name of the device.
+pub(super) const HEADINGS: [(&str, Kind); 11] = [
     ("Settings for ", Kind::Link),
     ("Features for ", Kind::Features),
     ("Offload parameters for ", Kind::Features),

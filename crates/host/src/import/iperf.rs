@@ -16,29 +16,32 @@ const KEPT_MAX: usize = 4096;
 /// All transcripts of one host.
 #[derive(Debug, Default)]
 pub(super) struct Transcripts {
-    runs: Vec<Transcript>,
-    version: Option<String>,
+    pub(super) runs: Vec<Transcript>,
+    pub(super) version: Option<String>,
     active: bool,
 }
 
+/// One test as one end printed it.
 #[derive(Debug, Default)]
-struct Transcript {
+pub(super) struct Transcript {
     tool: String,
     command: String,
-    server: bool,
-    reverse: bool,
-    udp: bool,
-    interrupted: bool,
+    pub(super) server: bool,
+    pub(super) reverse: bool,
+    pub(super) udp: bool,
+    pub(super) interrupted: bool,
     /// Ports of the client's ends.
     ports: BTreeSet<u16>,
     addresses: Option<(String, String)>,
     streams: usize,
     /// Rates of whole intervals.
     rates: Vec<f64>,
-    sent: Option<(f64, f64)>,
-    received: Option<(f64, f64)>,
-    retransmits: Option<f64>,
-    longest_seconds: f64,
+    pub(super) sent: Option<(f64, f64)>,
+    pub(super) received: Option<(f64, f64)>,
+    pub(super) retransmits: Option<f64>,
+    pub(super) longest_seconds: f64,
+    pub(super) mss_bytes: Option<f64>,
+    pub(super) rtt_us: Option<f64>,
 }
 
 impl Transcripts {
@@ -62,7 +65,7 @@ impl Transcripts {
         role.is_some()
     }
 
-    fn start(&mut self, tool: &str, command: &str, server: bool) {
+    pub(super) fn start(&mut self, tool: &str, command: &str, server: bool) {
         if self.runs.len() < RUNS_MAX {
             let (tool, command) = (tool.to_owned(), command.to_owned());
             self.runs.push(Transcript { tool, command, server, ..Transcript::default() });
@@ -86,16 +89,16 @@ impl Transcripts {
         if line.starts_with("iperf version ") || line.starts_with("Optional features available") {
             return true;
         }
-        if line.starts_with("Connecting to host ") && !self.fresh_client() {
+        if line.starts_with("Connecting to host ") && !self.fresh(false) {
             self.start("iperf3", "", false);
         }
         let Some(run) = self.runs.last_mut() else { return false };
         run.line(line)
     }
 
-    /// Whether the last transcript is a client's that has printed nothing yet.
-    fn fresh_client(&self) -> bool {
-        self.runs.last().is_some_and(|run| !run.server && run.ports.is_empty() && run.received.is_none())
+    /// Whether the last transcript is of this end and has printed nothing yet.
+    pub(super) fn fresh(&self, server: bool) -> bool {
+        self.runs.last().is_some_and(|run| run.server == server && run.ports.is_empty() && run.received.is_none())
     }
 
     pub(super) fn finish(self, snapshot: &mut Snapshot) {
@@ -169,7 +172,7 @@ impl Transcript {
         }
     }
 
-    fn connected(&mut self, local: &str, local_port: &str, remote: &str, remote_port: &str) {
+    pub(super) fn connected(&mut self, local: &str, local_port: &str, remote: &str, remote_port: &str) {
         let (local_port, remote_port) = (local_port.parse::<u16>(), remote_port.parse::<u16>());
         let client_port = if self.server { remote_port } else { local_port };
         if let Ok(port) = client_port
@@ -205,12 +208,17 @@ impl Transcript {
             _ if self.tool == "iperf2" && start == 0.0 && end > self.longest_seconds + 1.5 => {
                 self.received = Some((rate, bytes));
             }
-            // Fragments at the end of an interrupted run are no interval.
-            _ if end - start >= 0.5 && self.rates.len() < KEPT_MAX => self.rates.push(rate),
-            _ => {}
+            _ => self.interval(end - start, rate),
         }
         self.longest_seconds = self.longest_seconds.max(end);
         Some(())
+    }
+
+    /// Fragments at the end of an interrupted run are no interval.
+    pub(super) fn interval(&mut self, seconds: f64, rate: f64) {
+        if seconds >= 0.5 && self.rates.len() < KEPT_MAX {
+            self.rates.push(rate);
+        }
     }
 
     fn has_result(&self) -> bool {
@@ -234,8 +242,10 @@ impl Transcript {
         set("same_host", self.same_host().map(Value::from));
         let addresses = self.addresses.as_ref();
         set("path", addresses.map(|(a, b)| format!("{} {}", a.min(b), a.max(b)).into()));
+        set("local", addresses.map(|(local, _)| local.as_str().into()));
         set("family", addresses.map(|(a, _)| if a.contains(':') { "ipv6" } else { "ipv4" }.into()));
         set("reverse", Some((self.reverse || options.reverse).into()));
+        set("server", self.server.then(|| true.into()));
         set("interrupted", Some(self.interrupted.into()));
         set("streams", Some(options.streams.unwrap_or_else(|| self.streams.max(1)).into()));
         let measured = (self.longest_seconds > 0.0 && !self.interrupted).then_some(self.longest_seconds);
@@ -250,6 +260,11 @@ impl Transcript {
         set("received_bps", self.received.map(|(rate, _)| rate.into()));
         set("received_bytes", total(self.received).map(|(_, bytes)| bytes.into()));
         set("retransmits", self.retransmits.map(Value::from));
+        set("mss_bytes", self.mss_bytes.map(Value::from));
+        set("rtt_us", self.rtt_us.map(Value::from));
+        if let (Some(lost), Some(mss), Some((_, bytes))) = (self.retransmits, self.mss_bytes, total(self.sent)) {
+            set("retransmit_share", Some((lost * mss / bytes.max(mss)).into()));
+        }
         if let [first, rest @ ..] = self.rates.as_slice()
             && !rest.is_empty()
         {

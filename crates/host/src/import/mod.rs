@@ -1,18 +1,21 @@
 //! Pasted text: output of commands, in any mixture, as snapshots.
 //!
 //! Blocks are recognised by their content, so a pasted terminal session works. A line `### host=NAME cmd=COMMAND` or a
-//! shell prompt names host and command; without either, the file is the host. Unknown lines are reported
-//! with their number and are never an error.
+//! shell prompt names host and command. Several texts that name no host are of one host unless they contradict each
+//! other. Unknown lines are reported with their number and are never an error.
 
 mod blocks;
 mod ethtool;
+mod hosts;
 mod iperf;
+mod iperf_json;
 mod join;
 mod lines;
 mod lspci;
 mod network;
 mod notes;
 mod ovs;
+mod paste;
 mod system;
 
 use std::collections::BTreeMap;
@@ -21,12 +24,13 @@ use linerate_model::snapshot::{Snapshot, Source};
 
 use blocks::Block;
 use iperf::Transcripts;
+use iperf_json::Documents;
 use join::Loose;
 
 /// Bytes of one file that are read; more is cut.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Lines one file reports as not understood.
-const UNREAD_MAX: usize = 200;
+const UNREAD_MAX: usize = 10_000;
 
 /// What a text contained.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,30 +48,54 @@ pub struct Imported {
 /// Reads one text. `name` is the host where the text names none.
 #[must_use]
 pub fn import(name: &str, text: &str) -> Imported {
-    let text = cut(text, TEXT_BYTES_MAX);
-    if let Some(snapshot) = saved(text) {
-        return Imported { snapshots: vec![snapshot], blocks: 1, understood: 1, unread: Vec::new() };
-    }
-    let blocks = blocks::split(text);
-    let default_host = only_host(&blocks).unwrap_or(name).to_owned();
+    import_all(&[(name, text)])
+}
+
+/// Reads texts, each with the name of its file. Several texts that name no host describe the same one, unless they
+/// contradict each other.
+#[must_use]
+pub fn import_all(texts: &[(&str, &str)]) -> Imported {
     let mut imported = Imported::default();
+    let mut pasted = Vec::new();
+    for (name, text) in texts {
+        let text = cut(text, TEXT_BYTES_MAX);
+        match saved(text) {
+            Some(snapshot) => {
+                imported.snapshots.push(snapshot);
+                (imported.blocks, imported.understood) = (imported.blocks + 1, imported.understood + 1);
+            }
+            None => pasted.push((*name, paste::lines(text))),
+        }
+    }
+    let texts: Vec<(&str, Vec<Block<'_>>)> = pasted.iter().map(|(name, lines)| (*name, blocks::split(lines))).collect();
     let mut hosts: BTreeMap<String, Draft> = BTreeMap::new();
-    for block in &blocks {
-        let host = match block.host {
-            Some("note") | None => default_host.as_str(),
-            Some(host) => host,
-        };
+    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts)) {
+        read_blocks(name, &host, blocks, &mut hosts, &mut imported);
+    }
+    // Text around the outputs of named hosts is no host of its own.
+    imported.snapshots.extend(hosts.into_values().filter(|draft| draft.understood).map(Draft::finish));
+    imported
+}
+
+fn read_blocks(
+    name: &str,
+    default_host: &str,
+    blocks: &[Block<'_>],
+    hosts: &mut BTreeMap<String, Draft>,
+    imported: &mut Imported,
+) {
+    let before = imported.unread.len();
+    for block in blocks {
+        let host = block.host.filter(|host| *host != "note").unwrap_or(default_host);
         let draft = hosts.entry(host.to_owned()).or_insert_with(|| Draft::new(host));
         imported.blocks += 1;
-        let before = imported.unread.len();
         let understood = read_block(draft, block, &mut |number, line| {
             imported.unread.push(format!("{name}:{number}: {line}"));
         });
         imported.understood += usize::from(understood);
-        imported.unread.truncate(UNREAD_MAX.max(before));
+        draft.understood |= understood;
+        imported.unread.truncate(UNREAD_MAX + before);
     }
-    imported.snapshots = hosts.into_values().map(Draft::finish).collect();
-    imported
 }
 
 /// A snapshot that linerate itself saved.
@@ -75,18 +103,13 @@ fn saved(text: &str) -> Option<Snapshot> {
     text.trim_start().starts_with('{').then(|| serde_json::from_str::<Snapshot>(text).ok())?
 }
 
-/// The host the observations of a text belong to: the only one it names.
-fn only_host<'a>(blocks: &[Block<'a>]) -> Option<&'a str> {
-    let mut named = blocks.iter().filter_map(|block| block.host).filter(|host| *host != "note");
-    let first = named.next()?;
-    named.all(|host| host == first).then_some(first)
-}
-
 /// A snapshot in the making, with what can only be attached once everything was read.
 struct Draft {
     snapshot: Snapshot,
     loose: Loose,
     transcripts: Transcripts,
+    /// At least one line was understood.
+    understood: bool,
 }
 
 impl Draft {
@@ -95,6 +118,7 @@ impl Draft {
             snapshot: Snapshot::new(host, Source::Import),
             loose: Loose::default(),
             transcripts: Transcripts::default(),
+            understood: false,
         }
     }
 
@@ -114,9 +138,17 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
     let mut system = system::Reader::new(block);
     let mut notes = notes::Reader::new(block);
     let mut any = draft.transcripts.command(block);
-    for (number, line) in &block.lines {
+    let documents = Documents::of(block);
+    let mut lines = block.lines.iter().enumerate();
+    while let Some((index, (number, line))) = lines.next() {
+        if let Some((_, count)) = documents.at(index).filter(|(document, _)| draft.transcripts.json(document)) {
+            any = true;
+            lines.by_ref().take(count.saturating_sub(1)).for_each(drop);
+            continue;
+        }
         let snapshot = &mut draft.snapshot;
-        let understood = ethtool.line(snapshot, line)
+        let understood = system.lscpu(snapshot, line)
+            || ethtool.line(snapshot, line)
             || draft.transcripts.line(line)
             || network.line(snapshot, line)
             || lspci.line(&mut draft.loose, line)

@@ -28,6 +28,7 @@ impl<'a> Reader<'a> {
             self.columns = None;
         }
         self.link(snapshot, line).is_some()
+            || link_in_brief(snapshot, line).is_some()
             || self.qdisc(snapshot, line).is_some()
             || self.filter(snapshot, line)
             || route(snapshot, line).is_some()
@@ -49,9 +50,7 @@ impl<'a> Reader<'a> {
         let src = "import:ip link";
         let has =
             |wanted: &str| rest.split('>').next().is_some_and(|flags| flags.split(',').any(|flag| flag == wanted));
-        if has("UP") {
-            snapshot.set(format!("{nic}.link.up"), has("LOWER_UP"), src);
-        }
+        snapshot.set(format!("{nic}.link.up"), has("UP") && has("LOWER_UP"), src);
         if has("LOOPBACK") {
             snapshot.set(format!("{nic}.net.kind"), "loopback", src);
         }
@@ -196,6 +195,17 @@ impl<'a> Reader<'a> {
         }
         line.starts_with(char::is_whitespace) && matches!(words.first(), Some(&"match" | &"index"))
     }
+}
+
+/// `eth0  DOWN  00:00:5e:00:53:01 <NO-CARRIER,BROADCAST,MULTICAST,UP>` of `ip -br link`
+fn link_in_brief(snapshot: &mut Snapshot, line: &str) -> Option<()> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, "UP" | "DOWN" | "UNKNOWN" | "LOWERLAYERDOWN", .., flags] = words.as_slice() else { return None };
+    let flags = flags.strip_prefix('<')?.strip_suffix('>')?;
+    let name = name.split('@').next().unwrap_or(name);
+    let up = ["UP", "LOWER_UP"].iter().all(|wanted| flags.split(',').any(|flag| flag == *wanted));
+    snapshot.set(format!("nic.{name}.link.up"), up, "import:ip link");
+    Some(())
 }
 
 /// `192.0.2.7 via 192.0.2.1 dev eth0 src 192.0.2.9 uid 0`

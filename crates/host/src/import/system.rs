@@ -4,6 +4,7 @@ use linerate_model::snapshot::Snapshot;
 
 use super::blocks::Block;
 use super::join::Loose;
+use super::lines::field;
 use crate::kernel::procfs;
 
 /// Reads lines about the system; tables are collected and read at the end of the block.
@@ -11,11 +12,18 @@ pub(super) struct Reader<'a> {
     block: Block<'a>,
     interrupts: String,
     table: String,
+    /// Inside the output of lscpu.
+    lscpu: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
-        Self { block: Block { lines: Vec::new(), ..block.clone() }, interrupts: String::new(), table: String::new() }
+        Self {
+            block: Block { lines: Vec::new(), ..block.clone() },
+            interrupts: String::new(),
+            table: String::new(),
+            lscpu: false,
+        }
     }
 
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, _: &mut Loose, line: &str) -> bool {
@@ -23,8 +31,36 @@ impl<'a> Reader<'a> {
             || self.table(line)
             || self.kernel(snapshot, line)
             || variable(snapshot, line)
+            || nstat(snapshot, line).is_some()
             || profile(snapshot, line)
             || self.of_no_use(line)
+    }
+
+    /// `CPU(s):  8` and the other lines of lscpu.
+    pub(super) fn lscpu(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+        self.lscpu |= line.starts_with("Architecture:");
+        let Some((key, value)) = field(line).filter(|_| self.lscpu) else {
+            self.lscpu = false;
+            return false;
+        };
+        let src = "import:lscpu";
+        match key {
+            "CPU(s)" => {
+                snapshot.set_known("cpu.count", value.parse::<i64>().ok(), src);
+                // A virtual machine has a line about its hypervisor below.
+                snapshot.set("cpu.virt", false, src);
+            }
+            "On-line CPU(s) list" => snapshot.set("cpu.online", value, src),
+            "NUMA node(s)" => snapshot.set_known("numa.nodes", value.parse::<i64>().ok(), src),
+            "Hypervisor vendor" => snapshot.set("cpu.virt", true, src),
+            "CPU max MHz" => {
+                let khz =
+                    value.parse::<f64>().ok().filter(|mhz| (1.0..1e6).contains(mhz)).map(|mhz| (mhz * 1e3) as i64);
+                snapshot.set_known_in("cpu.freq.max_khz", khz, "kHz", src);
+            }
+            _ => {}
+        }
+        true
     }
 
     fn interrupt(&mut self, line: &str) -> bool {
@@ -104,6 +140,21 @@ fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
     }
     procfs::sysctl(snapshot, key, value, "import:sysctl");
     true
+}
+
+/// `TcpRetransSegs   4311   0.0` of nstat. IPv6 has a group of its own.
+fn nstat(snapshot: &mut Snapshot, line: &str) -> Option<()> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, count, rate] = words.as_slice() else { return (line == "#kernel").then_some(()) };
+    let (count, _) = (count.parse().ok()?, rate.parse::<f64>().ok()?);
+    const PROTOCOLS: [&str; 9] = ["TcpExt", "IpExt", "MPTcpExt", "IcmpMsg", "UdpLite", "Tcp", "Udp", "Icmp", "Ip"];
+    let key = match PROTOCOLS.iter().find_map(|protocol| Some((*protocol, name.strip_prefix(protocol)?)))? {
+        (_, field) if field.starts_with('6') => format!("net.snmp6.{name}"),
+        (protocol, field) if protocol.ends_with("Ext") => format!("net.netstat.{protocol}.{field}"),
+        (protocol, field) => format!("net.snmp.{protocol}.{field}"),
+    };
+    snapshot.count(key, count, None);
+    Some(())
 }
 
 fn profile(snapshot: &mut Snapshot, line: &str) -> bool {

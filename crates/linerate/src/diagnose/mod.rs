@@ -8,11 +8,12 @@ use std::fs;
 use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::thread;
 use std::time::Duration;
 
 use linerate_doctor::{Observed, catalogue, compare};
-use linerate_host::import::{TEXT_BYTES_MAX, import};
+use linerate_host::import::{Imported, TEXT_BYTES_MAX, import_all};
 use linerate_host::{Request, collect};
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
@@ -92,10 +93,7 @@ fn judged(query: &Query) -> Result<Diagnosis, Error> {
             let sides: Result<Vec<_>, _> = paths.iter().map(|path| side(path, &mut unread)).collect();
             sides?
         }
-        Source::Files(paths) => {
-            let read: Result<Vec<_>, _> = paths.iter().map(|path| snapshots(path, &mut unread)).collect();
-            read?.into_iter().flatten().map(Observed::once).collect()
-        }
+        Source::Files(paths) => snapshots(paths, &mut unread)?.into_iter().map(Observed::once).collect(),
         Source::Host { interfaces, peer, period } => vec![live(interfaces, peer.as_deref(), *period)?],
     };
     if let Some(rate) = query.line_rate_mbps {
@@ -139,33 +137,35 @@ fn address(name: &str) -> Result<IpAddr, Error> {
     Ok(first.ip())
 }
 
-/// One side of a comparison: the first host a file speaks of.
-fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Error> {
-    let first = snapshots(path, unread)?.into_iter().next();
+/// One side of a comparison: the first host in a file.
+fn side(path: &PathBuf, unread: &mut Vec<String>) -> Result<Observed, Error> {
+    let first = snapshots(slice::from_ref(path), unread)?.into_iter().next();
     first.map(Observed::once).ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
 }
 
-/// Snapshots of a file, of all files of a directory, or of the standard input.
-fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Error> {
-    let (mut found, mut understood) = (Vec::new(), 0);
-    for file in files(path)? {
-        let text = read(&file).map_err(at(&file))?;
-        let name = file.file_stem().map_or_else(|| "input".into(), |name| name.to_string_lossy());
-        let imported = import(&name, &text);
-        understood += imported.understood;
-        unread.extend(imported.unread);
-        found.extend(imported.snapshots);
+/// Snapshots of files, of all files of directories, or of the standard input.
+fn snapshots(paths: &[PathBuf], unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Error> {
+    let mut texts = Vec::new();
+    for path in paths {
+        for file in files(path)? {
+            let name = file.file_stem().map_or_else(|| "input".into(), |name| name.to_string_lossy().into_owned());
+            texts.push((name, read(&file).map_err(at(&file))?));
+        }
     }
-    if found.is_empty() {
-        return Err(Error::failed(format!("{}: no facts in it", path.display())));
-    }
+    let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let Imported { snapshots, understood, unread: lines, .. } = import_all(&texts);
+    let names = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     if understood == 0 {
+        let Some(first) = lines.first() else { return Err(Error::failed(format!("{}: no facts in it", names()))) };
         return Err(Error::failed(format!(
-            "{}: nothing in it was understood; expected output of ethtool, lspci, ip, tc, iperf3 or a file of --save",
-            path.display()
+            "{}: nothing in it was understood ({} lines, the first: {first}); expected output of ethtool, lspci, ip, tc, \
+             nstat, lscpu, iperf3 or a file of --save",
+            names(),
+            lines.len()
         )));
     }
-    Ok(found)
+    unread.extend(lines);
+    Ok(snapshots)
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
