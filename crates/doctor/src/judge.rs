@@ -56,7 +56,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     Diagnosis {
         schema: DOCTOR_SCHEMA.to_owned(),
         hosts: observed.iter().map(|one| one.snapshot.host.clone()).collect(),
-        verdict: vote::decide(verdict, votes, watched),
+        verdict: vote::decide(verdict, &votes, watched),
         findings: outcomes.findings.into_iter().map(|(_, finding)| finding).collect(),
         ruled_out: outcomes.ruled_out,
         not_evaluated: outcomes.not_evaluated,
@@ -106,9 +106,10 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 }
 
 /// Findings that explain another one away: on the same host, and flow control anywhere.
-const EXPLAINS: [(&str, &str); 10] = [
+const EXPLAINS: [(&str, &str); 11] = [
     // A step in speed, or pause frames, lose and delay packets as a policer does.
     ("LNK-03", "PATH-01"),
+    ("LNK-03", "PATH-06"),
     ("PAU-03", "PATH-01"),
     // The queue in front of this host's own shaper grows and drops.
     ("QD-01", "PATH-02"),

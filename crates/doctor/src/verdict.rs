@@ -7,15 +7,16 @@ use crate::rule::Layer;
 use crate::scope::{Host, Run, Scope};
 
 /// Names of the limits, in the order in which they explain: the first that was found wins, the next is runner-up.
-const LIMITS: [(&str, &[&str], &str); 25] = [
+const LIMITS: [(&str, &[&str], &str); 26] = [
     (
         "invalid",
         &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"],
         "the measurement does not say what it seems to",
     ),
     ("configured-rate", &["QD-01"], "this host's own shaper sets the rate"),
+    ("speed-step", &["LNK-03", "PAU-01"], "a step down in speed without flow control loses packets"),
     ("line-rate", &["TOP-01"], "the link is full"),
-    ("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05"], "the link itself is impaired"),
+    ("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05", "LNK-08"], "the link itself is impaired"),
     ("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit"),
     ("path-mtu", &["MTU-02"], "the path drops large packets"),
     (limit::QUOTA, &["CPU-04"], "a quota takes the CPUs away"),
@@ -70,9 +71,10 @@ fn sentence(name: &str) -> &'static str {
 }
 
 /// Limits that their own counters or settings prove; the others are concluded by elimination.
-const CERTAIN: [&str; 10] = [
+const CERTAIN: [&str; 11] = [
     "invalid",
     "configured-rate",
+    "speed-step",
     "line-rate",
     "link",
     "tool-limit",

@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn time_counts_and_not_the_number_of_intervals() {
         let names = [(0.2, "flow-control"), (0.2, "flow-control"), (5.0, "sender-cpu")];
-        let decided = decide(verdict("flow-control"), votes(&names), true);
+        let decided = decide(verdict("flow-control"), &votes(&names), true);
         assert_eq!((decided.verdict.as_str(), decided.share_of_time_percent), ("sender-cpu", Some(93)));
         assert_eq!(decided.confidence, Confidence::High);
     }
@@ -157,23 +157,23 @@ mod tests {
     #[test]
     fn two_samples_without_spread_are_no_vote() {
         for votes in [Vec::new(), votes(&[(1.0, "line-rate")])] {
-            let decided = decide(verdict("sender-cpu"), votes, true);
+            let decided = decide(verdict("sender-cpu"), &votes, true);
             assert_eq!((decided.verdict.as_str(), decided.confidence), ("sender-cpu", Confidence::Low));
             assert_eq!((decided.share_of_time_percent, decided.timeline.len()), (None, 0));
         }
         // A pasted report has no samples of its own; its totals keep their confidence.
-        assert_eq!(decide(verdict("line-rate"), Vec::new(), false), verdict("line-rate"));
+        assert_eq!(decide(verdict("line-rate"), &[], false), verdict("line-rate"));
     }
 
     #[test]
     fn slices_without_verdict_abstain_and_totals_alone_have_low_confidence() {
         let names = [(1.0, UNKNOWN), (1.0, UNKNOWN), (1.0, "policer")];
-        let decided = decide(verdict("policer"), votes(&names), true);
+        let decided = decide(verdict("policer"), &votes(&names), true);
         assert_eq!((decided.verdict.as_str(), decided.share_of_time_percent), ("policer", Some(33)));
         assert_eq!(decided.confidence, Confidence::Low, "a third of the time is a guess");
-        let decided = decide(verdict("nic-queue-tx"), votes(&[(1.0, UNKNOWN), (1.0, UNKNOWN)]), true);
+        let decided = decide(verdict("nic-queue-tx"), &votes(&[(1.0, UNKNOWN), (1.0, UNKNOWN)]), true);
         assert_eq!((decided.verdict.as_str(), decided.runner_up.as_deref()), (UNKNOWN, Some("nic-queue-tx")));
-        let idle = decide(verdict(NO_LOAD), votes(&[(1.0, "line-rate"), (1.0, "line-rate")]), true);
+        let idle = decide(verdict(NO_LOAD), &votes(&[(1.0, "line-rate"), (1.0, "line-rate")]), true);
         assert_eq!(idle.verdict, NO_LOAD);
     }
 }

@@ -59,7 +59,7 @@ fn decoration_of_pasted_text_changes_no_fact() {
 fn speed_step_without_flow_control_is_no_full_link() {
     let diagnosis = judged(import("x", &field_case()).snapshots);
     assert!(fires(&diagnosis, "LNK-03") && fires(&diagnosis, "PAU-01"), "{:#?}", diagnosis.findings);
-    assert_ne!(diagnosis.verdict.verdict, "line-rate");
+    assert_eq!(diagnosis.verdict.verdict, "speed-step");
     let commands: Vec<&str> =
         diagnosis.findings.iter().flat_map(|finding| &finding.remedy).map(String::as_str).collect();
     assert!(commands.iter().any(|command| command.contains("dev enp1s0f0 root tbf rate 950mbit")), "{commands:?}");
