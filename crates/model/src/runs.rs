@@ -2,7 +2,7 @@
 //!
 //! | fact | meaning |
 //! |---|---|
-//! | `tool`, `version` | `linerate`, `iperf3`, `iperf2`; required: a run without a tool does not exist |
+//! | `tool`, `version` | `linerate`, `iperf3`, `iperf2`, `other`; required: a run without a tool does not exist |
 //! | `label` | how reports name the run |
 //! | `transport`, `family`, `path` | `tcp` or `udp`; `ipv4` or `ipv6`; both addresses, in order of the names |
 //! | `same_host`, `reverse`, `interrupted`, `options_known` | switches |
