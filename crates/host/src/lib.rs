@@ -24,6 +24,7 @@ mod tc;
 
 pub use collect::{Request, collect};
 pub use error::ReadError;
+pub use kernel::connections::Connections;
 pub use kernel::process::listening_processes;
 pub use kernel::programs::ProcessTimes;
 pub use kernel::sockets::Tested;

@@ -2,7 +2,7 @@
 //!
 //! | fact | meaning |
 //! |---|---|
-//! | `tool`, `version` | `linerate`, `iperf3`, `iperf2`; required: a run without a tool does not exist |
+//! | `tool`, `version` | `linerate`, `iperf3`, `iperf2`, `other`; required: a run without a tool does not exist |
 //! | `label` | how reports name the run |
 //! | `transport`, `family` | `tcp` or `udp`; `ipv4` or `ipv6` |
 //! | `path`, `local` | both addresses, in order of the names; the address of this host |

@@ -1,6 +1,7 @@
 //! Kernel variables, limits, and the counters of the whole host.
 
 pub(crate) mod cgroup;
+pub(crate) mod connections;
 pub(crate) mod cpu;
 pub(crate) mod file;
 pub(crate) mod firewall;

@@ -11,12 +11,13 @@ use linerate_sys::tcp_info::{TcpInfo, decode};
 
 use crate::error::ReadError;
 use crate::netlink::client::NetlinkClient;
-use crate::netlink::{attribute, u16_at, u32_at};
+use crate::netlink::{attribute, text, u16_at, u32_at};
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;
-/// `INET_DIAG_INFO`.
+/// `INET_DIAG_INFO` and `INET_DIAG_CONG`.
 const INFO: u8 = 2;
+const CONGESTION: u8 = 4;
 const FAMILIES: [u8; 2] = [2, 10];
 /// States of `net/tcp_states.h`.
 const LISTEN: u8 = 10;
@@ -72,7 +73,7 @@ impl Tested {
 }
 
 /// One TCP socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TcpSocket {
     /// Number of its state (`net/tcp_states.h`).
     pub(crate) state: u8,
@@ -88,6 +89,8 @@ pub(crate) struct TcpSocket {
     pub(crate) inode: u32,
     /// `TCP_INFO` of the connection, where it was requested.
     pub(crate) info: Option<TcpInfo>,
+    /// Congestion control of the connection, where it was requested.
+    pub(crate) congestion: Option<String>,
 }
 
 /// Reads one socket (`struct inet_diag_msg`).
@@ -100,6 +103,7 @@ pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
     let (family, state) = (*payload.first()?, *payload.get(1)?);
     let port = |at| u16_at(payload, at).map(u16::from_be);
     let address = |at| address(family, payload.get(at..at + 16)?);
+    let extension = |kind: u8| attribute(payload.get(MESSAGE_BYTES..)?, kind.into());
     Some(TcpSocket {
         state,
         local: SocketAddr::new(address(8)?, port(4)?),
@@ -107,7 +111,8 @@ pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
         receive_queue: u32_at(payload, 56)?,
         send_queue: u32_at(payload, 60)?,
         inode: u32_at(payload, 68)?,
-        info: attribute(payload.get(MESSAGE_BYTES..)?, INFO.into()).and_then(decode),
+        info: extension(INFO).and_then(decode),
+        congestion: extension(CONGESTION).map(text),
     })
 }
 
@@ -204,6 +209,14 @@ impl Sockets {
                 each(socket);
             }
         })
+    }
+
+    /// Every established connection, with its `TCP_INFO` and congestion control.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn established(&mut self, each: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
+        self.dump(1 << ESTABLISHED, 1 << (INFO - 1) | 1 << (CONGESTION - 1), (0, 0), each)
     }
 
     /// Connections of the test by state; each holds a local port, TIME_WAIT included.

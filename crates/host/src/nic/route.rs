@@ -28,6 +28,11 @@ pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
     }
 }
 
+/// Index of the interface through which a peer is reached.
+pub(crate) fn device_index(peer: IpAddr) -> Option<u32> {
+    u32_of(&route(peer)?, DEVICE)
+}
+
 fn route(peer: IpAddr) -> Option<Vec<u8>> {
     let address = octets(peer);
     let bits = u8::try_from(address.len() * 8).unwrap_or(128);

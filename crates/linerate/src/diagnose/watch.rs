@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::{Observed, Period};
-use linerate_host::{ProcessTimes, Request, collect};
+use linerate_host::{Connections, ProcessTimes, Request, collect};
 use linerate_model::snapshot::Snapshot;
 
 /// A host that is being read by a thread of its own.
@@ -52,6 +52,8 @@ impl Watch {
         let (end, ended) = mpsc::channel::<()>();
         let body = move || {
             let times = ProcessTimes::read();
+            // A test of this process reports its own connections.
+            let connections = (!request.own_threads).then(|| Connections::read().ok()).flatten();
             let mut last = collect(&request);
             let mut period = Period::default();
             let mut address_changes = 0_u32;
@@ -67,6 +69,9 @@ impl Watch {
                 last = next;
                 if over != Err(RecvTimeoutError::Timeout) {
                     ProcessTimes::read().record_since(&times, &mut last);
+                    if let Some((before, after)) = connections.zip(Connections::read().ok()) {
+                        after.record_since(&before, &mut last, request.peer);
+                    }
                     let period = (period.intervals > 0).then_some(period);
                     let is_resolved = last.text(NEXT_HOP).is_some();
                     last.set_known(NEXT_HOP_CHANGES, is_resolved.then_some(address_changes), "rtnetlink:GETNEIGH");
