@@ -138,7 +138,7 @@ mod tests {
         let decided = decide(verdict("line-rate"), &votes(&names), true);
         assert_eq!(decided.verdict, "receiver-cpu-app");
         assert_eq!((decided.share_of_time_percent, decided.confidence), (Some(67), Confidence::Medium));
-        assert_eq!(decided.runner_up.as_deref(), Some("slow-start (25 % of the time)"));
+        assert_eq!(decided.runner_up.as_deref(), Some("line-rate (33 % of the time)"));
         let timeline: Vec<_> =
             decided.timeline.iter().map(|period| (period.verdict.as_str(), period.length_ms)).collect();
         let expected =
