@@ -1,7 +1,7 @@
 //! Settings, and the runs made at each.
 
 use crate::runner::Observation;
-use crate::stats::{self, Interval};
+use crate::stats;
 
 /// One level per factor, in the order of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,11 +51,5 @@ impl<F> Point<F> {
     #[must_use]
     pub fn median(&self) -> Option<f64> {
         stats::median(&self.values())
-    }
-
-    /// Where the median lies with this confidence; `None` of fewer than two runs.
-    #[must_use]
-    pub fn interval(&self, confidence: f64) -> Option<Interval> {
-        stats::median_interval(&self.values(), confidence, self.setting.0.iter().sum())
     }
 }

@@ -100,7 +100,7 @@ fn the_reported_optimum_is_found_in_a_third_of_the_grid() {
     for seed in 0..20 {
         let mut path = path(reported, 0.01, seed);
         let outcome = explore(&plan(), &mut path);
-        assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10])), "seed {seed}");
+        assert_eq!(*used(&outcome), Setting(vec![10]), "seed {seed}");
         let grid = 64 * 3;
         assert!(path.runs * 3 <= grid, "{} of {grid} runs", path.runs);
     }
@@ -119,7 +119,7 @@ fn a_peak_between_equal_neighbours_is_found() {
 fn on_a_flat_surface_the_least_level_is_advised() {
     let mut path = path(|_| 94.1, 0.004, 5);
     let outcome = explore(&plan(), &mut path);
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![1])));
+    assert_eq!(*used(&outcome), Setting(vec![1]));
     let stage = &outcome.stages[0];
     assert_eq!(stage.plateau, 0..=stage.points.len() - 1, "all of it is a plateau");
 }
@@ -146,7 +146,7 @@ fn noise_makes_answers_rarer_and_not_wrong() {
         for seed in 0..30 {
             let plan = Plan { seed, ..plan() };
             let outcome = explore(&plan, &mut path(reported, noise, 1000 + seed));
-            if let Verdict::Use(setting) = outcome.verdict {
+            if let Verdict::Use { setting, .. } = outcome.verdict {
                 answers += 1;
                 // As good as the best within the tolerance, and what one run more would not distinguish.
                 wrong += u32::from(reported(setting.level(0)) < (1.0 - plan.tolerance - 0.05) * 288.0);
@@ -162,7 +162,7 @@ fn noise_alone_gives_no_answer_or_the_cheapest_level() {
     let outcome = explore(&plan(), &mut path(|_| 100.0, 0.3, 11));
     match &outcome.verdict {
         Verdict::Inconclusive(reason) => assert!(reason.contains("differ"), "{reason}"),
-        Verdict::Use(setting) => panic!("{setting:?} of noise"),
+        Verdict::Use { setting, .. } => panic!("{setting:?} of noise"),
     }
 }
 
@@ -170,7 +170,7 @@ fn noise_alone_gives_no_answer_or_the_cheapest_level() {
 fn lower_cost_is_better() {
     let plan = Plan { better: Better::Lower, ..plan() };
     let outcome = explore(&plan, &mut path(|n| 1000.0 / reported(n), 0.01, 3));
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10])));
+    assert_eq!(*used(&outcome), Setting(vec![10]));
 }
 
 #[test]
@@ -248,12 +248,12 @@ fn factors_are_explored_one_after_the_other() {
     let plan = Plan { factors: vec![streams(), congestion], ..plan() };
     let both = |setting: &Setting| Ok(reported(setting.level(0)) * [1.0, 1.3, 0.8][setting.level(1) as usize]);
     let outcome = explore(&plan, &mut path_of(both, 0.01, 1));
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10, 1])));
+    assert_eq!(*used(&outcome), Setting(vec![10, 1]));
     assert_eq!(outcome.stages.len(), 2);
     // Equal choices: what is used already stays.
     let equal = Plan { factors: vec![Factor { start: 2, ..plan.factors[1].clone() }], ..plan };
     let outcome = explore(&equal, &mut path(|_| 50.0, 0.003, 2));
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![2])));
+    assert_eq!(*used(&outcome), Setting(vec![2]));
 }
 
 const MIB: u64 = 1 << 20;
@@ -273,7 +273,7 @@ fn path_of_two(
 
 fn used(outcome: &Outcome<()>) -> &Setting {
     match &outcome.verdict {
-        Verdict::Use(setting) => setting,
+        Verdict::Use { setting, .. } => setting,
         Verdict::Inconclusive(reason) => panic!("{reason}"),
     }
 }
@@ -335,7 +335,7 @@ fn of_several_flat_factors_the_least_levels_are_advised_and_of_noisy_ones_none()
     let plan = streams_and_window();
     let mut path = path_of_two(|_, _| 94.1, 0.004, 5);
     let outcome = explore(&plan, &mut path);
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![1, SYSTEM_CHOICE])));
+    assert_eq!(*used(&outcome), Setting(vec![1, SYSTEM_CHOICE]));
     for stage in &outcome.stages {
         assert_eq!(*stage.plateau.end(), stage.points.len() - 1, "all of it is a plateau");
     }
@@ -359,7 +359,7 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
         let mut path = path_of_two(dependent, 0.003, 3);
         let outcome = explore(&plan, &mut path);
         assert!(path.runs <= runs && outcome.is_cut_short, "{} of {runs}", path.runs);
-        if let Verdict::Use(setting) = &outcome.verdict {
+        if let Verdict::Use { setting, .. } = &outcome.verdict {
             let seen: Vec<f64> =
                 outcome.points.iter().filter(|point| point.runs.len() >= 3).filter_map(Point::median).collect();
             let best = seen.into_iter().fold(0.0, f64::max);
@@ -377,7 +377,7 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     };
     // It fills the path; so do windows from 256 KiB on.
     let chosen_well = windows(|level| if level == 0 { 940.0 } else { (level as f64 / 278.0).min(940.0) });
-    assert_eq!(chosen_well.verdict, Verdict::Use(Setting(vec![0])));
+    assert_eq!(*used(&chosen_well), Setting(vec![0]));
     let stage = &chosen_well.stages[0];
     let level = |place: &usize| chosen_well.points[stage.points[*place]].setting.level(0);
     assert!(level(stage.plateau.start()) >= 250_000, "{stage:?}");
@@ -388,4 +388,38 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     assert!((253_952..=278_528).contains(&setting.level(0)), "{setting:?}");
     let stage = &chosen_badly.stages[0];
     assert!(*stage.plateau.start() > 0, "{stage:?}");
+}
+
+#[test]
+#[ignore]
+fn simulate() {
+    type Surface = fn(u64) -> f64;
+    let surfaces: [(&str, Surface, f64); 4] = [
+        ("flat", |_| 100.0, 100.0),
+        ("reported", reported, 288.0),
+        ("saturating", |n| (40.0 * n as f64).min(100.0), 100.0),
+        ("slope", |n| 100.0 + n as f64 * 0.1, 106.4),
+    ];
+    for (name, surface, best) in surfaces {
+        for noise in [0.003, 0.01, 0.02, 0.03, 0.05, 0.1] {
+            let (mut answers, mut wrong, mut held, mut runs, mut first) = (0, 0, 0, 0, 0);
+            for seed in 0..200 {
+                let plan = Plan { seed, ..plan() };
+                let mut path = path(surface, noise, 1000 + seed);
+                let outcome = explore(&plan, &mut path);
+                runs += path.runs;
+                if let Verdict::Use { setting, interval, .. } = &outcome.verdict {
+                    answers += 1;
+                    let truth = surface(setting.level(0));
+                    first += u32::from(setting.level(0) == 1);
+                    wrong += u32::from(truth < (1.0 - plan.tolerance) * best);
+                    held += u32::from(interval.low <= truth && truth <= interval.high);
+                }
+            }
+            println!(
+                "{name} {noise}: answers {answers}/200 wrong {wrong} held {held} default {first} runs {}",
+                runs / 200
+            );
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::factor::SYSTEM_CHOICE;
 use crate::findings::{Outcome, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
 use crate::points::{Point, Setting};
-use crate::stats::{self, Interval};
+use crate::stats;
 
 /// Runs at a level before a difference is called a fall.
 const RUNS_MIN: usize = 2;
@@ -75,25 +75,18 @@ impl View<'_> {
         let command = |setting: &Setting| self.space.test_settings(setting).command(self.spec);
         let leader = advised.and_then(|point| Some((point, point.median()?)));
         match (&self.outcome.verdict, leader) {
-            (Verdict::Use(setting), Some((point, value))) => Recommendation::Use {
+            (Verdict::Use { setting, median, interval }, _) => Recommendation::Use {
                 levels: self.space.labels(setting),
-                value,
-                interval: self.interval(point),
+                value: *median,
+                interval: *interval,
                 command: command(setting),
             },
-            (verdict, leader) => Recommendation::Inconclusive {
-                reason: match verdict {
-                    Verdict::Inconclusive(reason) => reason.clone(),
-                    Verdict::Use(_) => "no run had a result".to_owned(),
-                },
+            (Verdict::Inconclusive(reason), leader) => Recommendation::Inconclusive {
+                reason: reason.clone(),
                 leader: leader
                     .map(|(point, value)| (self.space.labels(&point.setting), value, command(&point.setting))),
             },
         }
-    }
-
-    fn interval(&self, point: &Point<RunMetrics>) -> Option<Interval> {
-        point.interval(self.plan.confidence)
     }
 
     fn factor(&self, stage: &Stage) -> FactorResult {
@@ -107,7 +100,7 @@ impl View<'_> {
             best,
             plateau: stage.plateau.clone(),
             advised,
-            chance: stage.chance,
+            chance: stage.confidence,
             limits: (self.rules)(None, &self.setting_facts(stage, advised), &self.hosts),
             degradations: Vec::new(),
         };
@@ -124,7 +117,7 @@ impl View<'_> {
             label: self.space.label(stage.factor, level),
             level,
             median: point.median().unwrap_or(0.0),
-            interval: self.interval(point),
+            range: stats::range(&point.values()),
             runs: point.runs.len(),
             failures: point.failures.clone(),
             metrics: medians(point),

@@ -70,8 +70,8 @@ pub enum Recommendation {
         levels: Vec<String>,
         /// What it brings.
         value: f64,
-        /// Between which values it lies.
-        interval: Option<Interval>,
+        /// Holds the true median with the confidence of the sweep.
+        interval: Interval,
         /// The command that does it again.
         command: String,
     },
@@ -116,8 +116,8 @@ pub struct Level {
     pub level: u64,
     /// Median in the unit of the objective.
     pub median: f64,
-    /// Between which values it lies.
-    pub interval: Option<Interval>,
+    /// Lowest and highest run.
+    pub range: Option<Interval>,
     /// Runs with a result.
     pub runs: usize,
     /// Why others have none.
