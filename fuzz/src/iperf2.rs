@@ -1,10 +1,9 @@
 //! What fuzz targets and property tests of `linerate-iperf2` check: functions over arbitrary bytes that panic when a
 //! promise is broken.
 
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use linerate_model::{EndCondition, Failure, FailureKind};
+use linerate_model::EndCondition;
 
 use linerate_iperf2::ack::ServerAck;
 use linerate_iperf2::amount::Amount;
@@ -24,6 +23,10 @@ use linerate_iperf2::server::{
 use linerate_iperf2::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
 use linerate_iperf2::stamp::Timestamp;
 use linerate_iperf2::version::Version;
+
+use super::script::{Op, drive, failure, start};
+
+const TICK: Duration = Duration::from_millis(50);
 
 /// Headers that are accepted survive being written again, describe a test within limits, and are read alike in pieces.
 pub fn header(bytes: &[u8]) {
@@ -93,12 +96,12 @@ pub fn datagram(bytes: &[u8]) {
 
 /// Framed data and bounce-back requests: nothing grows, every byte is consumed, replies are bounded.
 pub fn stream_data(bytes: &[u8]) {
-    let mut reader = BurstReader::new();
+    let mut reader = BurstReader::default();
     let mut input = bytes;
     while !input.is_empty() {
         let _ = reader.read(&mut input);
     }
-    let mut responder = Responder::new();
+    let mut responder = Responder::default();
     let mut input = bytes;
     while !input.is_empty() {
         match responder.read(Timestamp::default(), &mut input) {
@@ -137,13 +140,16 @@ fn stream_server(script: &[u8]) {
         Op::Eof => server.handle_eof(now),
         Op::Error => server.handle_error(now, "Connection reset by peer"),
         Op::Time => server.handle_timeout(now),
+        Op::Item(kind) => {
+            let _ = server.handle_bytes(clock(), &sample_header(&[kind]).emit_tcp());
+        }
         Op::Local(0..=200) => server.handle_local(now, StreamServerInput::SendingDone),
         Op::Local(201..=220) => server.handle_local(now, StreamServerInput::Terminated),
         Op::Local(_) => server.handle_local(now, StreamServerInput::Failed(failure())),
     };
     let poll = |server: &mut StreamServer| Some(matches!(server.poll_action()?, StreamServerAction::Close(_)));
     let server = StreamServer::new(start(), clock(), policy);
-    drive(script, server, step, poll, StreamServer::poll_timeout);
+    drive(script, TICK, server, step, poll, StreamServer::poll_timeout);
 }
 
 fn stream_client(script: &[u8]) {
@@ -157,13 +163,16 @@ fn stream_client(script: &[u8]) {
         Op::Eof => client.handle_eof(now),
         Op::Error => client.handle_error(now, "Connection reset by peer"),
         Op::Time => client.handle_timeout(now),
+        Op::Item(kind) => {
+            let _ = client.handle_bytes(now, clock(), &sample_header(&[kind]).emit_tcp());
+        }
         Op::Local(0..=180) => client.handle_local(now, StreamClientInput::SendingDone),
         Op::Local(181..=220) => client.handle_local(now, StreamClientInput::Interrupted),
         Op::Local(_) => client.handle_local(now, StreamClientInput::Failed(failure())),
     };
     let poll = |client: &mut StreamClient| Some(matches!(client.poll_action()?, StreamClientAction::Close(_)));
     let client = StreamClient::new(start(), setup);
-    drive(script, client, step, poll, StreamClient::poll_timeout);
+    drive(script, TICK, client, step, poll, StreamClient::poll_timeout);
 }
 
 fn flow_server(script: &[u8]) {
@@ -173,6 +182,7 @@ fn flow_server(script: &[u8]) {
     let step = |flow: &mut FlowServer, now: Instant, op: Op<'_>| match op {
         Op::Time => flow.handle_timeout(now),
         Op::Bytes(_) => flow.handle_local(now, FlowServerInput::DataArrived),
+        Op::Item(bytes) => flow.handle_local(now, FlowServerInput::DatagramArrived(bytes.into())),
         Op::Eof | Op::Error => flow.handle_local(now, FlowServerInput::Failed(failure())),
         Op::Local(0..=100) => flow.handle_local(now, FlowServerInput::SendingDone),
         Op::Local(101..=240) => flow.handle_local(now, FlowServerInput::LastArrived(Box::default())),
@@ -180,7 +190,7 @@ fn flow_server(script: &[u8]) {
     };
     let poll = |flow: &mut FlowServer| Some(matches!(flow.poll_action()?, FlowServerAction::Close(_)));
     let flow = FlowServer::new(start(), clock(), Policy::default(), &first, false).expect("a valid first datagram");
-    drive(script, flow, step, poll, FlowServer::poll_timeout);
+    drive(script, TICK, flow, step, poll, FlowServer::poll_timeout);
 }
 
 fn flow_client(script: &[u8]) {
@@ -195,6 +205,9 @@ fn flow_client(script: &[u8]) {
         Op::Time => flow.handle_timeout(now, clock()),
         Op::Bytes(bytes) => flow.handle_datagram(now, bytes),
         Op::Eof | Op::Error => flow.handle_local(now, clock(), FlowClientInput::Failed(failure())),
+        Op::Item(lost) => {
+            flow.handle_datagram(now, &FinalReport { lost: lost.into(), ..FinalReport::default() }.emit(16));
+        }
         Op::Local(0..=60) => flow.handle_local(now, clock(), FlowClientInput::DataArrived),
         Op::Local(61..=100) => flow.handle_local(now, clock(), FlowClientInput::LastArrived),
         Op::Local(101..=240) => flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number }),
@@ -202,62 +215,7 @@ fn flow_client(script: &[u8]) {
     };
     let poll = |flow: &mut FlowClient| Some(matches!(flow.poll_action()?, FlowClientAction::Close(_)));
     let flow = FlowClient::new(start(), clock(), setup);
-    drive(script, flow, step, poll, FlowClient::poll_timeout);
-}
-
-/// Feeds a machine the events of a script, whose last one is an error; `poll` takes an action and returns whether it is
-/// `Close`.
-fn drive<M>(
-    script: &[u8],
-    mut machine: M,
-    step: impl Fn(&mut M, Instant, Op<'_>),
-    poll: impl Fn(&mut M) -> Option<bool>,
-    timeout: impl Fn(&M) -> Option<Instant>,
-) {
-    let mut is_closed = false;
-    play(script, |now, op| {
-        step(&mut machine, now, op);
-        while let Some(closes) = poll(&mut machine) {
-            assert!(!is_closed, "nothing follows the end");
-            is_closed = closes;
-        }
-        assert!(!is_closed || timeout(&machine).is_none());
-    });
-    assert!(is_closed, "an error ends the machine");
-}
-
-/// One event.
-enum Op<'a> {
-    Bytes(&'a [u8]),
-    Eof,
-    Error,
-    Local(u8),
-    Time,
-}
-
-/// Reads events from arbitrary bytes and ends with an error.
-fn play(script: &[u8], mut step: impl FnMut(Instant, Op<'_>)) {
-    let mut now = start();
-    let mut rest = script;
-    while let Some(([kind, argument], tail)) = rest.split_first_chunk() {
-        rest = tail;
-        let op = match kind % 16 {
-            0..=5 => {
-                let (bytes, tail) = rest.split_at(usize::from(*argument).min(rest.len()));
-                rest = tail;
-                Op::Bytes(bytes)
-            }
-            6 if *argument > 100 => Op::Eof,
-            7 if *argument > 200 => Op::Error,
-            8..=10 => {
-                now += Duration::from_millis(u64::from(*argument) * 50);
-                Op::Time
-            }
-            _ => Op::Local(*argument),
-        };
-        step(now, op);
-    }
-    step(now, Op::Error);
+    drive(script, TICK, flow, step, poll, FlowClient::poll_timeout);
 }
 
 fn sample_header(script: &[u8]) -> Header {
@@ -271,16 +229,6 @@ fn sample_header(script: &[u8]) -> Header {
     }
 }
 
-/// Instants have no origin of their own; one for the whole process makes scripts repeatable.
-fn start() -> Instant {
-    static START: OnceLock<Instant> = OnceLock::new();
-    *START.get_or_init(Instant::now)
-}
-
 fn clock() -> Timestamp {
     Timestamp::from_unix_ns(1_800_000_000_000_000_000)
-}
-
-fn failure() -> Failure {
-    Failure { kind: FailureKind::Error, message: "something failed".to_owned(), code: None }
 }

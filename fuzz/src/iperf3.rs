@@ -1,11 +1,9 @@
 //! What fuzz targets and property tests of `linerate-iperf3` check: functions over arbitrary bytes that panic when a
 //! promise is broken.
 
-use std::borrow::Cow;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use linerate_model::{CpuUsage, Failure, FailureKind};
+use linerate_model::CpuUsage;
 
 use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::client::{Client, ClientAction, ClientInput, ClientSetup};
@@ -16,6 +14,10 @@ use linerate_iperf3::params::Params;
 use linerate_iperf3::results::{Results, StreamResult};
 use linerate_iperf3::server::{Policy, Server, ServerAction, ServerInput, ServerSetup};
 use linerate_iperf3::state::State;
+
+use super::script::{Op, drive, failure, start};
+
+const TICK: Duration = Duration::from_secs(1);
 
 /// Parameters that are accepted survive their own text, and describe a test within its limits.
 pub fn params_json(text: &[u8]) {
@@ -50,14 +52,15 @@ pub fn client_control(script: &[u8]) {
         spec: Params::default().to_spec(),
     };
     let step = |client: &mut Client, now: Instant, op: Op<'_>| match op {
-        Op::Control(bytes) => client.handle_control(now, &bytes),
+        Op::Bytes(bytes) => client.handle_control(now, bytes),
+        Op::Item(kind) => client.handle_control(now, &item(kind)),
         Op::Eof => client.handle_control_eof(now),
         Op::Error => client.handle_control_error(now, "Connection reset by peer"),
         Op::Local(kind) => client.handle_local(now, client_input(kind)),
         Op::Time => client.handle_timeout(now),
     };
     let poll = |client: &mut Client| Some(matches!(client.poll_action()?, ClientAction::Close(_)));
-    drive(script, Client::new(start(), setup), step, poll, Client::poll_timeout);
+    drive(script, TICK, Client::new(start(), setup), step, poll, Client::poll_timeout);
 }
 
 /// Any events end a server's session exactly once, with the last action.
@@ -68,14 +71,15 @@ pub fn server_control(script: &[u8]) {
         unix_s: 1_800_000_000,
     };
     let step = |server: &mut Server, now: Instant, op: Op<'_>| match op {
-        Op::Control(bytes) => server.handle_control(now, &bytes),
+        Op::Bytes(bytes) => server.handle_control(now, bytes),
+        Op::Item(kind) => server.handle_control(now, &item(kind)),
         Op::Eof => server.handle_control_eof(now),
         Op::Error => server.handle_control_error(now, "Connection reset by peer"),
         Op::Local(kind) => server.handle_local(now, server_input(kind)),
         Op::Time => server.handle_timeout(now),
     };
     let poll = |server: &mut Server| Some(matches!(server.poll_action()?, ServerAction::Close(_)));
-    drive(script, Server::new(start(), setup), step, poll, Server::poll_timeout);
+    drive(script, TICK, Server::new(start(), setup), step, poll, Server::poll_timeout);
 }
 
 /// Results of one stream, as both machines may exchange them.
@@ -105,70 +109,11 @@ pub fn sample_results() -> Results {
     }
 }
 
-/// Feeds a machine the events of a script, whose last one is the end of the connection; `poll` takes an action and
-/// returns whether it is `Close`.
-fn drive<M>(
-    script: &[u8],
-    mut machine: M,
-    step: impl Fn(&mut M, Instant, Op<'_>),
-    poll: impl Fn(&mut M) -> Option<bool>,
-    timeout: impl Fn(&M) -> Option<Instant>,
-) {
-    let mut is_closed = false;
-    play(script, |now, op| {
-        step(&mut machine, now, op);
-        while let Some(closes) = poll(&mut machine) {
-            assert!(!is_closed, "nothing follows the end");
-            is_closed = closes;
-        }
-        assert!(!is_closed || timeout(&machine).is_none());
-    });
-    assert!(is_closed, "the end of the connection ends the machine");
-}
-
-/// One event.
-enum Op<'a> {
-    Control(Cow<'a, [u8]>),
-    Eof,
-    Error,
-    Local(u8),
-    Time,
-}
-
-/// Reads events from arbitrary bytes and ends with the end of the connection.
-fn play(script: &[u8], mut step: impl FnMut(Instant, Op<'_>)) {
-    let mut now = start();
-    let mut rest = script;
-    while let Some(([kind, argument], tail)) = rest.split_first_chunk() {
-        rest = tail;
-        let op = match kind % 16 {
-            0..=4 => {
-                let (bytes, tail) = rest.split_at(usize::from(*argument).min(rest.len()));
-                rest = tail;
-                Op::Control(bytes.into())
-            }
-            5..=8 => Op::Control(vec![State::ALL[usize::from(*argument) % State::ALL.len()].byte()].into()),
-            9 => Op::Control(sample_frame(*argument).into()),
-            10 if *argument > 200 => Op::Eof,
-            11 if *argument > 200 => Op::Error,
-            12 => {
-                now += Duration::from_secs(u64::from(*argument));
-                Op::Time
-            }
-            _ => Op::Local(*argument),
-        };
-        step(now, op);
+/// A state, or a frame.
+fn item(kind: u8) -> Vec<u8> {
+    if kind < 192 {
+        return vec![State::ALL[usize::from(kind) % State::ALL.len()].byte()];
     }
-    step(now, Op::Eof);
-}
-
-/// Instants have no origin of their own; one for the whole process makes scripts repeatable.
-fn start() -> Instant {
-    static START: OnceLock<Instant> = OnceLock::new();
-    *START.get_or_init(Instant::now)
-}
-
-fn sample_frame(kind: u8) -> Vec<u8> {
     match kind % 4 {
         0 => frame(b"{}"),
         1 => frame(&Params::default().to_json()),
@@ -179,8 +124,7 @@ fn sample_frame(kind: u8) -> Vec<u8> {
 
 fn client_input(kind: u8) -> ClientInput {
     match kind {
-        0..=9 => ClientInput::Failed(failure()),
-        10..=19 => ClientInput::StreamsFailed(failure()),
+        0..=19 => ClientInput::Failed(failure()),
         20..=29 => ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() },
         30..=100 => ClientInput::StreamsOpened,
         101..=180 => ClientInput::EndReached,
@@ -200,8 +144,4 @@ fn server_input(kind: u8) -> ServerInput {
         101..=180 => ServerInput::StreamOpened,
         _ => ServerInput::Results(Box::new(sample_results())),
     }
-}
-
-fn failure() -> Failure {
-    Failure { kind: FailureKind::Error, message: "something failed".to_owned(), code: None }
 }

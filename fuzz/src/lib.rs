@@ -2,3 +2,4 @@
 
 pub mod iperf2;
 pub mod iperf3;
+mod script;

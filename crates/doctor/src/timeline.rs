@@ -8,7 +8,7 @@ use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::interval::StreamInterval;
 use linerate_model::snapshot::Value;
 use linerate_model::summary::{EndpointTotals, StreamSummary};
-use linerate_model::units::ns_to_s;
+use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure};
 
 use direction::DirectionStats;
@@ -72,13 +72,11 @@ impl TestTimeline {
         for (flow, direction) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
             let rows: Vec<&StreamInterval> = report.streams.iter().filter(|row| row.flow == flow).collect();
             if let Some(sum) = report.sum(flow) {
-                direction.add_totals(&rows, sum.seconds(), sum.bits_per_second(), report.last);
-                direction.add_interval(
-                    &rows,
-                    omit_s + ns_to_s(sum.start_ns),
-                    omit_s + ns_to_s(sum.end_ns),
-                    sum.bits_per_second(),
-                );
+                let (start_s, end_s) = (ns_to_s(sum.start_ns), ns_to_s(sum.end_ns));
+                let seconds = ns_to_s(sum.end_ns.saturating_sub(sum.start_ns));
+                let rate_bps = rate_bps(sum.bytes, seconds);
+                direction.add_totals(&rows, seconds, rate_bps, report.last);
+                direction.add_interval(&rows, omit_s + start_s, omit_s + end_s, rate_bps);
             }
         }
     }
@@ -238,11 +236,7 @@ mod tests {
     fn second(number: u64, bytes: u64, omitted: bool) -> Event {
         Event::Interval(IntervalReport {
             omitted,
-            last: false,
             streams: vec![StreamInterval {
-                id: StreamId(0),
-                role: StreamRole::Sender,
-                flow: Flow::Forward,
                 start_ns: number * 1_000_000_000,
                 end_ns: (number + 1) * 1_000_000_000,
                 bytes,
@@ -253,9 +247,9 @@ mod tests {
                     limits: Some(TcpLimits { busy_us: 800_000, rwnd_limited_us: 400_000, sndbuf_limited_us: 0 }),
                     ..TcpInterval::default()
                 }),
-                udp: None,
-                metrics: None,
+                ..StreamInterval::default()
             }],
+            ..IntervalReport::default()
         })
     }
 
@@ -264,15 +258,10 @@ mod tests {
         let percent = |total_percent| Some(CpuUsage { total_percent, ..CpuUsage::default() });
         Event::Summary(Box::new(Summary {
             streams: vec![StreamSummary {
-                id: StreamId(0),
-                role: StreamRole::Sender,
-                flow: Flow::Forward,
                 sender: Some(half),
                 receiver: Some(half),
                 tcp: Some(TcpSummary { retransmits: Some(30), mean_rtt_us: Some(300), ..TcpSummary::default() }),
-                file: None,
-                local_metrics: None,
-                peer_metrics: None,
+                ..StreamSummary::default()
             }],
             cpu_local: percent(80.0),
             cpu_remote: percent(cpu_remote_percent),
@@ -281,20 +270,7 @@ mod tests {
     }
 
     fn header() -> Event {
-        Event::TestAccepted(Box::new(TestHeader {
-            endpoint: Endpoint::Client,
-            peer_host: "server".into(),
-            peer_port: 5201,
-            cookie: "c".into(),
-            started_at_unix_ms: 0,
-            control_mss_bytes: None,
-            spec: TestSpec::default(),
-            interval: None,
-            file_name: None,
-            first_stream_position: 0,
-            first_socket: None,
-            listener: None,
-        }))
+        Event::TestAccepted(Box::new(TestHeader { peer_host: "server".into(), ..TestHeader::default() }))
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod facts;
 use linerate_doctor::http::cell_verdict;
 use linerate_model::finding::Confidence;
 use linerate_model::http::{CellFacts, CellVerdict, VerdictClass};
+use linerate_model::stored_name;
 use serde_json::{Value, json};
 
 /// A closed loop of 64 connections with room everywhere on a gigabit link.
@@ -39,8 +40,8 @@ fn judged(facts: Value) -> CellVerdict {
 
 /// `cpu-bound-total high network-loss`: class, confidence and contributing classes.
 fn summary(verdict: &CellVerdict) -> String {
-    let contributing = verdict.contributing.iter().map(|judgement| judgement.class.name());
-    let words = [verdict.primary.class.name(), verdict.confidence.name()];
+    let contributing = verdict.contributing.iter().map(|judgement| stored_name(judgement.class));
+    let words = [stored_name(verdict.primary.class), stored_name(verdict.confidence)];
     words.into_iter().chain(contributing).collect::<Vec<_>>().join(" ")
 }
 

@@ -22,9 +22,7 @@ pub use bounds::{half_open_flows, quotas};
 /// Any events on several sessions at once leave every session with exactly one end, and the registry with no more sessions
 /// than the rules allow. Returns how many tests ran.
 pub fn sessions(script: &[u8]) -> usize {
-    let Some((&[rules, ..], script)) = script.split_first_chunk::<1>() else {
-        return 0;
-    };
+    let Some((&[rules, ..], script)) = script.split_first_chunk::<1>() else { return 0 };
     let mut harness = Harness::new(&policy(rules), rules & 0x80 != 0);
     play(script, |client, event| harness.play(client, event));
     harness.empty();
@@ -259,11 +257,8 @@ impl Harness {
                 self.registry.agree(self.now, id, test, &mut self.admission).then_some(ServerInput::Prepared)
             }
             ServerAction::StopData => {
-                let results = Results {
-                    // The number of concurrent tests is reported to a client on purpose.
-                    linerate: !self.apart,
-                    ..results()
-                };
+                // The number of concurrent tests is reported to a client on purpose.
+                let results = Results { linerate: !self.apart, ..results() };
                 Some(ServerInput::Results(Box::new(results)))
             }
             ServerAction::StartData => {

@@ -1,6 +1,7 @@
 //! Errors of the engine. A dialect maps them to its codes and messages.
 
 use linerate_model::service::RefusalReason;
+use linerate_model::{Failure, FailureKind};
 use linerate_sys::OsError;
 use linerate_sys::socket::ResolveError;
 
@@ -9,10 +10,10 @@ use crate::server::access::AccessError;
 /// Why a test or a server failed on this end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
-    #[error("unable to {}: {}", .operation.text(), .source.text())]
+    #[error("unable to {operation}: {}", .source.text())]
     System { operation: Operation, source: OsError },
     /// A host name has no address.
-    #[error("unable to {}", .operation.text())]
+    #[error("unable to {operation}")]
     Resolve { operation: Operation, source: Option<ResolveError> },
     /// A list of addresses cannot be used.
     #[error("{0}")]
@@ -32,62 +33,57 @@ pub(crate) enum EngineError {
 }
 
 /// What the operating system was asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Operation {
+    #[error("accept stream connection")]
     AcceptStream,
+    #[error("set socket buffer size")]
     Buffer,
+    #[error("set TCP_CONGESTION")]
     Congestion,
+    #[error("create thread")]
     CreateThread,
+    #[error("set IP Do-Not-Fragment flag")]
     DontFragment,
+    #[error("initialize")]
     Init,
+    #[error("initialize stream")]
     InitStream,
+    #[error("set SO_KEEPALIVE")]
     Keepalive,
+    #[error("set TCP_KEEPCNT")]
     KeepaliveCount,
+    #[error("set TCP_KEEPIDLE")]
     KeepaliveIdle,
+    #[error("set TCP_KEEPINTVL")]
     KeepaliveInterval,
+    #[error("start listener for connections")]
     Listen,
+    #[error("start stream listener")]
     ListenStream,
+    #[error("set TCP_MAXSEG")]
     Mss,
+    #[error("set TCP_NODELAY")]
     NoDelay,
+    #[error("open file")]
     OpenFile,
+    #[error("set CPU affinity")]
     PinCpu,
+    #[error("wait for events")]
     Poll,
+    #[error("read from stream socket")]
     ReadStream,
+    #[error("set IP TOS")]
     Tos,
+    #[error("set IPv6 traffic class")]
     TrafficClass,
+    #[error("set TCP_USER_TIMEOUT")]
     UserTimeout,
+    #[error("write to stream socket")]
     WriteStream,
 }
 
 impl Operation {
-    fn text(self) -> &'static str {
-        match self {
-            Self::AcceptStream => "accept stream connection",
-            Self::Buffer => "set socket buffer size",
-            Self::Congestion => "set TCP_CONGESTION",
-            Self::CreateThread => "create thread",
-            Self::DontFragment => "set IP Do-Not-Fragment flag",
-            Self::Init => "initialize",
-            Self::InitStream => "initialize stream",
-            Self::Keepalive => "set SO_KEEPALIVE",
-            Self::KeepaliveCount => "set TCP_KEEPCNT",
-            Self::KeepaliveIdle => "set TCP_KEEPIDLE",
-            Self::KeepaliveInterval => "set TCP_KEEPINTVL",
-            Self::Listen => "start listener for connections",
-            Self::ListenStream => "start stream listener",
-            Self::Mss => "set TCP_MAXSEG",
-            Self::NoDelay => "set TCP_NODELAY",
-            Self::OpenFile => "open file",
-            Self::PinCpu => "set CPU affinity",
-            Self::Poll => "wait for events",
-            Self::ReadStream => "read from stream socket",
-            Self::Tos => "set IP TOS",
-            Self::TrafficClass => "set IPv6 traffic class",
-            Self::UserTimeout => "set TCP_USER_TIMEOUT",
-            Self::WriteStream => "write to stream socket",
-        }
-    }
-
     /// The failure of this operation.
     pub(crate) fn failed(self) -> impl Fn(OsError) -> EngineError {
         move |source| EngineError::System { operation: self, source }
@@ -111,4 +107,10 @@ impl EngineError {
             _ => None,
         }
     }
+}
+
+/// A failure of this end without a code.
+#[expect(clippy::needless_pass_by_value, reason = "errors are passed by `map_err`")]
+pub(crate) fn failure(message: impl ToString) -> Failure {
+    Failure { kind: FailureKind::Error, message: message.to_string(), code: None }
 }

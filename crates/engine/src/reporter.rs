@@ -1,11 +1,13 @@
 //! The engine's output.
 
-use linerate_model::event::ServerOutput;
+use linerate_model::event::{Endpoint, ServerOutput, TestHeader};
 use linerate_model::sink::{Collector, PeerRequests};
+use linerate_model::spec::LocalOptions;
 use linerate_model::{Event, EventSink, SinkError, TestSpec};
+use linerate_sys::clock;
 
-/// Passes events to a sink and to the collectors of what a client requested. Remembers the first failure, so that a full disk or a closed pipe ends the test at one
-/// place instead of at every report.
+/// Passes events to a sink and to the collectors of what a client requested. Remembers the first failure, so that a full
+/// disk or a closed pipe ends the test at one place instead of at every report.
 pub(crate) struct Reporter<'a> {
     sink: Box<dyn EventSink + 'a>,
     report: Option<Box<dyn Collector<ServerOutput>>>,
@@ -56,5 +58,29 @@ impl<'a> Reporter<'a> {
     /// Facts of this host, if the client requested them and may have them.
     pub(crate) fn facts_for_peer(&mut self) -> Option<String> {
         self.facts.as_mut()?.collect()
+    }
+}
+
+/// The header of a test that begins now, without what only one dialect or one end has.
+pub(crate) fn test_header(
+    endpoint: Endpoint,
+    peer_host: String,
+    peer_port: u16,
+    spec: &TestSpec,
+    local: &LocalOptions,
+) -> TestHeader {
+    TestHeader {
+        endpoint,
+        peer_host,
+        peer_port,
+        cookie: String::new(),
+        started_at_unix_ms: clock::unix_ms(),
+        control_mss_bytes: None,
+        spec: spec.clone(),
+        interval: local.interval,
+        file_name: local.file.as_ref().map(|path| path.display().to_string()),
+        first_stream_position: 0,
+        first_socket: None,
+        listener: None,
     }
 }

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use linerate_model::spec::AddressFamily;
 use linerate_sys::poll::{self, Interest};
-use linerate_sys::socket::{self, Connect};
+use linerate_sys::socket::{self, Connect, Family};
 use linerate_sys::{OsError, errno};
 
 use crate::interrupts::Interrupts;
@@ -21,6 +22,14 @@ impl WaitError {
     /// The peer's port is closed.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self, Self::Os(e) if e.errno() == Some(errno::ECONNREFUSED))
+    }
+}
+
+/// The family that a user named.
+pub(crate) fn family(wanted: AddressFamily) -> Family {
+    match wanted {
+        AddressFamily::V4 => Family::V4,
+        AddressFamily::V6 => Family::V6,
     }
 }
 

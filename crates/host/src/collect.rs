@@ -4,7 +4,7 @@ use std::fs;
 use std::net::IpAddr;
 
 use linerate_model::snapshot::{Absence, Snapshot, Source};
-use linerate_sys::{clock, process};
+use linerate_sys::{clock, privileges, process};
 
 use crate::kernel::HostCounters;
 use crate::kernel::cgroup::Group;
@@ -70,15 +70,8 @@ pub(crate) fn identity() -> Snapshot {
     snapshot.kernel = Some(system.release);
     snapshot.monotonic_ns = Some(clock::monotonic_ns());
     snapshot.boot_id = sysfs::read("/proc/sys/kernel/random/boot_id");
-    snapshot.privileged = is_privileged();
+    snapshot.privileged = Some(privileges::is_root());
     snapshot
-}
-
-/// Whether the effective user is root, by `/proc/self/status`.
-fn is_privileged() -> Option<bool> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    Some(uids.split_whitespace().nth(1)? == "0")
 }
 
 fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'a Link> {
@@ -89,7 +82,7 @@ fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'
         return all.iter().filter(|link| link.name == device).collect();
     }
     // Loopback explains nothing about a network; it is read when there is no other interface.
-    let wired: Vec<&Link> = all.iter().filter(|link| link.is_up() && !link.loopback).collect();
+    let wired: Vec<&Link> = all.iter().filter(|link| link.up && !link.loopback).collect();
     if wired.is_empty() { all.iter().collect() } else { wired }
 }
 

@@ -19,12 +19,9 @@ pub enum ReadError {
         /// The kernel's error number.
         errno: Option<i32>,
     },
-    /// There is nothing to read from: no such process, device, group or listener.
+    /// There is nothing to read from (no such process, device, group or listener), or a file or response lacks the value.
     #[error("{0}")]
-    NotFound(Cow<'static, str>),
-    /// A file or response lacks the value.
-    #[error("{0}")]
-    Lacking(Cow<'static, str>),
+    Missing(Cow<'static, str>),
 }
 
 impl ReadError {
@@ -36,12 +33,8 @@ impl ReadError {
         Self::System { text: format!("{operation}: {}", strerror(errno)), errno: Some(errno) }
     }
 
-    pub(crate) fn not_found(text: impl Into<Cow<'static, str>>) -> Self {
-        Self::NotFound(text.into())
-    }
-
-    pub(crate) fn lacking(text: impl Into<Cow<'static, str>>) -> Self {
-        Self::Lacking(text.into())
+    pub(crate) fn missing(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Missing(text.into())
     }
 
     pub(crate) const fn errno(&self) -> Option<i32> {
@@ -53,10 +46,7 @@ impl ReadError {
 
     /// The reason as a snapshot stores it.
     pub(crate) fn absence(&self) -> Absence {
-        match self {
-            Self::System { errno, .. } => errno.map_or(Absence::NotReported, absence),
-            Self::NotFound(_) | Self::Lacking(_) => Absence::NotReported,
-        }
+        self.errno().map_or(Absence::NotReported, absence)
     }
 }
 
@@ -68,12 +58,7 @@ impl From<OsError> for ReadError {
 
 /// What an error number of the kernel means for a fact.
 pub(crate) fn absence(errno: i32) -> Absence {
-    const EPERM: i32 = 1;
-    const ENOENT: i32 = 2;
-    const ESRCH: i32 = 3;
-    const EACCES: i32 = 13;
-    const ENODEV: i32 = 19;
-    const EOPNOTSUPP: i32 = 95;
+    use linerate_sys::errno::{EACCES, ENODEV, ENOENT, EOPNOTSUPP, EPERM, ESRCH};
     match errno {
         EOPNOTSUPP => Absence::UnsupportedByDriver,
         EPERM | EACCES => Absence::Permission,

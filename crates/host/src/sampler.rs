@@ -68,7 +68,7 @@ impl Sampler {
             processes: Processes::open(&watched.pids, clock::monotonic_ns()),
             group: Group::of(watched.pids.first().copied().unwrap_or(0)),
             sockets: Sockets::open(),
-            device: Err(ReadError::not_found("no peer is known yet")),
+            device: Err(ReadError::missing("no peer is known yet")),
             buffer: Buffer::new(),
             spent_ns: 0,
             watched,
@@ -136,7 +136,7 @@ impl Sampler {
             }
             Tested::Client { ports, .. } => {
                 sample.set("test.role", "client", "sampler");
-                ports.into_iter().for_each(|ports| sample.set("test.ports_max", ports, "sampler"));
+                sample.set_known("test.ports_max", ports, "sampler");
             }
         }
         let counts = ["sock.tcp.inuse", "sock.tcp6.inuse", "sock.tcp.tw"].map(|key| sample.whole(key).unwrap_or(0));
@@ -160,16 +160,14 @@ impl Sampler {
 /// What does not change from sample to sample.
 fn constant() -> Snapshot {
     let mut snapshot = identity();
-    let limit = sysfs::read("/proc/sys/net/ipv4/tcp_max_tw_buckets").and_then(|text| text.parse::<u64>().ok());
-    if let Some(limit) = limit {
-        snapshot.set("sysctl.net.ipv4.tcp_max_tw_buckets", limit, "procfs:sys");
-    }
+    let limit = sysfs::read_number("/proc/sys/net/ipv4/tcp_max_tw_buckets");
+    snapshot.set_known("sysctl.net.ipv4.tcp_max_tw_buckets", limit, "procfs:sys");
     snapshot
 }
 
 fn thread_ns() -> u64 {
     let spent = cpu::thread_time();
-    u64::try_from((spent.user + spent.system).as_nanos()).unwrap_or(u64::MAX)
+    clock::as_ns(spent.user + spent.system)
 }
 
 /// The device of the route to the peer.
@@ -186,7 +184,7 @@ impl Device {
         route::record(snapshot, peer, &all);
         let name = snapshot.text("route.peer.dev");
         let link = name.and_then(|name| all.iter().find(|link| link.name == name));
-        let link = link.ok_or_else(|| ReadError::not_found(format!("no route to {peer}")))?;
+        let link = link.ok_or_else(|| ReadError::missing(format!("no route to {peer}")))?;
         link.record_facts(snapshot, &all);
         let nic = format!("nic.{}", link.name);
         let directory = Path::new("/sys/class/net").join(&link.name);
@@ -203,7 +201,7 @@ impl Device {
         let mut body = [0_u8; 16];
         body[4..8].copy_from_slice(&self.index.to_ne_bytes());
         let response = self.client.get(GET_LINK, &body)?;
-        let link: Link = links::link(&response).ok_or_else(|| ReadError::lacking("the response is cut short"))?;
+        let link: Link = links::link(&response).ok_or_else(|| ReadError::missing("the response is cut short"))?;
         link.record_counters(snapshot);
         Ok(())
     }

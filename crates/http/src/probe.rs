@@ -94,10 +94,11 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use linerate_model::http::Ports;
     use linerate_sys::socket;
 
     use super::*;
-    use crate::load::{Local, PortChoice};
+    use crate::load::Local;
     use crate::protocol::Protocol;
 
     fn target(address: SocketAddr, protocol: &Protocol) -> ProbeTarget<'_> {
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn foreign_address_has_no_port() {
         let protocol = Protocol::default();
-        for ports in [PortChoice::Kernel, PortChoice::Explicit, PortChoice::Auto] {
+        for ports in [Ports::Kernel, Ports::Explicit, Ports::Auto] {
             let foreign = Local { address: Some(IpAddr::from([192, 0, 2, 1])), ports, ports_skipped: &[] };
             let target = ProbeTarget { local: foreign, ..target(SocketAddr::from(([127, 0, 0, 1], 1)), &protocol) };
             let refused = send(target, b"", false).expect_err("it cannot be bound");

@@ -1,7 +1,6 @@
 //! Protocol of a load.
 
-use std::path::PathBuf;
-
+pub use linerate_model::http::Trust;
 use serde::{Deserialize, Serialize};
 
 /// A version of HTTP, in plain text or inside TLS. Default: HTTP/1.1 in plain text.
@@ -20,21 +19,6 @@ pub struct TlsPeer {
     pub name: String,
     /// Trusted certificates.
     pub trust: Trust,
-}
-
-/// Trusted certificates.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Trust {
-    /// Those of an authority in the store of this host.
-    #[default]
-    System,
-    /// Those of a certificate in this PEM file, and those in it.
-    File(PathBuf),
-    /// The one with this SHA-256.
-    Pinned([u8; 32]),
-    /// All.
-    Anything,
 }
 
 impl Protocol {

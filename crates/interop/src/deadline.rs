@@ -23,3 +23,8 @@ pub fn wait_for<T>(limit: Duration, mut question: impl FnMut() -> Option<T>) -> 
         thread::sleep(RHYTHM);
     }
 }
+
+/// Asks until it is so; `false` when `limit` has passed before.
+pub fn wait_until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    wait_for(limit, || condition().then_some(())).is_some()
+}

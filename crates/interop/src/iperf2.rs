@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::cases::each_case;
-use crate::deadline::{TIMEOUT, wait_for};
+use crate::deadline::wait_until;
 use crate::namespaces::inside;
 use crate::net::{free_port_run, is_bound_udp_beside, listens_beside};
 use crate::process::{Finished, Process, Signal};
@@ -29,6 +29,11 @@ impl Iperf2 {
         command.arg0("iperf").args(words.split_whitespace());
         command.env("LC_ALL", "C").env("TZ", "UTC");
         command
+    }
+
+    /// Starts a client of a server on this host.
+    pub fn client(self, port: u16, words: &str) -> Process {
+        Process::start(self.command(&format!("-c 127.0.0.1 -p {port} {words}")))
     }
 
     /// The same in a network namespace.
@@ -85,8 +90,7 @@ impl Iperf2Server {
         let is_up = || {
             if is_udp { is_bound_udp_beside(id, port) } else { listens_beside(id, port) }
         };
-        let up = wait_for(TIMEOUT, || (is_up() || process.has_ended()).then_some(()));
-        assert!(up.is_some() && is_up(), "no server on port {port}: {process:?}");
+        process.wait_until_up(is_up);
         Self { port, process }
     }
 
@@ -101,7 +105,7 @@ impl Iperf2Server {
     /// waits for ever for flows it still holds. Only a wait: what then is missing, the test will miss.
     fn settle(&self) {
         let is_settled = |report: &str| totals(report).len() >= report.matches("connected with").count();
-        wait_for(Duration::from_secs(2), || is_settled(&self.process.stdout()).then_some(()));
+        wait_until(Duration::from_secs(2), || is_settled(&self.process.stdout()));
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
-use crate::deadline::{TIMEOUT, wait_for};
+use crate::deadline::{TIMEOUT, wait_until};
 use crate::net::listens;
 use crate::process::{Finished, Process};
 use crate::program::Program;
@@ -57,7 +57,7 @@ impl Keys {
     /// Runs a short test as mario.
     pub fn client(&self, port: u16, program: &Program, password: &str, more: &[&str]) -> Finished {
         // The original closes its listener after a refusal and opens another one.
-        wait_for(TIMEOUT, || listens(port).then_some(())).expect("the server listens");
+        assert!(wait_until(TIMEOUT, || listens(port)), "the server listens");
         let (port, key) = (port.to_string(), self.path("public"));
         let target = ["-c", "127.0.0.1", "-p", &port, "-n", "64K"];
         let login = ["--username", "mario", "--rsa-public-key-path", &key];

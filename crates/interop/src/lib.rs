@@ -33,17 +33,19 @@ mod wire;
 
 pub use cases::{each_case, skip};
 pub use certificate::Certificate;
-pub use deadline::{TIMEOUT, wait_for};
+pub use deadline::{TIMEOUT, wait_for, wait_until};
 pub use forged::{FORGED_BYTES, FlowMode, forged};
 pub use http_lab::{FEW_DESCRIPTORS, HttpLab, HttpStudy};
 pub use http_load::HttpLoad;
 pub use http_server::{HttpClient, HttpResponse, HttpServer, wait_for_status};
 pub use keys::Keys;
-pub use net::{free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_beside, listens, listens_beside};
+pub use net::{
+    free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_beside, listens, listens_beside, udp_socket,
+};
 pub use nginx::Nginx;
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};
-pub use program::{Program, linerate, original, ours, words};
+pub use program::{Program, limited, linerate, original, ours, words};
 pub use raw_server::{RawServer, Then, send_text};
 pub use report::Report;
 pub use service::Service;

@@ -1,5 +1,6 @@
 //! Two hosts on one machine: network namespaces joined by a veth pair.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,6 +56,14 @@ impl Net {
     pub fn doctor(&self, namespace: &str, words: &[&str]) -> Value {
         let words = [&["doctor", "--json"], words].concat();
         Process::start(inside(namespace, ours().path(), &words)).finish().json()
+    }
+
+    /// The snapshot that `linerate doctor` saves with these words in one of them.
+    pub fn snapshot(&self, namespace: &str, words: &[&str]) -> Value {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("snapshot.json");
+        self.doctor(namespace, &[words, &["--save", file.to_str().expect("a plain path")]].concat());
+        serde_json::from_str(&fs::read_to_string(file).expect("saved")).expect("JSON")
     }
 
     /// A server of ours that gives facts about its host to every client, ready for clients.

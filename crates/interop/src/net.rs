@@ -6,6 +6,7 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process;
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// Ports are handed out below the kernel's ephemeral range (32768 and up), so that no client can be given one of them
 /// between the moment it is found free and the moment the server binds it.
@@ -100,6 +101,15 @@ fn is_listener(line: &str, port: u16) -> bool {
     let local = words.nth(1).and_then(|address| address.rsplit_once(':'));
     let local_port = local.and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
     local_port == Some(port) && words.nth(1) == Some("0A")
+}
+
+/// A UDP socket of this address that sends to a port of this host, and waits this long for what arrives.
+#[track_caller]
+pub fn udp_socket(address: &str, port: u16, timeout: Duration) -> UdpSocket {
+    let socket = UdpSocket::bind((address, 0)).expect("a loopback address");
+    socket.connect(("127.0.0.1", port)).expect("a route");
+    socket.set_read_timeout(Some(timeout)).expect("a time");
+    socket
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::deadline::{TIMEOUT, wait_for};
+use crate::deadline::{TIMEOUT, wait_for, wait_until};
 use crate::status::Status;
 
 /// A running program with captured output. Dropping it kills it.
@@ -48,9 +48,19 @@ impl Process {
     pub fn start_reading(mut command: Command, input: impl Into<Stdio>) -> Self {
         let command_line = format!("{command:?}");
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::spawn(command, command_line)
+    }
+
+    /// Starts the command with the standard streams it names; what it writes there is not captured.
+    pub fn start_uncaptured(command: Command) -> Self {
+        let command_line = format!("{command:?}");
+        Self::spawn(command, command_line)
+    }
+
+    fn spawn(mut command: Command, command_line: String) -> Self {
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command_line}: {error}"));
-        let stdout = Capture::of(child.stdout.take().expect("stdout is piped"));
-        let stderr = Capture::of(child.stderr.take().expect("stderr is piped"));
+        let stdout = child.stdout.take().map(Capture::of).unwrap_or_default();
+        let stderr = child.stderr.take().map(Capture::of).unwrap_or_default();
         Self { child, started: Instant::now(), stdout, stderr, command_line }
     }
 
@@ -74,10 +84,17 @@ impl Process {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
+    /// Waits until the program does what it was started for. Its end before that is a failure.
+    #[track_caller]
+    pub fn wait_until_up(&mut self, is_up: impl Fn() -> bool) {
+        wait_until(TIMEOUT, || is_up() || self.has_ended());
+        assert!(is_up(), "not up: {self:?}");
+    }
+
     /// Waits until standard output contains `text` at least `times` times.
     pub fn wait_for_stdout(&self, text: &str, times: usize) {
-        let seen = wait_for(TIMEOUT, || (self.stdout().matches(text).count() >= times).then_some(()));
-        assert!(seen.is_some(), "no {times}x {text:?} on stdout of {self:?}");
+        let is_seen = || self.stdout().matches(text).count() >= times;
+        assert!(wait_until(TIMEOUT, is_seen), "no {times}x {text:?} on stdout of {self:?}");
     }
 
     /// Waits until the process holds no more descriptors and threads than in `idle`, and returns what it holds then.
@@ -186,9 +203,7 @@ impl Finished {
         assert!(self.stderr.contains(text), "no {text:?} on stderr of {self:?}");
         self
     }
-}
 
-impl Finished {
     /// Standard output as one JSON document.
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -207,6 +222,7 @@ impl fmt::Debug for Finished {
 }
 
 /// What came out of one pipe so far.
+#[derive(Default)]
 struct Capture {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
@@ -233,7 +249,7 @@ impl Capture {
     /// Waits for the end of the pipe. A daemon that kept the pipe must not hang the test, hence the limit.
     fn close(&mut self) {
         if let Some(reader) = self.reader.take() {
-            wait_for(Duration::from_secs(2), || reader.is_finished().then_some(()));
+            wait_until(Duration::from_secs(2), || reader.is_finished());
         }
     }
 }

@@ -48,6 +48,13 @@ macro_rules! ours_only {
     }};
 }
 
+/// Our program in a shell that limits it first, for example by `ulimit -n 64`.
+pub fn limited(limits: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{limits}; exec \"$@\""), "sh"]).arg(ours().path());
+    command
+}
+
 /// Starts `linerate` with the words of a line.
 pub fn linerate(line: &str) -> Process {
     let mut command = Command::new(ours().path());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::deadline::{TIMEOUT, wait_for};
+use crate::deadline::wait_for;
 use crate::net::{free_port, listens};
 use crate::process::Process;
 use crate::program::{Program, ours};
@@ -32,9 +32,21 @@ impl Service {
     pub fn start_by(command: Command, arguments: &[&str]) -> Self {
         let port = free_port();
         let mut service = Self::spawn(command, port, arguments);
-        let up = wait_for(TIMEOUT, || (listens(port) || service.process.has_ended()).then_some(()));
-        assert!(up.is_some() && listens(port), "no service on port {port}: {service:?}");
+        service.process.wait_until_up(|| listens(port));
         service
+    }
+
+    /// Starts a service for iperf 2 as well, and returns the port of that.
+    #[track_caller]
+    pub fn start_both(arguments: &[&str]) -> (Self, u16) {
+        Self::start_both_by(Command::new(ours().path()), arguments)
+    }
+
+    /// The same with a command that ends in the program's name.
+    #[track_caller]
+    pub fn start_both_by(command: Command, arguments: &[&str]) -> (Self, u16) {
+        let port2 = free_port();
+        (Self::start_by(command, &[&["--iperf2-port", &port2.to_string()], arguments].concat()), port2)
     }
 
     /// Starts the service without waiting.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::{free_port, listens};
 use crate::process::{Finished, Process};
 use crate::program::Program;
@@ -30,8 +29,7 @@ impl Server {
         let port_text = port.to_string();
         let all = ["-s", "-p", &port_text].into_iter().chain(arguments.iter().copied());
         let mut process = Process::start(program.command(all));
-        let up = wait_for(TIMEOUT, || (listens(port) || process.has_ended()).then_some(()));
-        assert!(up.is_some() && listens(port), "no server on port {port}: {process:?}");
+        process.wait_until_up(|| listens(port));
         Self { port, process }
     }
 

@@ -100,6 +100,32 @@ impl Control {
         Self::over(stream)
     }
 
+    /// A port for a scripted server.
+    #[track_caller]
+    pub fn listen() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("the listener is bound").port();
+        (listener, port)
+    }
+
+    /// The next client of a scripted server, which has sent its cookie.
+    #[track_caller]
+    pub fn greeted(listener: &TcpListener) -> Self {
+        let mut control = Self::accept(listener);
+        let cookie = control.take(37);
+        assert!(cookie[..36].iter().all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte)) && cookie[36] == 0);
+        control
+    }
+
+    /// The same, which has sent its parameters as well.
+    #[track_caller]
+    pub fn parametrised(listener: &TcpListener) -> (Self, String) {
+        let mut control = Self::greeted(listener);
+        control.send(&[state::PARAM_EXCHANGE]);
+        let parameters = control.take_json();
+        (control, parameters)
+    }
+
     fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(SILENCE)).expect("the time is not zero");
         stream.set_nodelay(true).expect("the socket is connected");

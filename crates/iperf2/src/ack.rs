@@ -88,21 +88,10 @@ impl AckTimes {
 }
 
 impl ClockCheck {
-    /// Round trip without the time the server took; does not depend on the clocks.
-    #[must_use]
-    pub fn round_trip_ns(&self) -> i64 {
-        self.send_ns.saturating_add(self.ack_ns)
-    }
-
-    /// Difference of the two delays: asymmetry of the path plus twice the difference of the clocks.
-    #[must_use]
-    pub fn asymmetry_ns(&self) -> i64 {
-        self.send_ns.saturating_sub(self.ack_ns)
-    }
-
-    /// Largest error that the difference of the clocks can put into a one-way delay, if the path were symmetric.
+    /// Largest error that the difference of the clocks can put into a one-way delay, if the path were symmetric: the
+    /// delays differ by the asymmetry of the path and twice that difference.
     #[must_use]
     pub fn clock_error_ns(&self) -> i64 {
-        (self.asymmetry_ns() / 2).saturating_abs()
+        (self.send_ns.saturating_sub(self.ack_ns) / 2).saturating_abs()
     }
 }

@@ -15,15 +15,13 @@ pub use machines::{Reply, Requester, Responder, RoundTrip};
 pub const MARK: u32 = crate::flags::first::BOUNCE_BACK;
 /// Bytes in front of the digits.
 pub const HEAD_LEN: usize = 64;
-/// Smallest request in bytes that every release answers: 2.2.1 reads this amount before it parses any.
-pub const REQUEST_LEN_MIN: u32 = 68;
 /// Largest request or reply that is accepted from a peer.
 pub const MESSAGE_LEN_MAX: u32 = 16 << 20;
 /// Longest hold that is accepted from a peer.
 pub const HOLD_MAX: Duration = Duration::from_secs(60);
 
 /// The head of a request, and of its reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BounceHead {
     /// Bytes of the request, this head included.
     pub request_bytes: u32,

@@ -1,7 +1,7 @@
 //! Heads inside TCP data: every write (trip times), frame (isochronous) or burst begins with one.
 
 use crate::stamp::Timestamp;
-use crate::wire::{put_word, word};
+use crate::wire::{put_word, take, word};
 
 /// Bytes of a head, which are part of the burst.
 pub const BURST_HEAD_LEN: usize = 92;
@@ -59,11 +59,10 @@ impl BurstHead {
     }
 }
 
-/// Finds the bursts in received data. Called for every block: between two heads it only counts.
-#[derive(Debug)]
+/// Finds the bursts in received data, from its start. Called for every block: between two heads it only counts.
+#[derive(Debug, Default)]
 pub struct BurstReader {
-    head: [u8; BURST_HEAD_LEN],
-    head_read: usize,
+    head: Vec<u8>,
     current: BurstHead,
     missing: u32,
     last_number: u32,
@@ -80,19 +79,6 @@ pub struct Burst {
 }
 
 impl BurstReader {
-    /// A reader at the start of the data.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            head: [0; BURST_HEAD_LEN],
-            head_read: 0,
-            current: BurstHead::default(),
-            missing: 0,
-            last_number: 0,
-            is_lost: false,
-        }
-    }
-
     /// Takes bytes up to the end of one burst from the front of `input`, and returns that burst. Call it until `input`
     /// is empty.
     pub fn read(&mut self, input: &mut &[u8]) -> Option<Burst> {
@@ -109,7 +95,7 @@ impl BurstReader {
         if self.missing > 0 {
             return None;
         }
-        self.head_read = 0;
+        self.head.clear();
         let expected = self.last_number.wrapping_add(1);
         self.last_number = self.current.number;
         Some(Burst { head: self.current, is_out_of_sequence: self.current.number != expected })
@@ -122,15 +108,8 @@ impl BurstReader {
     }
 
     fn read_head(&mut self, input: &mut &[u8]) -> Option<()> {
-        let taken = input.len().min(BURST_HEAD_LEN - self.head_read);
-        let (bytes, rest) = input.split_at(taken);
-        self.head[self.head_read..self.head_read + taken].copy_from_slice(bytes);
-        self.head_read += taken;
-        *input = rest;
-        if self.head_read < BURST_HEAD_LEN {
-            return None;
-        }
-        let Some(head) = BurstHead::parse(&self.head) else {
+        take(input, &mut self.head, BURST_HEAD_LEN);
+        let Some(head) = BurstHead::parse(self.head.first_chunk()?) else {
             self.is_lost = true;
             *input = &[];
             return None;
@@ -138,12 +117,6 @@ impl BurstReader {
         self.missing = head.size_bytes - BURST_HEAD_LEN as u32;
         self.current = head;
         Some(())
-    }
-}
-
-impl Default for BurstReader {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -174,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_head_that_makes_no_sense_ends_the_search() {
-        let mut reader = BurstReader::new();
+        let mut reader = BurstReader::default();
         let mut bytes = bursts(&[100, 100]);
         bytes[148..152].fill(0);
         assert_eq!(read_all(&mut reader, &bytes).len(), 1);
@@ -186,7 +159,7 @@ mod tests {
     fn a_gap_in_the_numbers_is_noticed() {
         let mut bytes = bursts(&[92, 92, 92]);
         bytes.drain(92..184);
-        let found = read_all(&mut BurstReader::new(), &bytes);
+        let found = read_all(&mut BurstReader::default(), &bytes);
         let flags: Vec<bool> = found.iter().map(|burst| burst.is_out_of_sequence).collect();
         assert_eq!(flags, [false, true]);
     }
@@ -194,7 +167,7 @@ mod tests {
     proptest! {
         #[test]
         fn bursts_are_found_whatever_the_pieces(sizes in prop::collection::vec(92_u32..400, 0..9), piece in 1_usize..500) {
-            let mut reader = BurstReader::new();
+            let mut reader = BurstReader::default();
             let bytes = bursts(&sizes);
             let found: Vec<Burst> = bytes.chunks(piece).flat_map(|part| read_all(&mut reader, part)).collect();
             let found_sizes: Vec<u32> = found.iter().map(|burst| burst.head.size_bytes).collect();

@@ -8,8 +8,6 @@ use crate::wire::{put_word, word};
 pub const HEAD_LEN: usize = 16;
 /// The same of releases up to 2.0.9, whose numbers are 32 bits wide.
 pub const LEGACY_HEAD_LEN: usize = 12;
-/// Smallest datagram that can be sent.
-pub const DATAGRAM_LEN_MIN: u32 = HEAD_LEN as u32;
 
 /// Number and time of a datagram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -25,7 +25,7 @@ pub const PERMIT_KEY_LEN_MAX: usize = 128;
 pub const CONGESTION_LEN_MAX: usize = 32;
 
 /// A header that makes sense: flags, length and version agree.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {
     /// Who sends.
     pub mode: Mode,
@@ -137,31 +137,7 @@ impl Header {
     /// A header of this release without options.
     #[must_use]
     pub fn new(version: Version, port: u16, amount: Amount) -> Self {
-        Self {
-            mode: Mode::Forward,
-            streams: 1,
-            transfer_id: None,
-            port,
-            block_len_bytes: None,
-            amount,
-            version,
-            tos: 0,
-            rate: None,
-            unsent_limit_bytes: None,
-            quick_ack: false,
-            detect_peer: false,
-            without_final_report: false,
-            trip_times: false,
-            isochronous: false,
-            bursts: false,
-            start: None,
-            start_is_scheduled: false,
-            fq_rate_bytes_per_s: None,
-            frames: None,
-            barrier_us: None,
-            congestion: None,
-            permit_key: None,
-        }
+        Self { version, port, amount, streams: 1, ..Self::default() }
     }
 
     /// What ends the test.

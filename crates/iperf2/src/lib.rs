@@ -12,7 +12,6 @@ pub mod amount;
 pub mod bounceback;
 pub mod burst;
 pub mod client;
-pub mod compat;
 pub mod datagram;
 mod flags;
 pub mod frame;

@@ -8,15 +8,16 @@ use linerate_model::spread::Spread;
 ///
 /// A late datagram is one that was counted lost before; a second copy of one that arrived is a duplicate and changes
 /// nothing else. Only copies that come more than [`WINDOW`] numbers late cannot be distinguished from late ones.
-#[derive(Debug, Clone)]
+///
+/// The default is a tracker before the first datagram, whose number is 1.
+#[derive(Debug, Clone, Default)]
 pub struct SequenceTracker {
     highest: i64,
     lost: u64,
     out_of_order: u64,
     duplicates: u64,
     received: u64,
-    /// One bit for each of the last numbers: it has arrived.
-    seen: Box<[u64; WORDS]>,
+    seen: Seen,
     jitter_ns: f64,
     jitter_sum_ns: f64,
     jitter_count: u64,
@@ -24,29 +25,15 @@ pub struct SequenceTracker {
     transit_ns: Spread,
 }
 
+/// One bit for each of the last numbers: it has arrived.
+#[derive(Debug, Clone)]
+struct Seen(Box<[u64; WORDS]>);
+
 /// Numbers for which is remembered whether they arrived.
 pub const WINDOW: i64 = (WORDS * 64) as i64;
 const WORDS: usize = 256;
 
 impl SequenceTracker {
-    /// A tracker before the first datagram, whose number is 1.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            highest: 0,
-            lost: 0,
-            out_of_order: 0,
-            duplicates: 0,
-            received: 0,
-            seen: Box::new([0; WORDS]),
-            jitter_ns: 0.0,
-            jitter_sum_ns: 0.0,
-            jitter_count: 0,
-            previous_transit_ns: None,
-            transit_ns: Spread::default(),
-        }
-    }
-
     /// Takes one datagram with a positive number. `transit_ns` is its arrival on our clock less its sending on the
     /// sender's. The datagram that ends the flow counts with its number negated.
     #[inline]
@@ -120,27 +107,27 @@ impl SequenceTracker {
         let skipped = number - self.highest - 1;
         self.lost = self.lost.saturating_add(skipped.unsigned_abs());
         if skipped >= WINDOW {
-            self.seen.fill(0);
+            self.seen.0.fill(0);
         } else {
             for missing in self.highest + 1..number {
                 let (word, bit) = place(missing);
-                self.seen[word] &= !bit;
+                self.seen.0[word] &= !bit;
             }
         }
         let (word, bit) = place(number);
-        self.seen[word] |= bit;
+        self.seen.0[word] |= bit;
         self.highest = number;
     }
 
     fn on_late(&mut self, number: i64) {
         let is_remembered = number > 0 && self.highest - number < WINDOW;
         let (word, bit) = place(number);
-        if number <= 0 || (is_remembered && self.seen[word] & bit != 0) {
+        if number <= 0 || (is_remembered && self.seen.0[word] & bit != 0) {
             self.duplicates += 1;
             return;
         }
         if is_remembered {
-            self.seen[word] |= bit;
+            self.seen.0[word] |= bit;
         }
         self.out_of_order += 1;
         self.lost = self.lost.saturating_sub(1);
@@ -158,9 +145,9 @@ impl SequenceTracker {
     }
 }
 
-impl Default for SequenceTracker {
+impl Default for Seen {
     fn default() -> Self {
-        Self::new()
+        Self(Box::new([0; WORDS]))
     }
 }
 
@@ -179,7 +166,7 @@ mod tests {
     use super::*;
 
     fn fed(numbers: &[i64]) -> SequenceTracker {
-        let mut tracker = SequenceTracker::new();
+        let mut tracker = SequenceTracker::default();
         for number in numbers {
             tracker.on_datagram(*number, 0);
         }
@@ -217,7 +204,7 @@ mod tests {
 
     #[test]
     fn jitter_follows_transit_of_datagrams_in_order() {
-        let mut tracker = SequenceTracker::new();
+        let mut tracker = SequenceTracker::default();
         tracker.on_datagram(1, 5_000_000);
         assert_eq!(tracker.jitter_s(), 0.0, "the first datagram has nothing to differ from");
         tracker.on_datagram(3, 6_600_000);
@@ -261,7 +248,7 @@ mod tests {
 
         #[test]
         fn any_datagrams_are_survived(datagrams: Vec<(i64, i64)>) {
-            let mut tracker = SequenceTracker::new();
+            let mut tracker = SequenceTracker::default();
             for (number, transit) in &datagrams {
                 tracker.on_datagram(*number, *transit);
             }

@@ -7,7 +7,7 @@ mod stream;
 
 use std::time::Duration;
 
-use linerate_model::TestSpec;
+use linerate_model::{Failure, FailureKind, TestSpec};
 
 use crate::header::Header;
 use crate::opening::Opening;
@@ -76,6 +76,15 @@ impl Default for UdpReverse {
     fn default() -> Self {
         Self { rate_bps_max: 10_000_000_000, time_max: Duration::from_secs(3600), silence_max: None }
     }
+}
+
+fn closed(message: &str) -> Failure {
+    Failure { kind: FailureKind::PeerClosed, message: message.to_owned(), code: None }
+}
+
+fn terminated() -> Failure {
+    let message = "the server was told to end".to_owned();
+    Failure { kind: FailureKind::Interrupted, message, code: None }
 }
 
 /// A test a client requested.

@@ -130,15 +130,11 @@ pub fn bounce_head(bounce: &BounceBack, test: &TestSpec) -> BounceHead {
     BounceHead {
         request_bytes: bounce.request_bytes,
         reply_bytes: bounce.reply_bytes,
-        burst: 0,
         quick_ack: bounce.quick_ack,
         trip_times: test.workload.trip_times,
         tos: (test.socket.tos != 0).then_some(test.socket.tos),
-        stop: false,
         hold: bounce.hold,
-        sent: Timestamp::default(),
-        received: None,
-        replied: None,
+        ..BounceHead::default()
     }
 }
 

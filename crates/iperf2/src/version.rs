@@ -79,6 +79,12 @@ impl Version {
     }
 }
 
+impl Default for Version {
+    fn default() -> Self {
+        Self::V2_1_8
+    }
+}
+
 impl Stage {
     fn from_bits(bits: u8) -> Self {
         match bits {

@@ -22,6 +22,13 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
+/// Moves bytes from the front of `input` until `into` has `len` of them.
+pub(crate) fn take(input: &mut &[u8], into: &mut Vec<u8>, len: usize) {
+    let (taken, rest) = input.split_at(len.saturating_sub(into.len()).min(input.len()));
+    into.extend_from_slice(taken);
+    *input = rest;
+}
+
 /// Fills `bytes` with the digits that real peers send, beginning with `0` at the start of the slice.
 pub fn fill_pattern(bytes: &mut [u8]) {
     for (byte, digit) in bytes.iter_mut().zip((b'0'..=b'9').cycle()) {

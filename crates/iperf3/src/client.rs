@@ -37,8 +37,6 @@ pub struct ClientSetup {
 pub enum ClientInput {
     /// All data streams stand.
     StreamsOpened,
-    /// They do not and will not.
-    StreamsFailed(Failure),
     /// The end condition is met.
     EndReached,
     /// What this end counted.
@@ -59,7 +57,7 @@ pub enum ClientAction {
     Send(Vec<u8>),
     /// The server is ready for this test; its parameters follow as `Send`.
     TestAccepted,
-    /// Open the data streams and answer with `StreamsOpened` or `StreamsFailed`.
+    /// Open the data streams and answer with `StreamsOpened` or `Failed`.
     OpenStreams,
     /// The measured time begins.
     StartClock,
@@ -195,8 +193,8 @@ impl Client {
             (_, Phase::Closed) => {}
             (ClientInput::Interrupted { signal_text }, _) => self.interrupt(&signal_text),
             // The server's reason is on its way and explains ours.
-            (ClientInput::StreamsFailed(_) | ClientInput::Failed(_), Phase::ServerError(_)) => {}
-            (ClientInput::StreamsFailed(failure) | ClientInput::Failed(failure), _) => self.abort(failure),
+            (ClientInput::Failed(_), Phase::ServerError(_)) => {}
+            (ClientInput::Failed(failure), _) => self.abort(failure),
             (ClientInput::StreamsOpened, Phase::Opening { started, running }) => {
                 let (started, running) = (*started, *running);
                 self.enter(now, Phase::Opened, Some(HANDSHAKE_TIMEOUT));

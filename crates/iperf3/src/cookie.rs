@@ -38,15 +38,10 @@ impl Cookie {
         wire[..TEXT_LEN].copy_from_slice(&self.0);
         wire
     }
-
-    /// The cookie as text that is safe to print: anything but visible ASCII becomes `?`.
-    #[must_use]
-    pub fn as_str(&self) -> String {
-        self.to_string()
-    }
 }
 
 impl fmt::Display for Cookie {
+    /// Text that is safe to print: anything but visible ASCII becomes `?`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
         for byte in self.0.iter().take_while(|byte| **byte != 0) {
@@ -86,7 +81,7 @@ mod tests {
         let mut other = one;
         other[10] = b'z';
         assert_eq!(Cookie::parse(&one), Cookie::parse(&other));
-        assert_eq!(Cookie::parse(&one).as_str(), "aaaaa");
+        assert_eq!(Cookie::parse(&one).to_string(), "aaaaa");
     }
 
     #[test]
@@ -94,6 +89,6 @@ mod tests {
         let mut wire = [b'a'; COOKIE_WIRE_LEN];
         wire[1] = 0x1b;
         wire[2] = 0xff;
-        assert!(Cookie::parse(&wire).as_str().starts_with("a??a"));
+        assert!(Cookie::parse(&wire).to_string().starts_with("a??a"));
     }
 }

@@ -16,36 +16,29 @@ const MAX_DEPTH: u32 = 128;
 #[error("malformed JSON")]
 pub(crate) struct Malformed;
 
-/// The requested members of one object. Values stay text until they are parsed, so an unknown or
-/// hostile member costs nothing.
-pub(crate) struct Object<'a> {
-    keys: &'static [&'static str],
-    values: Vec<Option<&'a str>>,
-}
+/// Members of an object that are kept, some times as many as any peer sends; later ones are ignored.
+const MEMBERS_MAX: usize = 128;
+
+/// The members of one object. Values stay text until they are parsed, so an unknown or hostile member costs little.
+pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Object<'a> {
-    /// Reads the members named in `keys`. Anything but an object counts as an empty one.
-    pub(crate) fn parse(text: &'a str, keys: &'static [&'static str]) -> Result<Self, Malformed> {
-        let mut values = vec![None; keys.len()];
+    /// Reads an object. Anything else counts as an empty one.
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Malformed> {
         if nests_too_deeply(text) {
             return Err(Malformed);
         }
         let raw = first_value(text)?;
-        if raw.starts_with('{') {
-            let members: Members<'a> = {
-                let mut json = serde_json::Deserializer::from_str(raw);
-                json.deserialize_map(MemberVisitor { keys }).map_err(|_| Malformed)?
-            };
-            values = members.0;
+        if !raw.starts_with('{') {
+            return Ok(Self(Vec::new()));
         }
-        Ok(Self { keys, values })
+        let members = serde_json::Deserializer::from_str(raw).deserialize_map(MemberVisitor);
+        members.map(Self).map_err(|_| Malformed)
     }
 
     /// The member as JSON text.
     pub(crate) fn raw(&self, key: &str) -> Option<&'a str> {
-        let index = self.keys.iter().position(|known| *known == key);
-        debug_assert!(index.is_some(), "key {key} was not asked for");
-        *self.values.get(index?)?
+        self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| *value)
     }
 
     /// A number, any finite one; saturated at the largest finite ones.
@@ -81,22 +74,16 @@ impl<'a> Object<'a> {
     }
 
     /// A member object.
-    pub(crate) fn object(&self, key: &str, keys: &'static [&'static str]) -> Option<Self> {
+    pub(crate) fn object(&self, key: &str) -> Option<Self> {
         let text = self.raw(key).filter(|text| text.starts_with('{'))?;
-        Self::parse(text, keys).ok()
+        Self::parse(text).ok()
     }
 
-    /// The objects in an array of at most `max_len` elements. `None` when the member is no array.
-    pub(crate) fn array(
-        &self,
-        key: &str,
-        keys: &'static [&'static str],
-        max_len: usize,
-    ) -> Option<Result<Vec<Self>, Malformed>> {
+    /// The texts of an array of at most `max_len` elements. `None` when the member is no array.
+    pub(crate) fn array(&self, key: &str, max_len: usize) -> Option<Result<Vec<&'a str>, Malformed>> {
         let text = self.raw(key).filter(|text| text.starts_with('['))?;
-        let elements =
-            serde_json::Deserializer::from_str(text).deserialize_seq(ElementVisitor { max_len }).map_err(|_| Malformed);
-        Some(elements.and_then(|elements| elements.into_iter().map(|text| Self::parse(text, keys)).collect()))
+        let elements = serde_json::Deserializer::from_str(text).deserialize_seq(ElementVisitor { max_len });
+        Some(elements.map_err(|_| Malformed))
     }
 }
 
@@ -134,32 +121,28 @@ fn nests_too_deeply(text: &str) -> bool {
     false
 }
 
-struct Members<'a>(Vec<Option<&'a str>>);
-
 #[derive(serde::Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct MemberVisitor {
-    keys: &'static [&'static str],
-}
+struct MemberVisitor;
 
 impl<'de> Visitor<'de> for MemberVisitor {
-    type Value = Members<'de>;
+    type Value = Vec<(Cow<'de, str>, &'de str)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut values = vec![None; self.keys.len()];
+        let mut members = Vec::new();
         while let Some(Key(name)) = map.next_key::<Key<'de>>()? {
-            let slot = self.keys.iter().position(|key| key.eq_ignore_ascii_case(&name));
-            match slot.and_then(|index| values.get_mut(index)) {
-                Some(value @ None) => *value = Some(map.next_value::<&'de RawValue>()?.get()),
-                _ => drop(map.next_value::<IgnoredAny>()?),
+            if members.len() < MEMBERS_MAX {
+                members.push((name, map.next_value::<&'de RawValue>()?.get()));
+            } else {
+                map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(Members(values))
+        Ok(members)
     }
 }
 
@@ -190,10 +173,8 @@ impl<'de> Visitor<'de> for ElementVisitor {
 mod tests {
     use super::*;
 
-    const KEYS: &[&str] = &["len", "tcp", "title", "sub", "list"];
-
     fn object(text: &str) -> Object<'_> {
-        Object::parse(text, KEYS).expect("valid JSON")
+        Object::parse(text).expect("valid JSON")
     }
 
     #[test]
@@ -246,26 +227,28 @@ mod tests {
         let o = object(r#"{"tcp":false,"title":5,"sub":[],"list":{}}"#);
         assert!(!o.flag("tcp"));
         assert_eq!(o.string("title"), None);
-        assert!(o.object("sub", KEYS).is_none());
-        assert!(o.array("list", KEYS, 5).is_none());
+        assert!(o.object("sub").is_none());
+        assert!(o.array("list", 5).is_none());
         assert!(object(r#"{"tcp":true}"#).flag("tcp"));
     }
 
     #[test]
     fn depth_and_length_are_bounded() {
         let deep = |n: usize| format!("{{\"x\":{}{}}}", "[".repeat(n), "]".repeat(n));
-        assert!(Object::parse(&deep(100), KEYS).is_ok());
-        assert!(Object::parse(&deep(200), KEYS).is_err());
-        assert!(Object::parse(&deep(1_000_000), KEYS).is_err());
+        assert!(Object::parse(&deep(100)).is_ok());
+        assert!(Object::parse(&deep(200)).is_err());
+        assert!(Object::parse(&deep(1_000_000)).is_err());
         let o = object(r#"{"list":[1,{"len":4},{}]}"#);
-        assert_eq!(o.array("list", KEYS, 3).expect("an array").expect("short enough").len(), 3);
-        assert!(o.array("list", KEYS, 2).expect("an array").is_err());
+        assert_eq!(o.array("list", 3).expect("an array").expect("short enough").len(), 3);
+        assert!(o.array("list", 2).expect("an array").is_err());
+        let wide = format!("{{{}\"len\":1}}", "\"x\":0,".repeat(MEMBERS_MAX));
+        assert_eq!(object(&wide).0.len(), MEMBERS_MAX);
     }
 
     #[test]
     fn broken_text_is_an_error() {
         for text in ["", "{", "{\"len\":}", "nul", "{\"len\" 1}", "\0"] {
-            assert!(Object::parse(text, KEYS).is_err(), "{text:?}");
+            assert!(Object::parse(text).is_err(), "{text:?}");
         }
     }
 }

@@ -8,14 +8,9 @@
 
 pub mod auth;
 pub mod client;
-pub mod compat;
 pub mod cookie;
 pub mod error_code;
 pub mod framing;
-/// The checks of the fuzz targets, for unit tests; they use the crate by its name.
-#[cfg(test)]
-#[path = "../../../fuzz/src/iperf3.rs"]
-pub mod fuzzing;
 mod json;
 pub mod params;
 pub mod results;
@@ -33,6 +28,3 @@ pub use sequence::SequenceTracker;
 pub use server::{AcceptedTest, LoginAttempt, Policy, Server, ServerAction, ServerInput, ServerSetup};
 pub use state::State;
 pub use udp_header::UdpHeader;
-
-#[cfg(test)]
-extern crate self as linerate_iperf3;

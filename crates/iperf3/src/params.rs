@@ -40,6 +40,10 @@ pub const MAX_FLOW_LABEL: u32 = 0xf_ffff;
 
 /// Block length a server assumes when the client names none.
 const DEFAULT_BLOCK_LEN_BYTES: u32 = 128 * 1024;
+/// The same of the time of the test, in s.
+const DEFAULT_TIME_S: u32 = 10;
+/// The same of the period of the pacing timer, in µs.
+const DEFAULT_PACING_TIMER_US: u32 = 1000;
 
 /// Everything a client can ask for. Values of a parsed object are inside their ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,44 +152,7 @@ impl Default for UdpOffload {
 impl Default for Params {
     /// What a server assumes for `{}`.
     fn default() -> Self {
-        Self {
-            transport: Transport::Tcp,
-            omit_s: 0,
-            server_affinity: None,
-            time_s: 10,
-            num_bytes: 0,
-            block_count: 0,
-            mss_bytes: None,
-            no_delay: false,
-            parallel: 1,
-            reverse: false,
-            bidirectional: false,
-            mptcp: false,
-            window_bytes: None,
-            len_bytes: DEFAULT_BLOCK_LEN_BYTES,
-            bandwidth_bps: 0,
-            fq_rate_bps: 0,
-            pacing_timer_us: 1000,
-            burst: None,
-            offload: UdpOffload::default(),
-            tos: 0,
-            flow_label: None,
-            title: None,
-            extra_data: None,
-            congestion: None,
-            get_server_output: false,
-            udp_counters_64bit: false,
-            repeating_payload: false,
-            send_path: SendPath::Auto,
-            dont_fragment: false,
-            auth_token: None,
-            skip_rx_copy: false,
-            client_version: None,
-            linerate_protocol: None,
-            coalesce: false,
-            udp_check: SequenceCheck::EveryDatagram,
-            want_facts: false,
-        }
+        Self::parse(b"{}").expect("every key is optional")
     }
 }
 
@@ -213,6 +180,3 @@ impl Params {
         self.total_rate_bps(self.bandwidth_bps.max(self.fq_rate_bps))
     }
 }
-
-#[cfg(test)]
-mod tests;

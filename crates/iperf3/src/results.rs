@@ -80,6 +80,3 @@ impl Results {
         self.streams.iter().all(|stream| stream_id(stream.wire_id).is_some_and(|id| id.0 < total_streams))
     }
 }
-
-#[cfg(test)]
-mod tests;

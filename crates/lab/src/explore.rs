@@ -7,9 +7,8 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::{Outcome, Stage, Verdict};
+use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
 use crate::plan::{Better, Plan, REFINEMENTS};
-use crate::points::{Point, Setting};
 use crate::runner::{Observation, Progress, RunError, Runner};
 use crate::stats::{self, Interval};
 
@@ -25,7 +24,8 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
     let mut stages = Vec::new();
     let mut confirmed = None;
-    if experiment.warm_up(&base).is_ok() {
+    // The first run meets cold caches, an idle clock and a fresh route; it is not counted.
+    if experiment.run(&base).is_ok() {
         for factor in 0..plan.factors.len() {
             // Runs made before the time ran out still count.
             let _ = experiment.explore_factor(factor, &base);
@@ -45,7 +45,7 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
             let _ = experiment.look_again(&mut stages, &mut base);
         }
         if !is_open && stages.iter().all(|stage| stage.confidence >= plan.confidence) {
-            confirmed = experiment.confirm(&mut stages, &base);
+            confirmed = experiment.confirm(&base);
         }
     }
     experiment.into_outcome(stages, base, confirmed)
@@ -103,11 +103,6 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
     fn is_over(&self) -> bool {
         self.is_cut_short || self.ended_by.is_some()
-    }
-
-    /// The first run meets cold caches, an idle clock and a fresh route; it is not counted.
-    fn warm_up(&mut self, setting: &Setting) -> Result<(), Over> {
-        self.run(setting).map(|_| ())
     }
 
     fn explore_factor(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {
@@ -354,14 +349,11 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
     /// Runs the answer again. Earlier runs are why it was chosen, so that their median is too good: median and interval
     /// are those of the new runs alone.
-    fn confirm(&mut self, stages: &mut [Stage], base: &Setting) -> Option<(f64, Interval)> {
+    fn confirm(&mut self, base: &Setting) -> Option<(f64, Interval)> {
         let leader = self.point(base);
         let earlier = self.points[leader].runs.len();
         // Fewer runs than planned give no interval.
         let _ = self.measure(&[base.clone()], u32::try_from(self.plan.runs_min()).unwrap_or(u32::MAX));
-        for stage in stages.iter_mut().filter(|stage| stage.advised == leader) {
-            stage.confidence = self.confidence_in(leader, &stage.points);
-        }
         let values = &self.points[leader].values()[earlier..];
         stats::median(values).zip(stats::median_interval(values, self.plan.confidence))
     }

@@ -17,16 +17,14 @@ mod factor;
 mod findings;
 pub mod http;
 mod plan;
-mod points;
 mod runner;
 pub mod stats;
 pub mod sweep;
 
 pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};
-pub use findings::{Outcome, Stage, Verdict};
+pub use findings::{Outcome, Point, Setting, Stage, Verdict};
 pub use plan::{Better, Estimate, Plan};
-pub use points::{Point, Setting};
 pub use runner::{Observation, Progress, RunError, Runner};
 
 #[cfg(test)]

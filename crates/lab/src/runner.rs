@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::points::Setting;
+use crate::findings::Setting;
 
 /// Starts runs and reads the clock.
 pub trait Runner {

@@ -103,7 +103,7 @@ fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
 #[cfg(test)]
 mod tests {
     use linerate_model::summary::UdpTotals;
-    use linerate_model::{EndpointTotals, Flow, StreamId, StreamRole, StreamSummary};
+    use linerate_model::{EndpointTotals, StreamSummary};
 
     use super::*;
 
@@ -111,15 +111,9 @@ mod tests {
         let half = |bytes, udp| Some(EndpointTotals { bytes, duration_ns: 1_000_000_000, udp });
         Summary {
             streams: vec![StreamSummary {
-                id: StreamId(0),
-                role: StreamRole::Sender,
-                flow: Flow::Forward,
                 sender: half(sent, None),
                 receiver: half(received, udp),
-                tcp: None,
-                file: None,
-                local_metrics: None,
-                peer_metrics: None,
+                ..StreamSummary::default()
             }],
             ..Summary::default()
         }

@@ -19,17 +19,20 @@ pub struct DataPath {
 
 /// A way to move data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Copied between the memory of the program and the kernel, as an application does.
     Copy,
     /// Pages of a file, sendfile(2).
+    #[serde(rename = "sendfile")]
     SendFile,
     /// Memory lent to the kernel, `MSG_ZEROCOPY`.
+    #[serde(rename = "zerocopy")]
     ZeroCopy,
     /// Received and thrown away in the kernel, `MSG_TRUNC`.
     Discard,
     /// One datagram per call.
+    #[serde(rename = "datagrams")]
     SingleDatagrams,
     /// Datagrams that one call hands over together, `UDP_SEGMENT`.
     SegmentedDatagrams,
@@ -37,23 +40,6 @@ pub enum Method {
     JoinedDatagrams,
     /// The same, with only the first number of a burst checked.
     JoinedDatagramsFirstChecked,
-}
-
-impl Method {
-    /// The name in machine-readable reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Copy => "copy",
-            Self::SendFile => "sendfile",
-            Self::ZeroCopy => "zerocopy",
-            Self::Discard => "discard",
-            Self::SingleDatagrams => "datagrams",
-            Self::SegmentedDatagrams => "segmented-datagrams",
-            Self::JoinedDatagrams => "joined-datagrams",
-            Self::JoinedDatagramsFirstChecked => "joined-datagrams-first-checked",
-        }
-    }
 }
 
 /// The most that one system call hands over.

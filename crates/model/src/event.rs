@@ -83,17 +83,18 @@ pub struct ControlConnected {
 }
 
 /// Which end of a test this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
     /// The end that opened the control connection.
+    #[default]
     Client,
     /// The end that accepted it.
     Server,
 }
 
 /// Who tests what with whom.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestHeader {
     /// Which end this is.
     pub endpoint: Endpoint,

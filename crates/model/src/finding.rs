@@ -23,20 +23,6 @@ pub enum Severity {
     Blocker,
 }
 
-impl Severity {
-    /// The severity as a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Blocker => "blocker",
-        }
-    }
-}
-
 /// How sure a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -48,18 +34,6 @@ pub enum Confidence {
     Medium,
     /// Measured directly.
     High,
-}
-
-impl Confidence {
-    /// The confidence as a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
 }
 
 /// A fact that made a rule fire.

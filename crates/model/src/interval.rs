@@ -6,7 +6,7 @@ use crate::metrics::StreamMetrics;
 use crate::stream::{Flow, StreamId, StreamRole};
 
 /// One interval of all streams of a test. All rows share its boundaries but for the moment each was read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IntervalReport {
     /// The interval belongs to the warm-up.
     pub omitted: bool,
@@ -17,7 +17,7 @@ pub struct IntervalReport {
 }
 
 /// One interval of one stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamInterval {
     /// The stream.
     pub id: StreamId,
@@ -119,20 +119,6 @@ pub struct IntervalSum {
     pub udp: Option<UdpInterval>,
 }
 
-impl IntervalSum {
-    /// Length in seconds.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        crate::units::ns_to_s(self.end_ns.saturating_sub(self.start_ns))
-    }
-
-    /// Payload rate in bit/s.
-    #[must_use]
-    pub fn bits_per_second(&self) -> f64 {
-        crate::units::rate_bps(self.bytes, self.seconds())
-    }
-}
-
 impl IntervalReport {
     /// Adds up the streams of one direction; `None` when there are none.
     #[must_use]
@@ -154,41 +140,5 @@ impl IntervalReport {
             retransmits: rows.iter().map(|r| r.tcp.map(|t| t.retransmits)).sum(),
             udp,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(id: u32, flow: Flow, bytes: u64, retransmits: Option<u64>) -> StreamInterval {
-        StreamInterval {
-            id: StreamId(id),
-            role: StreamRole::Sender,
-            flow,
-            start_ns: 0,
-            end_ns: 1_000_000_000,
-            bytes,
-            tcp: retransmits.map(|retransmits| TcpInterval { retransmits, ..TcpInterval::default() }),
-            udp: None,
-            metrics: None,
-        }
-    }
-
-    #[test]
-    fn a_sum_takes_the_streams_of_one_direction_only() {
-        let report = IntervalReport {
-            omitted: false,
-            last: false,
-            streams: vec![
-                row(0, Flow::Forward, 10, Some(1)),
-                row(1, Flow::Forward, 20, Some(2)),
-                row(2, Flow::Reverse, 400, None),
-            ],
-        };
-        let forward = report.sum(Flow::Forward).expect("two rows");
-        assert_eq!((forward.bytes, forward.retransmits), (30, Some(3)));
-        let reverse = report.sum(Flow::Reverse).expect("one row");
-        assert_eq!((reverse.bytes, reverse.retransmits), (400, None));
     }
 }

@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod compat;
 pub mod data_path;
 pub mod event;
 pub mod facts;
@@ -16,6 +15,7 @@ pub mod http;
 pub mod interval;
 pub mod measure;
 pub mod metrics;
+mod name;
 pub mod network;
 pub mod numbers;
 pub mod policy;
@@ -34,6 +34,7 @@ pub mod workload;
 pub use event::Event;
 pub use failure::{Failure, FailureKind};
 pub use interval::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
+pub use name::stored_name;
 pub use service::ServerEvent;
 pub use sink::{EventSink, ServerReporter, SinkError};
 pub use spec::{Direction, EndCondition, TestSpec, Transport};

@@ -76,20 +76,14 @@ fn sum(ends: Vec<EndpointTotals>) -> Option<EndpointTotals> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::StreamId;
     use crate::summary::TcpSummary;
 
     fn stream(flow: Flow, receiver: Option<EndpointTotals>) -> StreamSummary {
         StreamSummary {
-            id: StreamId(0),
-            role: StreamRole::Sender,
             flow,
-            sender: None,
             receiver,
             tcp: Some(TcpSummary { retransmits: Some(3), ..TcpSummary::default() }),
-            file: None,
-            local_metrics: None,
-            peer_metrics: None,
+            ..StreamSummary::default()
         }
     }
 

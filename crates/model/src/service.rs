@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::spec::{Direction, Transport};
 
 /// One thing that happened to a server.
@@ -144,7 +146,8 @@ pub struct TransportTotal {
 }
 
 /// Why a client is not served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RefusalReason {
     /// As many tests run as may.
     Busy,
@@ -178,49 +181,6 @@ pub enum RefusalReason {
     Memory,
 }
 
-impl RefusalReason {
-    /// All reasons.
-    pub const ALL: [Self; 15] = [
-        Self::Busy,
-        Self::QueueTooLong,
-        Self::Address,
-        Self::AddressTests,
-        Self::UserTests,
-        Self::Streams,
-        Self::Duration,
-        Self::Bytes,
-        Self::Rate,
-        Self::DuplicateCookie,
-        Self::Crowded,
-        Self::UdpReverse,
-        Self::Flows,
-        Self::Descriptors,
-        Self::Memory,
-    ];
-
-    /// A stable word for machines.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Busy => "busy",
-            Self::QueueTooLong => "queue_too_long",
-            Self::Address => "address",
-            Self::AddressTests => "address_tests",
-            Self::UserTests => "user_tests",
-            Self::Streams => "streams",
-            Self::Duration => "duration",
-            Self::Bytes => "bytes",
-            Self::Rate => "rate",
-            Self::DuplicateCookie => "duplicate_cookie",
-            Self::Crowded => "crowded",
-            Self::UdpReverse => "udp_reverse",
-            Self::Flows => "flows",
-            Self::Descriptors => "descriptors",
-            Self::Memory => "memory",
-        }
-    }
-}
-
 impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -244,7 +204,8 @@ impl fmt::Display for RefusalReason {
 }
 
 /// How far a connection came that never became a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HandshakeCause {
     /// It sent no cookie in time.
     Cookie,
@@ -254,20 +215,4 @@ pub enum HandshakeCause {
     Streams,
     /// The client left.
     ClientLeft,
-}
-
-impl HandshakeCause {
-    /// All causes.
-    pub const ALL: [Self; 4] = [Self::Cookie, Self::Parameters, Self::Streams, Self::ClientLeft];
-
-    /// A stable word for machines.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Cookie => "cookie",
-            Self::Parameters => "parameters",
-            Self::Streams => "streams",
-            Self::ClientLeft => "client_left",
-        }
-    }
 }

@@ -115,23 +115,6 @@ pub enum Absence {
     NotReported,
 }
 
-impl Absence {
-    /// The reason as files have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UnsupportedByDriver => "unsupported-by-driver",
-            Self::NotApplicableToKind => "not-applicable-to-kind",
-            Self::Permission => "permission",
-            Self::KernelTooOld => "kernel-too-old",
-            Self::NoSuchDevice => "no-such-device",
-            Self::ParseError => "parse-error",
-            Self::NotInImport => "not-in-import",
-            Self::NotReported => "not-reported",
-        }
-    }
-}
-
 /// The value of a fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -305,6 +288,41 @@ impl Snapshot {
     /// Records a counter.
     pub fn count(&mut self, key: impl Into<String>, v: u64, width: Option<u8>) {
         self.counters.insert(key.into(), Counter { v, width });
+    }
+
+    /// Records a value if there is one.
+    pub fn set_known<T: Into<Value>>(&mut self, key: impl Into<String>, value: Option<T>, src: &str) {
+        if let Some(value) = value {
+            self.set(key, value, src);
+        }
+    }
+
+    /// Records a value if there is one, with its unit.
+    pub fn set_known_in<T: Into<Value>>(&mut self, key: impl Into<String>, value: Option<T>, unit: &str, src: &str) {
+        if let Some(value) = value {
+            self.set_in(key, value, unit, src);
+        }
+    }
+
+    /// Records a value, or why there is none.
+    pub fn set_or_absent<T: Into<Value>>(
+        &mut self,
+        key: impl Into<String>,
+        value: Option<T>,
+        reason: Absence,
+        src: &str,
+    ) {
+        match value {
+            Some(value) => self.set(key, value, src),
+            None => self.set_absent(key, reason, None, src),
+        }
+    }
+
+    /// Records a counter of full width if it is known.
+    pub fn count_known(&mut self, key: impl Into<String>, v: Option<u64>) {
+        if let Some(v) = v {
+            self.count(key, v, None);
+        }
     }
 
     /// The value of a fact; `None` when it is absent or was never requested.

@@ -38,7 +38,7 @@ pub struct CpuUsage {
 }
 
 /// One stream over the whole measured part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamSummary {
     /// The stream.
     pub id: StreamId,

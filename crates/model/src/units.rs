@@ -12,82 +12,57 @@ pub fn rate_bps(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }
 
-/// Unit a figure is printed in.
+/// Unit in which a figure is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UnitFormat {
-    /// Bits, 1000-based, largest fitting prefix.
-    #[default]
-    AdaptiveBits,
-    /// Bytes, 1024-based, largest fitting prefix.
-    AdaptiveBytes,
-    /// Bits with a fixed prefix.
-    Bits(Prefix),
-    /// Bytes with a fixed prefix.
-    Bytes(Prefix),
-}
-
-/// Order of magnitude.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prefix {
-    /// 1000 bits or 1024 bytes.
-    Kilo,
-    /// The second power.
-    Mega,
-    /// The third power.
-    Giga,
-    /// The fourth power.
-    Tera,
+pub struct UnitFormat {
+    /// Bytes, 1024-based; otherwise bits, 1000-based.
+    pub is_bytes: bool,
+    /// Power of the base; `None` for the largest that fits.
+    pub power: Option<usize>,
 }
 
 impl UnitFormat {
-    /// Reads the letter of `-f`: lower case for bits, upper case for bytes.
+    /// Bits with the largest fitting prefix.
+    pub const BITS: Self = Self { is_bytes: false, power: None };
+    /// Bytes with the largest fitting prefix.
+    pub const BYTES: Self = Self { is_bytes: true, power: None };
+
+    /// Reads a letter of `-f`: lower case for bits, upper case for bytes, `a` for the largest fitting prefix.
     #[must_use]
     pub fn from_letter(letter: char) -> Option<Self> {
-        let prefix = match letter.to_ascii_lowercase() {
-            'k' => Prefix::Kilo,
-            'm' => Prefix::Mega,
-            'g' => Prefix::Giga,
-            't' => Prefix::Tera,
-            _ => return None,
+        let power = match letter.to_ascii_lowercase() {
+            'a' => None,
+            prefix => Some("bkmgtp".find(prefix)?),
         };
-        Some(if letter.is_ascii_lowercase() { Self::Bits(prefix) } else { Self::Bytes(prefix) })
+        Some(Self { is_bytes: letter.is_ascii_uppercase(), power })
+    }
+
+    /// A value in this unit and its label without the final `s`. `largest` is the largest power that may be chosen.
+    #[must_use]
+    pub fn scaled(self, mut value: f64, largest: usize) -> (f64, &'static str) {
+        const BITS: [&str; 6] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit", "Pbit"];
+        const BYTES: [&str; 6] = ["Byte", "KByte", "MByte", "GByte", "TByte", "PByte"];
+        let (labels, base) = if self.is_bytes { (BYTES, 1024.0) } else { (BITS, 1000.0) };
+        let mut power = self.power.unwrap_or(0);
+        value /= f64::powi(base, power as i32);
+        while self.power.is_none() && value >= base && power < largest {
+            value /= base;
+            power += 1;
+        }
+        (value, labels.get(power).copied().unwrap_or_default())
     }
 }
 
-/// Formats `bytes` (an amount, or a rate in bytes per second) the way iperf does: three significant digits and a
+/// Formats `bytes` (an amount, or a rate in bytes per second) the way iperf3 does: three significant digits and a
 /// label without its final `s`, for example `1.10 GByte` or `94.9 Mbit`.
 #[must_use]
 pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
-    const BIT_LABELS: [&str; 5] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit"];
-    const BYTE_LABELS: [&str; 5] = ["Byte", "KByte", "MByte", "GByte", "TByte"];
-    let (mut value, base, labels, fixed) = match format {
-        UnitFormat::AdaptiveBits => (bytes * 8.0, 1000.0, &BIT_LABELS, None),
-        UnitFormat::Bits(p) => (bytes * 8.0, 1000.0, &BIT_LABELS, Some(p)),
-        UnitFormat::AdaptiveBytes => (bytes, 1024.0, &BYTE_LABELS, None),
-        UnitFormat::Bytes(p) => (bytes, 1024.0, &BYTE_LABELS, Some(p)),
-    };
-    let index = match fixed {
-        Some(prefix) => {
-            let power = prefix as usize + 1;
-            value /= f64::powi(base, power as i32);
-            power
-        }
-        None => {
-            let mut power = 0;
-            while value >= base && power < labels.len() - 1 {
-                value /= base;
-                power += 1;
-            }
-            power
-        }
-    };
-    let label = labels[index];
-    if value < 9.995 {
-        format!("{value:4.2} {label}")
-    } else if value < 99.95 {
-        format!("{value:4.1} {label}")
-    } else {
-        format!("{value:4.0} {label}")
+    const TERA: usize = 4;
+    let (value, label) = format.scaled(if format.is_bytes { bytes } else { bytes * 8.0 }, TERA);
+    match value {
+        small if small < 9.995 => format!("{value:4.2} {label}"),
+        middle if middle < 99.95 => format!("{value:4.1} {label}"),
+        _ => format!("{value:4.0} {label}"),
     }
 }
 
@@ -146,28 +121,22 @@ mod tests {
 
     #[test]
     fn amounts_look_like_the_original() {
+        let fixed = |letter| UnitFormat::from_letter(letter).expect("a letter of -f");
         let rows: &[(f64, UnitFormat, &str)] = &[
-            (0.0, UnitFormat::AdaptiveBytes, "0.00 Byte"),
-            (0.0, UnitFormat::AdaptiveBits, "0.00 bit"),
-            (477.0 * 1048576.0, UnitFormat::AdaptiveBytes, " 477 MByte"),
-            (2e9 / 8.0, UnitFormat::AdaptiveBits, "2.00 Gbit"),
-            (999.96e6 / 8.0, UnitFormat::AdaptiveBits, "1000 Mbit"),
-            (100_387e3 / 8.0, UnitFormat::Bits(Prefix::Kilo), "100387 Kbit"),
-            (12277.0 * 1024.0, UnitFormat::Bytes(Prefix::Kilo), "12277 KByte"),
-            (0.1e9 / 8.0, UnitFormat::Bits(Prefix::Giga), "0.10 Gbit"),
-            (1e8 / 8.0, UnitFormat::Bits(Prefix::Tera), "0.00 Tbit"),
-            (767.0 * 1024.0, UnitFormat::AdaptiveBytes, " 767 KByte"),
-            (5e18, UnitFormat::AdaptiveBytes, "4547474 TByte"),
+            (0.0, UnitFormat::BYTES, "0.00 Byte"),
+            (0.0, UnitFormat::BITS, "0.00 bit"),
+            (477.0 * 1048576.0, UnitFormat::BYTES, " 477 MByte"),
+            (2e9 / 8.0, UnitFormat::BITS, "2.00 Gbit"),
+            (999.96e6 / 8.0, UnitFormat::BITS, "1000 Mbit"),
+            (100_387e3 / 8.0, fixed('k'), "100387 Kbit"),
+            (12277.0 * 1024.0, fixed('K'), "12277 KByte"),
+            (0.1e9 / 8.0, fixed('g'), "0.10 Gbit"),
+            (1e8 / 8.0, fixed('t'), "0.00 Tbit"),
+            (767.0 * 1024.0, UnitFormat::BYTES, " 767 KByte"),
+            (5e18, UnitFormat::BYTES, "4547474 TByte"),
         ];
         for (bytes, format, expected) in rows {
             assert_eq!(format_amount(*bytes, *format), *expected, "{bytes} {format:?}");
         }
-    }
-
-    #[test]
-    fn letters_select_bits_or_bytes() {
-        assert_eq!(UnitFormat::from_letter('m'), Some(UnitFormat::Bits(Prefix::Mega)));
-        assert_eq!(UnitFormat::from_letter('T'), Some(UnitFormat::Bytes(Prefix::Tera)));
-        assert_eq!(UnitFormat::from_letter('x'), None);
     }
 }

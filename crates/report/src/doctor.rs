@@ -6,7 +6,8 @@ use std::fmt::Write;
 use crate::document::style::Style;
 use crate::document::{Block, Document};
 use crate::printable::printable;
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LimitPeriod, LossSplit, Severity, Verdict};
+use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LimitPeriod, LossSplit, Verdict};
+use linerate_model::stored_name;
 
 /// Findings a short report shows.
 const FINDINGS_SHOWN: usize = 5;
@@ -125,7 +126,10 @@ fn finding_blocks(finding: &Finding, verbose: bool) -> Vec<Block> {
     let evidence = finding.evidence.iter();
     let evidence: Vec<String> =
         evidence.map(|seen| format!("{} = {} ({})", seen.fact, seen.value, seen.threshold)).collect();
-    let mut blocks = vec![Block::Space, status(word(finding.severity), format!("{id}  {subject}: {title}{sure}"))];
+    let mut blocks = vec![
+        Block::Space,
+        status(&stored_name(finding.severity).to_uppercase(), format!("{id}  {subject}: {title}{sure}")),
+    ];
     blocks.extend(labelled("seen", &evidence));
     blocks.extend(one("why", finding.explanation.clone()));
     if let Some(cause) = &finding.retest_after {
@@ -142,16 +146,6 @@ fn finding_blocks(finding: &Finding, verbose: bool) -> Vec<Block> {
         blocks.extend(one("see", finding.reference.clone()));
     }
     blocks
-}
-
-const fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Blocker => "BLOCKER",
-        Severity::High => "HIGH",
-        Severity::Medium => "MEDIUM",
-        Severity::Low => "LOW",
-        Severity::Info => "INFO",
-    }
 }
 
 fn ruled_out(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
@@ -255,55 +249,39 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::finding::{DOCTOR_SCHEMA, Evidence, NotEvaluated, RuledOut};
+    use linerate_model::finding::{DOCTOR_SCHEMA, RuledOut};
 
     fn diagnosis() -> Diagnosis {
-        Diagnosis {
-            schema: DOCTOR_SCHEMA.to_owned(),
-            hosts: vec!["receiver".to_owned()],
-            verdict: Verdict {
-                verdict: "no-load".to_owned(),
-                sentence: "the ring overflows".to_owned(),
-                confidence: Confidence::Low,
-                ..Verdict::default()
-            },
-            findings: vec![Finding {
-                id: "NIC-01".to_owned(),
-                severity: Severity::High,
-                confidence: Confidence::Low,
-                subject: "receiver eth0".to_owned(),
-                title: "Receive ring overflows and can grow".to_owned(),
-                evidence: vec![Evidence {
-                    fact: "nic.eth0.ring.rx.cur".to_owned(),
-                    value: "256".to_owned(),
-                    threshold: "up to 4096".to_owned(),
-                }],
-                explanation: "Bursts\u{1b}[2J. Rings.".to_owned(),
-                remedy: vec!["ethtool -G eth0 rx 4096\nreboot".to_owned()],
-                advice: None,
-                undo: vec!["ethtool -G eth0 rx 256".to_owned()],
-                persist: None,
-                needs: vec!["CAP_NET_ADMIN".to_owned()],
-                reference: "ethtool(8)".to_owned(),
-                retest_after: None,
+        let diagnosis = serde_json::json!({
+            "schema": DOCTOR_SCHEMA,
+            "hosts": ["receiver"],
+            "verdict": {"verdict": "no-load", "sentence": "the ring overflows", "confidence": "low"},
+            "findings": [{
+                "id": "NIC-01",
+                "severity": "high",
+                "confidence": "low",
+                "subject": "receiver eth0",
+                "title": "Receive ring overflows and can grow",
+                "evidence": [{"fact": "nic.eth0.ring.rx.cur", "value": "256", "threshold": "up to 4096"}],
+                "explanation": "Bursts\u{1b}[2J. Rings.",
+                "remedy": ["ethtool -G eth0 rx 4096\nreboot"],
+                "undo": ["ethtool -G eth0 rx 256"],
+                "needs": ["CAP_NET_ADMIN"],
+                "reference": "ethtool(8)",
             }],
-            ruled_out: vec![RuledOut {
-                id: "PCI-02".to_owned(),
-                subject: "receiver eth0".to_owned(),
-                reason: "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1".to_owned(),
+            "ruled_out": [{
+                "id": "PCI-02",
+                "subject": "receiver eth0",
+                "reason": "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1",
             }],
-            not_evaluated: vec![NotEvaluated {
-                id: "PAU-02".to_owned(),
-                subject: "receiver eth0".to_owned(),
-                missing: vec!["nic.eth0.pause.partner".to_owned()],
-                reasons: vec!["not-reported".to_owned()],
-                suspicion: None,
+            "not_evaluated": [{
+                "id": "PAU-02",
+                "subject": "receiver eth0",
+                "missing": ["nic.eth0.pause.partner"],
+                "reasons": ["not-reported"],
             }],
-            loss: Vec::new(),
-            differences: None,
-            comparison: None,
-            unread: Vec::new(),
-        }
+        });
+        serde_json::from_value(diagnosis).expect("a diagnosis")
     }
 
     #[test]

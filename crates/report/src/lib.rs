@@ -43,3 +43,11 @@ fn pretty_json(value: &impl serde::Serialize) -> String {
     text.push('\n');
     text
 }
+
+/// The members of an object that `json!` just made.
+fn members(object: serde_json::Value) -> serde_json::Map<String, serde_json::Value> {
+    match object {
+        serde_json::Value::Object(members) => members,
+        _ => serde_json::Map::new(),
+    }
+}

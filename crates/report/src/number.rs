@@ -1,5 +1,7 @@
 //! Numbers as C's `printf` and cJSON write them.
 
+use crate::numbers::MISSING;
+
 /// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing zeros, exponent form
 /// outside 1e-4 … 10^precision.
 pub(crate) fn general(value: f64, precision: usize) -> String {
@@ -29,6 +31,11 @@ pub(crate) fn json(value: f64) -> String {
     }
     let short = general(value, 15);
     if short.parse::<f64>().is_ok_and(|read_back| is_same(read_back, value)) { short } else { general(value, 17) }
+}
+
+/// A figure as `text` writes it; `n/a` for a missing one.
+pub(crate) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| MISSING.to_owned(), text)
 }
 
 /// A count with its noun: `1 stream`, `7 streams`.

@@ -99,31 +99,26 @@ impl Output {
     /// # Errors
     /// The operating system's, when the file cannot be opened for appending.
     pub fn reopen(&self) -> io::Result<()> {
-        match &self.way {
-            Way::Direct(streams) => lock(streams).reopen(),
-            Way::Queued(queue) => {
-                queue.push(Message::Reopen);
-                Ok(())
-            }
-        }
+        self.send(Message::Reopen)
     }
 
     /// Writes report text.
-    pub(crate) fn report(&self, text: impl AsRef<str> + Into<String>) -> io::Result<()> {
-        match &self.way {
-            Way::Direct(streams) => lock(streams).report(text.as_ref()),
-            Way::Queued(queue) => {
-                queue.push(Message::Report(text.into()));
-                Ok(())
-            }
-        }
+    pub(crate) fn report(&self, text: impl Into<String>) -> io::Result<()> {
+        self.send(Message::Report(text.into()))
     }
 
     /// Writes error text. A failure to write an error cannot be reported.
     pub fn error(&self, text: &str) {
+        drop(self.send(Message::Error(text.to_owned())));
+    }
+
+    fn send(&self, message: Message) -> io::Result<()> {
         match &self.way {
-            Way::Direct(streams) => drop(lock(streams).error(text)),
-            Way::Queued(queue) => queue.push(Message::Error(text.to_owned())),
+            Way::Direct(streams) => lock(streams).write(&message),
+            Way::Queued(queue) => {
+                queue.push(message);
+                Ok(())
+            }
         }
     }
 
@@ -150,14 +145,10 @@ impl Streams {
 
     pub(crate) fn write(&mut self, message: &Message) -> io::Result<()> {
         match message {
-            Message::Report(text) => self.report(text),
+            Message::Report(text) => self.normal.write_whole(text),
             Message::Error(text) => self.error(text),
             Message::Reopen => self.reopen(),
         }
-    }
-
-    fn report(&mut self, text: &str) -> io::Result<()> {
-        self.normal.write_whole(text)
     }
 
     /// What a log file does not take goes to standard error.

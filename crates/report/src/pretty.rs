@@ -3,132 +3,104 @@
 //! Tabs for indentation, a tab after the colon, arrays of objects as `[{ … }, { … }]`. Existing scripts cut values out
 //! of this layout with line tools, so it is reproduced exactly.
 
-use std::borrow::Borrow;
-use std::fmt::Write as _;
+use std::io::{self, Write};
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
 
 use crate::number;
 
 /// Formats `value` over several lines, without a final newline.
-pub(crate) fn pretty(value: &Value) -> String {
-    let mut text = String::new();
-    write(&mut text, value, Some(0), None);
-    text
-}
-
-/// An array of an object whose items are made while it is written, so that they never exist together.
-pub(crate) struct Made<'a> {
-    /// Its member.
-    pub(crate) key: &'a str,
-    /// Item by index; `None` behind the last one.
-    pub(crate) items: Box<dyn Fn(usize) -> Option<Value> + 'a>,
-}
-
-/// [`pretty`] with a member of the outermost object replaced.
-pub(crate) fn pretty_with(value: &Value, made: &Made<'_>) -> String {
-    let mut text = String::new();
-    write(&mut text, value, Some(0), Some(made));
-    text
-}
-
-/// [`compact`] with a member of the outermost object replaced.
-pub(crate) fn compact_with(value: &Value, made: &Made<'_>) -> String {
-    let mut text = String::new();
-    write(&mut text, value, None, Some(made));
-    text
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    written(value, Layout { depth: Some(0) })
 }
 
 /// Formats `value` on one line.
-pub(crate) fn compact(value: &Value) -> String {
-    let mut text = String::new();
-    write(&mut text, value, None, None);
-    text
+pub(crate) fn compact(value: &impl Serialize) -> String {
+    written(value, Layout { depth: None })
 }
 
-/// Writes `value`; `depth` is the number of containers around it, `None` for the compact form.
-fn write(text: &mut String, value: &Value, depth: Option<usize>, made: Option<&Made<'_>>) {
-    match value {
-        Value::Null => text.push_str("null"),
-        Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => text.push_str(&number_text(number)),
-        Value::String(string) => write_string(text, string),
-        Value::Array(items) => {
-            write_array(text, items.iter(), depth);
-        }
-        Value::Object(members) => write_object(text, members, depth, made),
-    }
+fn written(value: &impl Serialize, layout: Layout) -> String {
+    let mut text = Vec::new();
+    let result = value.serialize(&mut Serializer::with_formatter(&mut text, layout));
+    result.expect("keys are strings, and memory can be written");
+    String::from_utf8(text).expect("JSON is UTF-8")
 }
 
-fn write_array<I: Borrow<Value>>(text: &mut String, items: impl Iterator<Item = I>, depth: Option<usize>) {
-    text.push('[');
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            text.push_str(if depth.is_some() { ", " } else { "," });
-        }
-        write(text, item.borrow(), depth.map(|d| d + 1), None);
-    }
-    text.push(']');
-}
-
-fn write_object(
-    text: &mut String,
-    members: &serde_json::Map<String, Value>,
+/// Number of containers around a value; `None` for the compact form.
+struct Layout {
     depth: Option<usize>,
-    made: Option<&Made<'_>>,
-) {
-    text.push('{');
-    for (index, (key, value)) in members.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
+}
+
+impl Layout {
+    fn enter(&mut self) {
+        self.depth = self.depth.map(|depth| depth + 1);
+    }
+
+    fn leave(&mut self) {
+        self.depth = self.depth.map(|depth| depth - 1);
+    }
+
+    fn new_line(&self, text: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        let Some(depth) = self.depth else { return Ok(()) };
+        write!(text, "\n{}", "\t".repeat(depth))
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_array<W: Write + ?Sized>(&mut self, text: &mut W) -> io::Result<()> {
+        self.enter();
+        text.write_all(b"[")
+    }
+
+    fn begin_array_value<W: Write + ?Sized>(&mut self, text: &mut W, first: bool) -> io::Result<()> {
+        match (first, self.depth) {
+            (true, _) => Ok(()),
+            (false, Some(_)) => text.write_all(b", "),
+            (false, None) => text.write_all(b","),
         }
-        new_line(text, depth.map(|d| d + 1));
-        write_string(text, key);
-        text.push_str(if depth.is_some() { ":\t" } else { ":" });
-        let inner = depth.map(|d| d + 1);
-        match made.filter(|made| made.key == key) {
-            Some(made) => write_array(text, (0..).map_while(&made.items), inner),
-            None => write(text, value, inner, None),
-        }
     }
-    new_line(text, depth);
-    text.push('}');
-}
 
-fn new_line(text: &mut String, depth: Option<usize>) {
-    if let Some(depth) = depth {
-        text.push('\n');
-        text.extend(std::iter::repeat_n('\t', depth));
+    fn end_array<W: Write + ?Sized>(&mut self, text: &mut W) -> io::Result<()> {
+        self.leave();
+        text.write_all(b"]")
     }
-}
 
-/// Integers stay integers whatever their size; floating-point numbers follow cJSON.
-fn number_text(number: &serde_json::Number) -> String {
-    match number.as_f64() {
-        Some(value) if number.is_f64() => number::json(value),
-        _ => number.to_string(),
+    fn begin_object<W: Write + ?Sized>(&mut self, text: &mut W) -> io::Result<()> {
+        self.enter();
+        text.write_all(b"{")
     }
-}
 
-fn write_string(text: &mut String, string: &str) {
-    text.push('"');
-    for c in string.chars() {
-        match c {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\u{8}' => text.push_str("\\b"),
-            '\u{c}' => text.push_str("\\f"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            // The same string to every reader of JSON, and harmless to a terminal.
-            c if c.is_control() => {
-                let _ = write!(text, "\\u{:04x}", u32::from(c));
+    fn begin_object_key<W: Write + ?Sized>(&mut self, text: &mut W, first: bool) -> io::Result<()> {
+        text.write_all(if first { b"" } else { b"," })?;
+        self.new_line(text)
+    }
+
+    fn begin_object_value<W: Write + ?Sized>(&mut self, text: &mut W) -> io::Result<()> {
+        text.write_all(if self.depth.is_some() { b":\t" } else { b":" })
+    }
+
+    fn end_object<W: Write + ?Sized>(&mut self, text: &mut W) -> io::Result<()> {
+        self.leave();
+        self.new_line(text)?;
+        text.write_all(b"}")
+    }
+
+    fn write_f64<W: Write + ?Sized>(&mut self, text: &mut W, value: f64) -> io::Result<()> {
+        text.write_all(number::json(value).as_bytes())
+    }
+
+    /// Control characters above ASCII, which JSON allows, are escaped for terminals.
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, text: &mut W, fragment: &str) -> io::Result<()> {
+        for part in fragment.split_inclusive(char::is_control) {
+            let plain = part.trim_end_matches(char::is_control);
+            text.write_all(plain.as_bytes())?;
+            for c in part[plain.len()..].chars() {
+                write!(text, "\\u{:04x}", u32::from(c))?;
             }
-            c => text.push(c),
         }
+        Ok(())
     }
-    text.push('"');
 }
 
 #[cfg(test)]

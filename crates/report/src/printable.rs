@@ -5,6 +5,19 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_hostile(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
+/// Text with escapes in place of control characters, except for those in `kept`.
+pub(crate) fn without_controls(text: &str, kept: &[char]) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        if c.is_control() && !kept.contains(&c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 /// Whether a character acts on what shows it: control characters, and those that turn the direction of what follows or
 /// are not seen at all, with which text can pass for another.
 pub(crate) fn is_hostile(c: char) -> bool {

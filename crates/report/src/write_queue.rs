@@ -72,7 +72,7 @@ impl WriteQueue {
             state.dropped_lines += message.lines();
             return;
         }
-        state.queued_bytes += message.len();
+        state.queued_bytes += message.text().len();
         state.messages.push_back(message);
         self.shared.filled.notify_one();
     }
@@ -129,7 +129,7 @@ impl Shared {
         let mut state = self.lock();
         loop {
             if let Some(message) = state.messages.pop_front() {
-                state.queued_bytes -= message.len();
+                state.queued_bytes -= message.text().len();
                 state.is_writing = true;
                 return message;
             }
@@ -149,10 +149,6 @@ impl Message {
             Self::Report(text) | Self::Error(text) => text,
             Self::Reopen => "",
         }
-    }
-
-    fn len(&self) -> usize {
-        self.text().len()
     }
 
     fn lines(&self) -> u64 {

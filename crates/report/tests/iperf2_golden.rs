@@ -1,20 +1,23 @@
-//! The writer must make the recorded output of iperf 2.1.8 and 2.2.1 of the events behind it, line by line.
+//! The writers must make the recorded output of iperf 2.1.8 and 2.2.1 of the events behind it, line by line.
 //!
 //! Not compared: what depends on digits that were rounded away (network power, Little's load, replies per second), and
-//! what the originals get wrong. Each is masked in both texts, in [`mask`].
+//! what the originals get wrong. Each is masked in both texts, in [`lines`] and [`values`].
 
 #[path = "iperf2/lines.rs"]
 mod lines;
 mod support;
+#[path = "iperf2/values.rs"]
+mod values;
 
 use std::fs;
 use std::time::Duration;
 
 use linerate_model::event::Endpoint;
 use linerate_model::stream::ListenerFacts;
+use linerate_model::units::UnitFormat;
 use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Event, TestSpec};
-use linerate_report::iperf2::{Layout, Options, Units, client_sink, server_reporter};
+use linerate_report::iperf2::{Layout, Options, Style, client_sink, server_reporter};
 use serde::Deserialize;
 
 use support::{assert_same_text, captured_output, fixtures, play, recordings};
@@ -66,12 +69,26 @@ fn recorded_text_is_written_again() {
         let name = recorded.name.as_str();
         assert!(!LEFT_OUT.iter().any(|(left_out, _)| *left_out == name), "{name}");
         let release = &name[..3];
-        let (mut expected, mut actual) = (recorded.text(), recorded.write());
+        let (mut expected, mut actual) = (recorded.text(), recorded.write(Style::Text));
         if !recorded.is_exact {
             expected = mask(&lines::without_noise(&expected), release);
             actual = mask(&actual, release);
         }
         assert_same_text(&actual, &expected, name);
+    }
+}
+
+#[test]
+fn recorded_values_are_written_again() {
+    let recordings: Vec<Recorded> = recordings("iperf2/events/csv.jsonl");
+    assert_eq!(recordings.len(), 36);
+    for recorded in &recordings {
+        let (expected, actual) = (recorded.text(), recorded.write(Style::Csv));
+        let names = expected.lines().find(|line| line.starts_with("time,"));
+        let has_intervals = matches!(&recorded.events[0], Event::TestAccepted(header) if header.interval.is_some());
+        let mask = |line: &str| values::mask(line, names, recorded.endpoint(), has_intervals);
+        let masked = |text: &str| text.lines().map(mask).collect::<Vec<String>>();
+        assert_eq!(masked(&actual), masked(&expected), "{}", recorded.name);
     }
 }
 
@@ -108,10 +125,12 @@ impl Recorded {
         format!("{}\n", section.trim_matches('\n'))
     }
 
-    fn options(&self) -> Options {
+    fn options(&self, style: Style) -> Options {
         Options {
+            endpoint: self.endpoint(),
+            style,
             layout: if self.name.starts_with("218") { Layout::V2_1 } else { Layout::V2_2 },
-            units: self.units.and_then(Units::from_letter).unwrap_or_default(),
+            units: self.units.and_then(UnitFormat::from_letter).unwrap_or_default(),
             enhanced: self.enhanced,
             sum_only: self.sum_only,
             hide_addresses: self.hide_addresses,
@@ -123,16 +142,16 @@ impl Recorded {
                 permit_key_lifetime: Some(Duration::from_secs(20)),
                 ..Iperf2Defaults::default()
             })),
-            ..Options::new(self.endpoint())
+            ..Options::default()
         }
     }
 
-    fn write(&self) -> String {
+    fn write(&self, style: Style) -> String {
         let (output, captured, _) = captured_output();
         if self.endpoint() == Endpoint::Client {
-            play(&mut client_sink(self.options(), output), &self.events);
+            play(&mut client_sink(self.options(style), output), &self.events);
         } else {
-            let mut reporter = server_reporter(self.options(), output);
+            let mut reporter = server_reporter(self.options(style), output);
             for facts in &self.listeners {
                 reporter.listener(facts).expect("memory can be written");
             }

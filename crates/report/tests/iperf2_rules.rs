@@ -6,8 +6,7 @@ use linerate_model::event::Endpoint;
 use linerate_model::{Event, Failure};
 use linerate_report::iperf2::{Excluded, Options, client_sink, server_reporter};
 use serde::Deserialize;
-use support::output::Captured;
-use support::{captured_output, play, recordings};
+use support::{Captured, captured_output, play, recordings};
 
 #[test]
 fn parts_are_left_out_on_request() {
@@ -32,7 +31,7 @@ fn parts_are_left_out_on_request() {
 #[test]
 fn tests_at_the_same_time_share_a_header_and_later_ones_get_their_own() {
     let (output, text, _) = captured_output();
-    let mut reporter = server_reporter(Options::new(Endpoint::Server), output);
+    let mut reporter = server_reporter(Options { endpoint: Endpoint::Server, ..Options::default() }, output);
     let mut open = || reporter.open_test().expect("a writable output");
     let headers = |text: &Captured| text.text().lines().filter(|line| line.starts_with("[ ID]")).count();
     let events = one_stream(Endpoint::Server);
@@ -51,7 +50,7 @@ fn tests_at_the_same_time_share_a_header_and_later_ones_get_their_own() {
 #[test]
 fn failures_and_warnings_go_to_standard_error() {
     let (output, text, errors) = captured_output();
-    let mut sink = client_sink(Options::new(Endpoint::Client), output);
+    let mut sink = client_sink(Options::default(), output);
     let failure = Failure::error(1, "tcp connect failed: Connection refused");
     let warning = "WARNING: delay too large, reducing from 4.0 to 1.0 seconds.";
     play(&mut *sink, &[Event::Warning(warning.into()), Event::Failed(failure)]);
@@ -63,7 +62,7 @@ fn failures_and_warnings_go_to_standard_error() {
 fn a_short_last_interval_is_left_out() {
     for (end_ns, is_shown) in [(1_240_000_000, false), (1_260_000_000, true)] {
         let (output, text, _) = captured_output();
-        let mut sink = client_sink(Options::new(Endpoint::Client), output);
+        let mut sink = client_sink(Options::default(), output);
         let mut events = one_stream(Endpoint::Client);
         let interval = |event: &Event| matches!(event, Event::Interval(_));
         let first = events.iter().position(interval).expect("intervals");
@@ -79,7 +78,7 @@ fn a_short_last_interval_is_left_out() {
 
 /// What a client writes of a test.
 fn client_text(excluded: Excluded) -> String {
-    let options = Options { excluded, ..Options::new(Endpoint::Client) };
+    let options = Options { excluded, ..Options::default() };
     let (output, text, errors) = captured_output();
     let mut sink = client_sink(options, output);
     play(&mut *sink, &one_stream(Endpoint::Client));

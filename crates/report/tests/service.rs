@@ -1,36 +1,17 @@
 //! Goal: logs and metrics of a server report its events in forms programs can read. Method: a list of events.
 
-use std::io::Write;
+mod support;
+
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::service::{
     ClientProgress, HandshakeCause, Outcome, Progress, RefusalReason, TestFacts, TestRecord, TransportTotal,
 };
 use linerate_model::{Direction, ServerEvent, Transport};
-use linerate_report::Output;
 use linerate_report::service::{Format, Level, LogOptions, Metrics, ProcessMetrics, counted, log_reporter};
-
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Memory {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("no panic").clone()).expect("UTF-8")
-    }
-}
+use support::captured_output;
 
 fn peer() -> SocketAddr {
     ([192, 0, 2, 7], 40_001).into()
@@ -99,14 +80,11 @@ fn logged(level: Level, format: Format) -> String {
 }
 
 fn logged_events(level: Level, format: Format, events: &[ServerEvent]) -> String {
-    let memory = Memory::default();
-    let output = Output::new(Box::new(memory.clone()), Box::new(Vec::new()));
+    let (output, log, _) = captured_output();
     let options = LogOptions { level, format, progress_interval: Duration::from_secs(1) };
     let mut reporter = log_reporter(options, output);
-    for event in events {
-        reporter.server_event(event);
-    }
-    memory.text()
+    events.iter().for_each(|event| reporter.server_event(event));
+    log.text()
 }
 
 #[test]
@@ -166,20 +144,14 @@ fn json_lines_carry_numbers_as_numbers() {
 
 #[test]
 fn a_flood_of_refusals_does_not_fill_the_log() {
-    let memory = Memory::default();
-    let output = Output::new(Box::new(memory.clone()), Box::new(Vec::new()));
-    let options = LogOptions { level: Level::Debug, format: Format::Text, progress_interval: Duration::from_secs(1) };
-    let mut reporter = log_reporter(options, output);
-    for _ in 0..100_000 {
-        reporter.server_event(&ServerEvent::Refused { peer: peer(), reason: RefusalReason::Busy });
-    }
-    assert!(memory.text().lines().count() < 100);
+    let refusals = vec![ServerEvent::Refused { peer: peer(), reason: RefusalReason::Busy }; 100_000];
+    assert!(logged_events(Level::Debug, Format::Text, &refusals).lines().count() < 100);
 }
 
 #[test]
 fn metrics_follow_the_conventions_of_prometheus() {
     let metrics = Arc::new(Metrics::default());
-    let silent = Output::new(Box::new(std::io::sink()), Box::new(std::io::sink()));
+    let (silent, ..) = captured_output();
     let options = LogOptions { level: Level::Error, format: Format::Text, progress_interval: Duration::from_secs(1) };
     let mut reporter = counted(log_reporter(options, silent), Arc::clone(&metrics));
     events().iter().for_each(|event| reporter.server_event(event));

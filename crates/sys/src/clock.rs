@@ -1,6 +1,6 @@
 //! Clocks and precise sleeping.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{During, Result};
 use crate::syscall::syscall;
@@ -11,22 +11,38 @@ pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is writable during the call, which cannot fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-    seconds.saturating_mul(NS_PER_S).saturating_add(u64::try_from(now.tv_nsec).unwrap_or_default())
+    ns(now)
 }
 
-/// Milliseconds since 1970 by the wall clock; 0 on a host that believes to live before it.
+pub(crate) fn ns(time: libc::timespec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    seconds.saturating_mul(NS_PER_S).saturating_add(u64::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(ns / NS_PER_S).unwrap_or(libc::time_t::MAX),
+        // Always below 1e9, which fits every width of the field.
+        tv_nsec: (ns % NS_PER_S) as _,
+    }
+}
+
+/// A duration in nanoseconds, `u64::MAX` for one of 584 years or more.
+#[must_use]
+pub fn as_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds since 1970 by the wall clock; 0 where it shows an earlier time.
 #[must_use]
 pub fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    unix_ns() / 1_000_000
 }
 
-/// Nanoseconds since 1970 by the wall clock; 0 on a host that believes to live before it.
+/// Nanoseconds since 1970 by the wall clock; 0 where it shows an earlier time.
 #[must_use]
 pub fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    as_ns(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// The CPU time of one thread, readable from every thread of the process while that thread runs
@@ -50,8 +66,7 @@ impl ThreadCpuClock {
         let mut used = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `used` is writable during the call; a clock of a thread that has ended is an error, no more.
         let result = unsafe { libc::clock_gettime(self.0, &raw mut used) };
-        let seconds = u64::try_from(used.tv_sec).ok()?;
-        (result == 0).then(|| seconds * NS_PER_S + u64::try_from(used.tv_nsec).unwrap_or_default())
+        (result == 0).then(|| ns(used))
     }
 }
 
@@ -123,11 +138,7 @@ pub fn set_timer_slack_ns(slack_ns: u64) -> Result<()> {
 /// Sleeps until [`monotonic_ns`] reaches `deadline_ns`, at once when it has passed (clock_nanosleep(2)). Signal handlers
 /// do not shorten the sleep.
 pub fn sleep_until_ns(deadline_ns: u64) {
-    let deadline = libc::timespec {
-        tv_sec: libc::c_long::try_from(deadline_ns / NS_PER_S).unwrap_or(libc::c_long::MAX),
-        // Always below 1e9, which fits every width of the field.
-        tv_nsec: (deadline_ns % NS_PER_S) as _,
-    };
+    let deadline = timespec(deadline_ns);
     // SAFETY: the deadline outlives the call; with an absolute one the remainder may be null.
     while unsafe {
         libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const deadline, std::ptr::null_mut())

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use libc::{c_int, pid_t};
 
+use crate::clock::ns;
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
@@ -47,9 +48,7 @@ pub fn time_of_process_ns(pid: u32) -> Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable during the call.
     syscall(unsafe { libc::clock_gettime(clock, &raw mut time) }).during(OPERATION, pid)?;
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let rest = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Ok(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
+    Ok(ns(time))
 }
 
 fn usage(who: c_int) -> CpuTime {

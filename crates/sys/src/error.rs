@@ -115,13 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn display_without_object_has_no_gap() {
-        let error = OsError::new("fork", "", io::Error::from_raw_os_error(libc::EAGAIN));
-        assert_eq!(error.to_string(), "fork: Resource temporarily unavailable");
-    }
-
-    #[test]
-    fn own_error_keeps_its_text_and_has_no_errno() {
+    fn display_without_object_has_no_gap_and_own_error_keeps_its_text() {
         let error = OsError::new("getsockopt TCP_INFO", "", io::Error::new(io::ErrorKind::InvalidData, "too short"));
         assert_eq!(error.to_string(), "getsockopt TCP_INFO: too short");
         assert_eq!(error.errno(), None);

@@ -57,23 +57,12 @@ impl Netlink {
         self.socket.write_all(request).during("send", "netlink")
     }
 
-    /// Waits for the next datagram of an answer: one or more messages.
-    ///
-    /// # Errors
-    /// The operating system's; `EAGAIN` when the kernel does not answer.
-    pub fn receive(&mut self) -> Result<Vec<u8>> {
-        let mut answer = vec![0; ANSWER_BYTES_MAX];
-        let length = self.socket.read(&mut answer).during("recv", "netlink")?;
-        answer.truncate(length);
-        Ok(answer)
-    }
-
-    /// Waits for the next datagram of an answer and returns its part of `room`, which [`ANSWER_BYTES_MAX`] bytes make
+    /// Waits for the next datagram of an answer, one or more messages, and returns its part of `room`, which [`ANSWER_BYTES_MAX`] bytes make
     /// large enough for any.
     ///
     /// # Errors
-    /// As for [`Self::receive`].
-    pub fn receive_into<'a>(&mut self, room: &'a mut [u8]) -> Result<&'a [u8]> {
+    /// The operating system's; `EAGAIN` when the kernel does not answer.
+    pub fn receive<'a>(&mut self, room: &'a mut [u8]) -> Result<&'a [u8]> {
         let length = self.socket.read(room).during("recv", "netlink")?;
         Ok(room.get(..length).unwrap_or_default())
     }
@@ -94,7 +83,8 @@ mod tests {
         request.extend(7_u32.to_ne_bytes());
         request.extend(0_u32.to_ne_bytes());
         netlink.send(&request).expect("send");
-        let answer = netlink.receive().expect("an error message");
+        let mut room = [0; ANSWER_BYTES_MAX];
+        let answer = netlink.receive(&mut room).expect("an error message");
         assert_eq!(answer.get(4..6), Some(2_u16.to_ne_bytes().as_slice()), "NLMSG_ERROR");
         assert_eq!(answer.get(8..12), Some(7_u32.to_ne_bytes().as_slice()), "our sequence number");
     }

@@ -52,14 +52,6 @@ impl PageBuffer {
         Ok(Self { start, len, layout })
     }
 
-    /// A copy of `content`.
-    ///
-    /// # Errors
-    /// As [`PageBuffer::zeroed`].
-    pub fn copy_of(content: &[u8]) -> Result<Self> {
-        Self::repeated(content, 1)
-    }
-
     /// `content` so many times, one behind the other without a gap.
     ///
     /// # Errors
@@ -125,7 +117,6 @@ mod tests {
     fn repeats_its_content() {
         let buffer = PageBuffer::repeated(b"abc", 3).expect("memory");
         assert_eq!(&buffer[..], b"abcabcabc");
-        assert_eq!(&PageBuffer::copy_of(b"x").expect("memory")[..], b"x");
         assert!(PageBuffer::repeated(b"", 3).expect("memory").is_empty());
     }
 

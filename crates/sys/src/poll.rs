@@ -229,12 +229,6 @@ pub fn wait_fds<const N: usize>(
     }
 }
 
-/// Whether timeouts have nanosecond resolution here.
-pub(crate) fn has_fine_timeout() -> bool {
-    let looked = Epoll::new().is_ok_and(|epoll| epoll.wait(&mut Vec::new(), Some(Duration::ZERO)).is_ok());
-    looked && !FINE_TIMEOUT_MISSING.load(Ordering::Relaxed)
-}
-
 impl Interest {
     fn epoll_events(self) -> u32 {
         let bit = |on: bool, bit: c_int| if on { bit.cast_unsigned() } else { 0 };

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 
 use crate::error::{During, Result};
 use crate::syscall::syscall;
@@ -29,15 +29,6 @@ impl SourceFile {
         let mut file = create_memfd(name).during("memfd_create", name)?;
         file.write_all(content).during("write memfd", name)?;
         Ok(Self(file))
-    }
-
-    /// Replaces the content from `offset` on; the file grows as needed. What a socket still holds of the old content is
-    /// replaced, too.
-    ///
-    /// # Errors
-    /// The operating system's, for instance `ENOMEM` or `ENOSPC`.
-    pub fn write_at(&self, content: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(content, offset)
     }
 }
 

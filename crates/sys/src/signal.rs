@@ -120,19 +120,6 @@ impl AsFd for Signals {
     }
 }
 
-/// Lets writes to a closed connection fail with `EPIPE` instead of ending the process. The Rust runtime does so for
-/// programs whose `main` it starts; this is for those that changed it.
-///
-/// # Errors
-/// The operating system's.
-pub fn ignore_sigpipe() -> Result<()> {
-    // SAFETY: ignoring a signal installs no handler, so nothing runs that would have to be safe.
-    if unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) } == libc::SIG_ERR {
-        return Err(io::Error::last_os_error()).during("signal", "SIGPIPE");
-    }
-    Ok(())
-}
-
 fn signal_set(signals: &[Signal]) -> sigset_t {
     // SAFETY: all-zero bytes are a valid sigset_t.
     let mut set: sigset_t = unsafe { std::mem::zeroed() };
@@ -174,14 +161,5 @@ mod tests {
             let text = unsafe { std::ffi::CStr::from_ptr(libc::strsignal(signal.number())) };
             assert_eq!(text.to_str(), Ok(signal.description()));
         }
-    }
-
-    #[test]
-    fn ignored_sigpipe_leaves_an_error() {
-        ignore_sigpipe().expect("signal");
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("pair");
-        drop(theirs);
-        let error = io::Write::write(&mut &ours, b"x").expect_err("the reader is gone");
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }

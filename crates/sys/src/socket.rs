@@ -43,6 +43,14 @@ pub enum Family {
     V6,
 }
 
+impl Family {
+    /// The family of an address.
+    #[must_use]
+    pub fn of(address: &SocketAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+}
+
 /// A name that did not resolve. Displays as the resolver's text alone: `Name or service not known`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolveError {

@@ -1,6 +1,6 @@
-//! Socket options, one function each.
+//! Socket options: a constant per option with an integer as its value, a function for any other.
 //!
-//! Every function fails with the operating system's error under the name of the option (`setsockopt TCP_NODELAY`).
+//! Everything fails with the operating system's error under the name of the option (`setsockopt TCP_NODELAY`).
 //! [`crate::OsError::is_unsupported`] distinguishes an option this kernel or kind of socket lacks from a refused value.
 
 mod flow_label;
@@ -8,7 +8,6 @@ mod ip;
 mod multicast;
 mod sctp;
 mod tcp;
-mod udp;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,102 +15,63 @@ use std::os::fd::{AsFd, AsRawFd};
 use libc::c_int;
 
 use crate::error::{During, Result};
-use crate::option::{SocketOption, option};
+use crate::option::option;
 use crate::syscall::syscall;
 
+pub use crate::option::SocketOption;
 pub use flow_label::{lease_flow_label, with_flow_label};
 pub use ip::{
-    get_dont_fragment, get_tos, get_v6_only, set_bind_address_no_port, set_dont_fragment, set_local_port_range,
-    set_tos, set_v6_only,
+    IP_BIND_ADDRESS_NO_PORT, IP_MTU_DISCOVER, IP_MULTICAST_ALL, IPV6_MTU_DISCOVER, IPV6_V6ONLY, set_dont_fragment,
+    set_local_port_range, set_tos,
 };
-pub use multicast::{join_group, set_multicast_ttl, set_own_groups_only, set_without_routing};
-pub use sctp::{sctp_bindx, set_sctp_init_streams, set_sctp_max_seg, set_sctp_no_delay};
+pub use multicast::{join_group, set_multicast_ttl};
+pub use sctp::{SCTP_NODELAY, sctp_bindx, set_sctp_init_streams, set_sctp_max_seg};
 pub use tcp::{
-    congestion, get_keep_count, get_keep_idle, get_keep_interval, get_mss, get_no_delay, get_user_timeout,
-    set_congestion, set_keep_count, set_keep_idle, set_keep_interval, set_mss, set_no_delay, set_quick_ack,
-    set_unsent_limit, set_user_timeout, set_window_clamp,
+    TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_NOTSENT_LOWAT, TCP_QUICKACK,
+    TCP_USER_TIMEOUT, TCP_WINDOW_CLAMP, congestion, set_congestion,
 };
-pub use udp::{get_udp_segment, set_udp_gro, set_udp_segment};
 
-/// Lets the address be bound while connections of an earlier listener linger (`SO_REUSEADDR`, socket(7)).
-///
-/// # Errors
-/// The operating system's.
-pub fn set_reuse_addr(fd: impl AsFd, on: bool) -> Result<()> {
-    option!(SOL_SOCKET, SO_REUSEADDR).set_bool(fd, on)
-}
+/// Lets the address be bound while connections of an earlier listener linger (socket(7)).
+pub const SO_REUSEADDR: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEADDR);
 
-/// Lets several sockets of one user share the address; the kernel spreads peers over them (`SO_REUSEPORT`, Linux 3.9).
-///
-/// # Errors
-/// The operating system's.
-pub fn set_reuse_port(fd: impl AsFd, on: bool) -> Result<()> {
-    option!(SOL_SOCKET, SO_REUSEPORT).set_bool(fd, on)
-}
+/// Lets several sockets of one user share the address; the kernel spreads peers over them (socket(7), Linux 3.9).
+pub const SO_REUSEPORT: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEPORT);
 
-/// Lets [`crate::udp::RecvBatch`] return when the kernel received a datagram (`SO_TIMESTAMPNS`, socket(7), Linux 2.6.22).
-/// What is in the queue already has no time and gets that of the read.
-///
-/// # Errors
-/// The operating system's.
-pub fn set_receive_stamps(fd: impl AsFd, on: bool) -> Result<()> {
-    option!(SOL_SOCKET, SO_TIMESTAMPNS).set_bool(fd, on)
-}
+/// Lets [`crate::udp::RecvBatch`] return when the kernel received a datagram (socket(7), Linux 2.6.22). What is in the
+/// queue already has no time and gets that of the read.
+pub const SO_TIMESTAMPNS: SocketOption<bool> = option!(SOL_SOCKET, SO_TIMESTAMPNS);
 
-/// Requests a send buffer of `bytes` (`SO_SNDBUF`, socket(7)). The kernel doubles the value for its own overhead and
-/// caps the request at `net.core.wmem_max`; [`get_send_buffer`] returns what was granted. Ends TCP's own tuning.
-///
-/// # Errors
-/// The operating system's.
-pub fn set_send_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
-    SEND_BUFFER.set_u32(fd, bytes)
-}
+/// Send buffer in bytes (socket(7)). The kernel doubles the request for its own overhead and caps it at
+/// `net.core.wmem_max`; what is read is what was granted. A request ends TCP's own tuning.
+pub const SO_SNDBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_SNDBUF);
 
-/// Requests a receive buffer of `bytes` (`SO_RCVBUF`, socket(7)), capped at `net.core.rmem_max`; else as
-/// [`set_send_buffer`].
-///
-/// # Errors
-/// The operating system's.
-pub fn set_receive_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
-    RECEIVE_BUFFER.set_u32(fd, bytes)
-}
+/// Receive buffer in bytes (socket(7)), capped at `net.core.rmem_max`; else as [`SO_SNDBUF`].
+pub const SO_RCVBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUF);
 
-/// [`set_send_buffer`] beyond `net.core.wmem_max` where we may (`SO_SNDBUFFORCE`, needs `CAP_NET_ADMIN`), within it
-/// where not.
-///
-/// # Errors
-/// The operating system's.
-pub fn force_send_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
-    option!(SOL_SOCKET, SO_SNDBUFFORCE).set_u32(&fd, bytes).or_else(|_| set_send_buffer(&fd, bytes))
-}
+/// Probes an idle connection so that a vanished peer is noticed (socket(7)).
+pub const SO_KEEPALIVE: SocketOption<bool> = option!(SOL_SOCKET, SO_KEEPALIVE);
 
-/// [`set_receive_buffer`] beyond `net.core.rmem_max` where we may (`SO_RCVBUFFORCE`, needs `CAP_NET_ADMIN`), within it
+/// Sends to hosts on the local network only, never through a gateway (socket(7)).
+pub const SO_DONTROUTE: SocketOption<bool> = option!(SOL_SOCKET, SO_DONTROUTE);
+
+/// Cuts every write into datagrams of this many bytes (udp(7), Linux 4.18); 0 switches it off. For single writes see
+/// [`crate::udp::send_segmented`].
+pub const UDP_SEGMENT: SocketOption<u32> = option!(IPPROTO_UDP, UDP_SEGMENT, crate::udp::UDP_SEGMENT);
+
+/// Receives trains of equal datagrams as one buffer (udp(7), Linux 5.0); [`crate::udp::RecvBatch`] returns the size of
+/// one.
+pub const UDP_GRO: SocketOption<bool> = option!(IPPROTO_UDP, UDP_GRO, crate::udp::UDP_GRO);
+
+/// Requests a receive buffer beyond `net.core.rmem_max` where we may (`SO_RCVBUFFORCE`, needs `CAP_NET_ADMIN`), within it
 /// where not.
 ///
 /// # Errors
 /// The operating system's.
 pub fn force_receive_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
-    option!(SOL_SOCKET, SO_RCVBUFFORCE).set_u32(&fd, bytes).or_else(|_| set_receive_buffer(&fd, bytes))
+    FORCED_RECEIVE_BUFFER.set(&fd, bytes).or_else(|_| SO_RCVBUF.set(&fd, bytes))
 }
 
-/// Size of the send buffer in bytes as the kernel accounts it: twice the request (`SO_SNDBUF`, socket(7)).
-///
-/// # Errors
-/// The operating system's.
-pub fn get_send_buffer(fd: impl AsFd) -> Result<u32> {
-    SEND_BUFFER.get_u32(fd)
-}
-
-/// Size of the receive buffer in bytes as the kernel accounts it: twice the request (`SO_RCVBUF`, socket(7)).
-///
-/// # Errors
-/// The operating system's.
-pub fn get_receive_buffer(fd: impl AsFd) -> Result<u32> {
-    RECEIVE_BUFFER.get_u32(fd)
-}
-
-const SEND_BUFFER: SocketOption = option!(SOL_SOCKET, SO_SNDBUF);
-const RECEIVE_BUFFER: SocketOption = option!(SOL_SOCKET, SO_RCVBUF);
+const FORCED_RECEIVE_BUFFER: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUFFORCE);
 
 /// Makes closing the socket reset the connection: what is unsent is lost, and neither end keeps a TIME_WAIT
 /// (`SO_LINGER` with zero seconds, socket(7)).
@@ -120,22 +80,6 @@ const RECEIVE_BUFFER: SocketOption = option!(SOL_SOCKET, SO_RCVBUF);
 /// The operating system's.
 pub fn set_reset_on_close(fd: impl AsFd) -> Result<()> {
     socket2::SockRef::from(&fd).set_linger(Some(std::time::Duration::ZERO)).during("setsockopt SO_LINGER", 0)
-}
-
-/// Probes an idle connection so that a vanished peer is noticed (`SO_KEEPALIVE`, socket(7)).
-///
-/// # Errors
-/// The operating system's.
-pub fn set_keepalive(fd: impl AsFd, on: bool) -> Result<()> {
-    option!(SOL_SOCKET, SO_KEEPALIVE).set_bool(fd, on)
-}
-
-/// Whether an idle connection is probed (`SO_KEEPALIVE`, socket(7)).
-///
-/// # Errors
-/// The operating system's.
-pub fn get_keepalive(fd: impl AsFd) -> Result<bool> {
-    option!(SOL_SOCKET, SO_KEEPALIVE).get_bool(fd)
 }
 
 /// Caps the socket's send rate in the kernel (`SO_MAX_PACING_RATE`, Linux 3.13, tc-fq(8)).
@@ -169,7 +113,8 @@ const PACING_RATE: SocketOption = option!(SOL_SOCKET, SO_MAX_PACING_RATE);
 /// # Errors
 /// The operating system's; `ENODEV` for a device that does not exist.
 pub fn bind_device(fd: impl AsFd, device: &str) -> Result<()> {
-    option!(SOL_SOCKET, SO_BINDTODEVICE).set_bytes(fd, device.as_bytes(), device)
+    let option: SocketOption = option!(SOL_SOCKET, SO_BINDTODEVICE);
+    option.set_bytes(fd, device.as_bytes(), device)
 }
 
 /// The receive buffer of a socket.
@@ -190,7 +135,7 @@ pub struct ReceiveMemory {
 pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
     const WORD: usize = size_of::<u32>();
     let mut bytes = [0; 9 * WORD];
-    let memory = option!(SOL_SOCKET, SO_MEMINFO, 55);
+    let memory: SocketOption = option!(SOL_SOCKET, SO_MEMINFO, 55);
     let len = memory.get_bytes(fd, &mut bytes)?;
     let words = bytes[..len].as_chunks::<WORD>().0;
     // SK_MEMINFO_RMEM_ALLOC, _RCVBUF and, since Linux 4.12, _DROPS (include/uapi/linux/sock_diag.h).

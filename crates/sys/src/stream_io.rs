@@ -29,21 +29,12 @@ pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
 /// # Errors
 /// As [`send`].
 pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
-    send_message(fd, block, copies, SEND_FLAGS)
+    send_gathered_with(fd, block, copies, SEND_FLAGS)
 }
 
-pub(crate) fn send_message(fd: impl AsFd, block: &[u8], copies: usize, flags: i32) -> io::Result<usize> {
-    let one = iovec { iov_base: block.as_ptr().cast_mut().cast(), iov_len: block.len() };
-    let mut gathered = [one; GATHERED_COPIES_MAX];
-    // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = gathered.as_mut_ptr();
-    // The type of the field differs between C libraries.
-    message.msg_iovlen = copies.min(GATHERED_COPIES_MAX) as _;
-    let fd = fd.as_fd().as_raw_fd();
-    // SAFETY: the message names at most GATHERED_COPIES_MAX elements of `gathered`, each of which describes `block`;
-    // the kernel only reads through them.
-    syscall_len(unsafe { libc::sendmsg(fd, &raw const message, flags) })
+pub(crate) fn send_gathered_with(fd: impl AsFd, block: &[u8], copies: usize, flags: i32) -> io::Result<usize> {
+    let gathered = [IoSlice::new(block); GATHERED_COPIES_MAX];
+    send_slices_with(fd, &gathered[..copies.min(GATHERED_COPIES_MAX)], flags)
 }
 
 /// Whether bytes are followed by others at once.
@@ -68,11 +59,12 @@ pub fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>], followed: Followed) ->
     send_slices_with(fd, slices, flags)
 }
 
-pub(crate) fn send_slices_with(fd: impl AsFd, slices: &[IoSlice<'_>], flags: i32) -> io::Result<usize> {
+fn send_slices_with(fd: impl AsFd, slices: &[IoSlice<'_>], flags: i32) -> io::Result<usize> {
     // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // The standard library promises that an IoSlice has the layout of an iovec.
     message.msg_iov = slices.as_ptr().cast::<iovec>().cast_mut();
+    // The type of the field differs between C libraries.
     message.msg_iovlen = slices.len().min(SLICES_MAX) as _;
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: the message names at most all elements of `slices`, each of which describes memory that outlives the

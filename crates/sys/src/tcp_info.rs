@@ -1,7 +1,6 @@
 //! What the kernel knows about a TCP connection (`TCP_INFO`, tcp(7)).
 
 use std::io;
-use std::mem::offset_of;
 use std::os::fd::AsFd;
 
 use crate::error::{During, Result};
@@ -73,7 +72,7 @@ impl TcpInfo {
 /// The operating system's, for instance on a socket that is not TCP; `InvalidData` when the answer is shorter than
 /// any kernel since Linux 2.6.10 gives.
 pub fn tcp_info(fd: impl AsFd) -> Result<TcpInfo> {
-    let mut answer = [0; size_of::<KernelTcpInfo>()];
+    let mut answer = [0; SIZE];
     let len = TCP_INFO.get_bytes(fd, &mut answer)?;
     decode(&answer[..len])
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is too short"))
@@ -86,105 +85,64 @@ const TCP_INFO: SocketOption = option!(IPPROTO_TCP, TCP_INFO);
 /// oldest fields are cut.
 #[must_use]
 pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
-    macro_rules! field {
-        ($name:ident: $int:ty) => {
-            answer
-                .get(offset_of!(KernelTcpInfo, $name)..)
-                .and_then(|rest| rest.first_chunk())
-                .map(|bytes| <$int>::from_ne_bytes(*bytes))
-        };
-    }
+    let word = |at: usize| answer.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+    let long = |at: usize| answer.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
     let bits = |bytes_per_second: u64| bytes_per_second.saturating_mul(8);
     // As the kernel itself counts (`tcp_packets_in_flight`, include/net/tcp.h).
-    let left = field!(sacked: u32)?.saturating_add(field!(lost: u32)?);
-    let in_flight = field!(unacked: u32)?.saturating_sub(left);
+    let left = word(SACKED)?.saturating_add(word(LOST)?);
+    let in_flight = word(UNACKED)?.saturating_sub(left);
     Some(TcpInfo {
-        retransmits_total: field!(total_retrans: u32)?,
-        snd_cwnd_segments: field!(snd_cwnd: u32)?,
-        in_flight_segments: in_flight.saturating_add(field!(retrans: u32)?),
-        snd_mss_bytes: field!(snd_mss: u32)?,
-        advertised_mss_bytes: field!(advmss: u32)?,
-        rtt_us: field!(rtt: u32)?,
-        rttvar_us: field!(rttvar: u32)?,
-        pmtu_bytes: field!(pmtu: u32)?,
-        snd_wnd_bytes: field!(snd_wnd: u32),
-        reorder_seen: field!(reord_seen: u32),
-        out_of_order_total: field!(rcv_ooopack: u32),
+        retransmits_total: word(TOTAL_RETRANS)?,
+        snd_cwnd_segments: word(SND_CWND)?,
+        in_flight_segments: in_flight.saturating_add(word(RETRANS)?),
+        snd_mss_bytes: word(SND_MSS)?,
+        advertised_mss_bytes: word(ADVMSS)?,
+        rtt_us: word(RTT)?,
+        rttvar_us: word(RTTVAR)?,
+        pmtu_bytes: word(PMTU)?,
+        snd_wnd_bytes: word(SND_WND),
+        reorder_seen: word(REORD_SEEN),
+        out_of_order_total: word(RCV_OOOPACK),
         // All ones stand for "no sample yet", 0 never does for a rate that was measured.
-        min_rtt_us: field!(min_rtt: u32).filter(|us| *us != u32::MAX),
-        delivery_rate_bps: field!(delivery_rate: u64).filter(|rate| *rate != 0).map(bits),
-        pacing_rate_bps: field!(pacing_rate: u64).filter(|rate| *rate != u64::MAX).map(bits),
-        bytes_acked: field!(bytes_acked: u64),
-        bytes_received: field!(bytes_received: u64),
-        bytes_retransmitted: field!(bytes_retrans: u64),
-        busy_us: field!(busy_time: u64),
-        rwnd_limited_us: field!(rwnd_limited: u64),
-        sndbuf_limited_us: field!(sndbuf_limited: u64),
+        min_rtt_us: word(MIN_RTT).filter(|us| *us != u32::MAX),
+        delivery_rate_bps: long(DELIVERY_RATE).filter(|rate| *rate != 0).map(bits),
+        pacing_rate_bps: long(PACING_RATE).filter(|rate| *rate != u64::MAX).map(bits),
+        bytes_acked: long(BYTES_ACKED),
+        bytes_received: long(BYTES_RECEIVED),
+        bytes_retransmitted: long(BYTES_RETRANS),
+        busy_us: long(BUSY_TIME),
+        rwnd_limited_us: long(RWND_LIMITED),
+        sndbuf_limited_us: long(SNDBUF_LIMITED),
     })
 }
 
-/// `struct tcp_info` of `include/uapi/linux/tcp.h` up to Linux 5.19, without the prefix `tcpi_`. It only grows, so the
-/// offsets hold for every kernel.
-#[repr(C)]
-#[allow(dead_code)] // Declares offsets; values are read from the bytes, because an answer may end early.
-struct KernelTcpInfo {
-    state: u8,
-    ca_state: u8,
-    retransmits: u8,
-    probes: u8,
-    backoff: u8,
-    options: u8,
-    wscale: u8,
-    flags: u8,
-    rto: u32,
-    ato: u32,
-    snd_mss: u32,
-    rcv_mss: u32,
-    unacked: u32,
-    sacked: u32,
-    lost: u32,
-    retrans: u32,
-    fackets: u32,
-    last_data_sent: u32,
-    last_ack_sent: u32,
-    last_data_recv: u32,
-    last_ack_recv: u32,
-    pmtu: u32,
-    rcv_ssthresh: u32,
-    rtt: u32,
-    rttvar: u32,
-    snd_ssthresh: u32,
-    snd_cwnd: u32,
-    advmss: u32,
-    reordering: u32,
-    rcv_rtt: u32,
-    rcv_space: u32,
-    total_retrans: u32,
-    pacing_rate: u64,
-    max_pacing_rate: u64,
-    bytes_acked: u64,
-    bytes_received: u64,
-    segs_out: u32,
-    segs_in: u32,
-    notsent_bytes: u32,
-    min_rtt: u32,
-    data_segs_in: u32,
-    data_segs_out: u32,
-    delivery_rate: u64,
-    busy_time: u64,
-    rwnd_limited: u64,
-    sndbuf_limited: u64,
-    delivered: u32,
-    delivered_ce: u32,
-    bytes_sent: u64,
-    bytes_retrans: u64,
-    dsack_dups: u32,
-    reord_seen: u32,
-    rcv_ooopack: u32,
-    snd_wnd: u32,
-    rcv_wnd: u32,
-    rehash: u32,
-}
+// Offsets in `struct tcp_info` of `include/uapi/linux/tcp.h`, without the prefix `tcpi_`. It only grows, so they hold for
+// every kernel.
+const SND_MSS: usize = 16;
+const UNACKED: usize = 24;
+const SACKED: usize = 28;
+const LOST: usize = 32;
+const RETRANS: usize = 36;
+const PMTU: usize = 60;
+const RTT: usize = 68;
+const RTTVAR: usize = 72;
+const SND_CWND: usize = 80;
+const ADVMSS: usize = 84;
+const TOTAL_RETRANS: usize = 100;
+const PACING_RATE: usize = 104;
+const BYTES_ACKED: usize = 120;
+const BYTES_RECEIVED: usize = 128;
+const MIN_RTT: usize = 148;
+const DELIVERY_RATE: usize = 160;
+const BUSY_TIME: usize = 168;
+const RWND_LIMITED: usize = 176;
+const SNDBUF_LIMITED: usize = 184;
+const BYTES_RETRANS: usize = 208;
+const REORD_SEEN: usize = 220;
+const RCV_OOOPACK: usize = 224;
+const SND_WND: usize = 228;
+/// Size up to Linux 5.19.
+const SIZE: usize = 240;
 
 #[cfg(test)]
 mod tests {
@@ -196,16 +154,6 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_those_of_the_kernels_header() {
-        assert_eq!(offset_of!(KernelTcpInfo, total_retrans), 100);
-        assert_eq!(offset_of!(KernelTcpInfo, pacing_rate), 104);
-        assert_eq!(offset_of!(KernelTcpInfo, delivery_rate), 160);
-        assert_eq!(offset_of!(KernelTcpInfo, bytes_sent), 200);
-        assert_eq!(offset_of!(KernelTcpInfo, snd_wnd), 228);
-        assert_eq!(size_of::<KernelTcpInfo>(), 240);
-    }
-
-    #[test]
     fn a_full_answer_fills_every_field() {
         let info = decode(&numbered(240)).expect("complete");
         assert_eq!((info.snd_mss_bytes, info.pmtu_bytes, info.rtt_us, info.rttvar_us), (4, 15, 17, 18));
@@ -214,7 +162,10 @@ mod tests {
         assert_eq!((info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes), (Some(37), Some(55), Some(57)));
         assert_eq!(info.delivery_rate_bps, Some((40 | 41 << 32) * 8));
         assert_eq!(info.bytes_retransmitted, Some(52 | 53 << 32));
-        assert_eq!(info.cwnd_bytes(), 80);
+        let long = |index: u64| Some(index | (index + 1) << 32);
+        assert_eq!((info.bytes_acked, info.bytes_received), (long(30), long(32)));
+        assert_eq!((info.busy_us, info.rwnd_limited_us, info.sndbuf_limited_us), (long(42), long(44), long(46)));
+        assert_eq!((info.out_of_order_total, info.cwnd_bytes()), (Some(56), 80));
         // Words 6 to 9: nothing is left of 6 when 7 and 8 are subtracted, 9 were sent again.
         assert_eq!((info.in_flight_segments, info.in_flight_bytes()), (9, 36));
     }
@@ -241,8 +192,8 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_absent() {
         let mut answer = vec![0; 240];
-        answer[offset_of!(KernelTcpInfo, min_rtt)..][..4].fill(0xff);
-        answer[offset_of!(KernelTcpInfo, pacing_rate)..][..8].fill(0xff);
+        answer[MIN_RTT..][..4].fill(0xff);
+        answer[PACING_RATE..][..8].fill(0xff);
         let info = decode(&answer).expect("complete");
         assert_eq!((info.min_rtt_us, info.pacing_rate_bps, info.delivery_rate_bps), (None, None, None));
     }

@@ -11,38 +11,14 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use libc::c_int;
-use socket2::{SockAddr, SockRef};
 
 use crate::syscall::{socket_addr, syscall_len};
 
+/// One datagram per call: of a received one, what exceeds the buffer is lost, and a length of 0 is an empty datagram. A
+/// connected socket fails with `ECONNREFUSED` when the peer answered an earlier datagram with an ICMP message.
+pub use crate::stream_io::{recv, send};
 pub use recv_batch::{Message, RecvBatch, SLOT_LEN_MAX, SLOTS_MAX};
 pub use send_batch::{BATCH_MAX, SEGMENTS_MAX, send_many, send_segmented};
-
-/// Sends one datagram on a connected socket (send(2)).
-///
-/// # Errors
-/// `WouldBlock` when the send buffer is full, `ECONNREFUSED` when the peer answered an earlier one with an ICMP
-/// message; else the operating system's.
-pub fn send(fd: impl AsFd, datagram: &[u8]) -> io::Result<usize> {
-    crate::stream_io::send(fd, datagram)
-}
-
-/// Sends one datagram to `remote` (sendto(2)).
-///
-/// # Errors
-/// As [`send`].
-pub fn send_to(fd: impl AsFd, datagram: &[u8], remote: &SocketAddr) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    SockRef::from(&fd).send_to_with_flags(datagram, &SockAddr::from(*remote), flags)
-}
-
-/// Receives one datagram; what exceeds `buffer` is lost (recv(2)). A length of 0 is an empty datagram.
-///
-/// # Errors
-/// `WouldBlock` when none is there; else the operating system's.
-pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
-    crate::stream_io::recv(fd, buffer)
-}
 
 /// [`recv`] with the sender's address, unmapped (recvfrom(2)).
 ///

@@ -4,11 +4,11 @@
 //! The kernel returns what it borrowed through the error queue of the socket, in the order of the calls. Such memory
 //! must stay as it is until then; memory that never changes may be in flight many times at once.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::error::Result;
-use crate::option::option;
+use crate::option::{SocketOption, option};
 use crate::stream_io::{self, SEND_FLAGS};
 use crate::syscall::syscall_len;
 
@@ -17,7 +17,8 @@ use crate::syscall::syscall_len;
 /// # Errors
 /// The operating system's, for instance `ENOPROTOOPT` before Linux 4.14.
 pub fn enable(fd: impl AsFd) -> Result<()> {
-    option!(SOL_SOCKET, SO_ZEROCOPY).set_bool(fd, true)
+    let option: SocketOption<bool> = option!(SOL_SOCKET, SO_ZEROCOPY);
+    option.set(fd, true)
 }
 
 /// [`stream_io::send_gathered`] without a copy.
@@ -25,15 +26,7 @@ pub fn enable(fd: impl AsFd) -> Result<()> {
 /// # Errors
 /// `ENOBUFS` when too much memory is in flight; else as [`stream_io::send`].
 pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
-    stream_io::send_message(fd, block, copies, SEND_FLAGS | libc::MSG_ZEROCOPY)
-}
-
-/// [`stream_io::send_slices`] without a copy.
-///
-/// # Errors
-/// `ENOBUFS` when too much memory is in flight; else as [`stream_io::send`].
-pub fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    stream_io::send_slices_with(fd, slices, SEND_FLAGS | libc::MSG_ZEROCOPY)
+    stream_io::send_gathered_with(fd, block, copies, SEND_FLAGS | libc::MSG_ZEROCOPY)
 }
 
 /// Memory the kernel gave back.

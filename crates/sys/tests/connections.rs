@@ -49,7 +49,7 @@ fn accepted_and_opened_sockets_do_not_wait_and_do_not_leak_into_children() {
 #[test]
 fn an_ipv4_peer_of_a_dual_stack_listener_is_shown_as_ipv4() {
     let fd = open("[::]:0", Protocol::Tcp);
-    linerate_sys::sockopt::set_v6_only(&fd, false).expect("set");
+    linerate_sys::sockopt::IPV6_V6ONLY.set(&fd, false).expect("set");
     socket::bind(&fd, &address("[::]:0")).expect("bind");
     socket::listen(&fd, 1).expect("listen");
     let port = socket::local_addr(&fd).expect("address").port();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_lab::sweep::grammar::{self, SweptFactor};
-use linerate_lab::sweep::{Held, Objective, SweepSpec};
+use linerate_lab::sweep::{Objective, SweepSpec, TestSettings};
 
 use super::complain;
 use linerate::{Outcome, Progress};
@@ -157,12 +157,13 @@ impl SweepArgs {
     /// The first contradiction, in words.
     fn resolve(self) -> Result<(SweepSpec, OutputArgs), String> {
         let over = grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
-        let held = Held {
+        let held = TestSettings {
             streams: self.streams,
             length_bytes: self.length,
             window_bytes: self.window,
             rate_bps: self.rate,
             congestion: self.congestion,
+            ..TestSettings::default()
         };
         check_held(&over, &held)?;
         if self.udp {
@@ -229,7 +230,7 @@ fn write_reports(output: &OutputArgs, sweep: &Sweep, has_result: bool) -> Result
 }
 
 /// What is varied cannot be held.
-fn check_held(over: &[SweptFactor], held: &Held) -> Result<(), String> {
+fn check_held(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     let rows = [
         ("streams", held.streams.is_some(), "-P"),
         ("length", held.length_bytes.is_some(), "-l"),
@@ -244,7 +245,7 @@ fn check_held(over: &[SweptFactor], held: &Held) -> Result<(), String> {
 }
 
 /// What only TCP has, and lengths that only it can carry.
-fn check_udp(over: &[SweptFactor], held: &Held) -> Result<(), String> {
+fn check_udp(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     if over.iter().any(|swept| swept.name == "congestion") {
         return Err("--over congestion: it is TCP that has congestion control: leave out -u".to_owned());
     }

@@ -1,6 +1,7 @@
 //! One host: reading an absent fact ends a rule as unknown, with the key and the reason.
 
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
+use linerate_model::stored_name;
 
 use super::nic::Nic;
 use super::reading::{Growth, Reading, to_f64};
@@ -88,7 +89,7 @@ impl<'a> Host<'a> {
                 value,
                 inferred: self.snapshot.quality(key) == Some(Quality::Inferred),
             }),
-            None => unknown(key, Absence::ParseError.name()),
+            None => unknown(key, stored_name(Absence::ParseError)),
         }
     }
 
@@ -111,7 +112,7 @@ impl<'a> Host<'a> {
     }
 
     pub(crate) fn reason(&self, key: &str) -> String {
-        self.absence(key).name().to_owned()
+        stored_name(self.absence(key))
     }
 
     /// Growth of one counter: over the period, or since boot where there is none.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use linerate_sys::clock::as_ns;
+
 /// Watches the received bytes of a test (`--rcv-timeout`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdleTimeout {
@@ -13,7 +15,7 @@ pub(crate) struct IdleTimeout {
 impl IdleTimeout {
     /// `timeout` is `None` on an end that receives nothing.
     pub(crate) fn new(timeout: Option<Duration>, now_ns: u64) -> Self {
-        let timeout_ns = timeout.map(|p| u64::try_from(p.as_nanos()).unwrap_or(u64::MAX));
+        let timeout_ns = timeout.map(as_ns);
         Self { timeout_ns, seen_bytes: 0, changed_ns: now_ns }
     }
 

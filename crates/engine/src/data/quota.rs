@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quota {
     rates: Vec<Arc<SharedRate>>,
-    amount: Option<Arc<AmountLeft>>,
+    /// Bytes left.
+    amount: Option<Arc<AtomicU64>>,
 }
 
 /// What may be moved now.
@@ -32,9 +33,6 @@ pub(crate) struct SharedRate {
     paid_until_ns: AtomicU64,
 }
 
-#[derive(Debug)]
-struct AmountLeft(AtomicU64);
-
 /// Time at the rate for which bytes are granted at once: short enough to be smooth, long enough to be cheap.
 const PORTION_NS: u64 = 4_000_000;
 /// Smallest portion: about one segment on Ethernet.
@@ -45,7 +43,7 @@ const CREDIT_NS: u64 = 10_000_000;
 impl Quota {
     pub(crate) fn new(rates: Vec<Arc<SharedRate>>, amount_bytes: Option<u64>) -> Self {
         // The first byte beyond the amount shows that the test is larger; it is counted, and nothing follows it.
-        let left = |bytes: u64| Arc::new(AmountLeft(AtomicU64::new(bytes.saturating_add(1))));
+        let left = |bytes: u64| Arc::new(AtomicU64::new(bytes.saturating_add(1)));
         Self { rates, amount: amount_bytes.map(left) }
     }
 
@@ -59,7 +57,7 @@ impl Quota {
     }
 
     pub(crate) fn grant(&self, now_ns: u64) -> Grant {
-        let left = self.amount.as_ref().map_or(u64::MAX, |a| a.0.load(Ordering::Relaxed));
+        let left = self.amount.as_ref().map_or(u64::MAX, |a| a.load(Ordering::Relaxed));
         if left == 0 {
             return Grant::UsedUp;
         }
@@ -79,7 +77,7 @@ impl Quota {
         for rate in &self.rates {
             rate.charge(now_ns, bytes);
         }
-        if let Some(AmountLeft(left)) = self.amount.as_deref() {
+        if let Some(left) = &self.amount {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |l| Some(l.saturating_sub(bytes)));
         }
     }

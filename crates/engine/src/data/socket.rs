@@ -68,29 +68,28 @@ fn smooth_writes(fd: BorrowedFd<'_>, spec: &TestSpec) {
 fn tune_stream(fd: BorrowedFd<'_>, spec: &TestSpec, snd_timeout: Option<Duration>) -> Result<(), EngineError> {
     let tuning = &spec.socket;
     if spec.transport == Transport::Sctp {
-        sockopt::set_sctp_no_delay(fd, tuning.no_delay).map_err(Operation::NoDelay.failed())?;
+        sockopt::SCTP_NODELAY.set(fd, tuning.no_delay).map_err(Operation::NoDelay.failed())?;
         return Ok(());
     }
     // Small paced writes would wait for acknowledgements of earlier ones and leave in bursts.
     if tuning.no_delay || paces_below_block(spec) {
-        sockopt::set_no_delay(fd, true).map_err(Operation::NoDelay.failed())?;
+        sockopt::TCP_NODELAY.set(fd, true).map_err(Operation::NoDelay.failed())?;
     }
     if let Some(mss_bytes) = tuning.mss_bytes {
-        sockopt::set_mss(fd, mss_bytes).map_err(Operation::Mss.failed())?;
+        sockopt::TCP_MAXSEG.set(fd, mss_bytes).map_err(Operation::Mss.failed())?;
     }
     if let Some(timeout) = snd_timeout {
-        let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        sockopt::set_user_timeout(fd, timeout_ms).map_err(Operation::UserTimeout.failed())?;
+        limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
     }
     Ok(())
 }
 
 /// A window the kernel would silently shrink is an error: the test would measure something else than requested.
 fn set_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<(), EngineError> {
-    sockopt::set_send_buffer(fd, bytes).map_err(Operation::Buffer.failed())?;
-    sockopt::set_receive_buffer(fd, bytes).map_err(Operation::Buffer.failed())?;
-    let granted_send = sockopt::get_send_buffer(fd).map_err(Operation::Buffer.failed())?;
-    let granted_receive = sockopt::get_receive_buffer(fd).map_err(Operation::Buffer.failed())?;
+    sockopt::SO_SNDBUF.set(fd, bytes).map_err(Operation::Buffer.failed())?;
+    sockopt::SO_RCVBUF.set(fd, bytes).map_err(Operation::Buffer.failed())?;
+    let granted_send = sockopt::SO_SNDBUF.get(fd).map_err(Operation::Buffer.failed())?;
+    let granted_receive = sockopt::SO_RCVBUF.get(fd).map_err(Operation::Buffer.failed())?;
     if granted_send < bytes || granted_receive < bytes {
         return Err(EngineError::BufferSize);
     }
@@ -109,19 +108,19 @@ fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_
         reporter.emit(&Event::Warning(format!("Increasing socket buffer size to {wanted}")));
         wanted
     };
-    let granted = sockopt::get_send_buffer(fd).map_err(Operation::Buffer.failed())?;
+    let granted = sockopt::SO_SNDBUF.get(fd).map_err(Operation::Buffer.failed())?;
     if granted < len {
         let wanted = grow("sending", granted, reporter);
-        sockopt::set_send_buffer(fd, wanted).map_err(Operation::Buffer.failed())?;
+        sockopt::SO_SNDBUF.set(fd, wanted).map_err(Operation::Buffer.failed())?;
     }
-    let granted = sockopt::get_receive_buffer(fd).map_err(Operation::Buffer.failed())?;
+    let granted = sockopt::SO_RCVBUF.get(fd).map_err(Operation::Buffer.failed())?;
     if granted < len {
         let wanted = grow("receiving", granted, reporter);
-        sockopt::set_receive_buffer(fd, wanted).map_err(Operation::Buffer.failed())?;
+        sockopt::SO_RCVBUF.set(fd, wanted).map_err(Operation::Buffer.failed())?;
     }
     // Coalescing is invisible to the peer and to the results: every datagram's number is still read. It is not to the
     // kernel's counters, which count a dropped buffer once, however many datagrams are in it.
-    let _ = sockopt::set_udp_gro(fd, !spec.want_peer_facts);
+    let _ = sockopt::UDP_GRO.set(fd, !spec.want_peer_facts);
     if spec.socket.dont_fragment && socket::is_ipv4_socket(fd) {
         sockopt::set_dont_fragment(fd, true).map_err(Operation::DontFragment.failed())?;
     }
@@ -138,11 +137,21 @@ pub(crate) fn set_congestion(fd: BorrowedFd<'_>, spec: &TestSpec) -> Result<(), 
 
 /// A connected data socket as the report shows it.
 pub(crate) fn describe(fd: &OwnedFd, id: StreamId, spec: &TestSpec, role: StreamRole, flow: Flow) -> OsResult<Stream> {
-    let effective = EffectiveOptions {
-        send_buffer_bytes: sockopt::get_send_buffer(fd.as_fd()).ok(),
-        receive_buffer_bytes: sockopt::get_receive_buffer(fd.as_fd()).ok(),
-        congestion: (spec.transport == Transport::Tcp).then(|| sockopt::congestion(fd.as_fd()).ok()).flatten(),
-    };
+    let effective = effective(fd.as_fd(), spec.transport);
     let (local, remote) = (socket::local_addr(fd.as_fd())?, socket::peer_addr(fd.as_fd())?);
     Ok(Stream { id, role, flow, local, remote, effective, facts: None })
+}
+
+/// Options that the kernel has granted.
+pub(crate) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
+    EffectiveOptions {
+        send_buffer_bytes: sockopt::SO_SNDBUF.get(fd).ok(),
+        receive_buffer_bytes: sockopt::SO_RCVBUF.get(fd).ok(),
+        congestion: (transport == Transport::Tcp).then(|| sockopt::congestion(fd).ok()).flatten(),
+    }
+}
+
+/// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)).
+pub(crate) fn limit_idle_time(fd: BorrowedFd<'_>, timeout: Duration) -> OsResult<()> {
+    sockopt::TCP_USER_TIMEOUT.set(fd, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))
 }

@@ -12,6 +12,7 @@ use linerate_model::metrics::{
 };
 use linerate_model::spread::Spread;
 use linerate_model::workload::HistogramSpec;
+use linerate_sys::clock::as_ns;
 
 use crate::measure::counters::{Counts, StreamCounters};
 
@@ -26,8 +27,8 @@ struct Both {
     interval: Samples,
     total: Samples,
     grid: Option<Grid>,
-    /// The interval that has ended and is not reported yet.
-    ended: Option<EndedInterval>,
+    /// The interval that has ended and is not reported yet: what was measured and counted in it.
+    ended: Option<(Samples, Counts)>,
 }
 
 /// When intervals end, on the monotonic clock.
@@ -35,12 +36,6 @@ struct Both {
 struct Grid {
     next_ns: u64,
     interval_ns: u64,
-}
-
-#[derive(Debug)]
-struct EndedInterval {
-    samples: Samples,
-    counts: Counts,
 }
 
 /// What was read. `None` and empty series were not measured.
@@ -96,7 +91,7 @@ impl StreamStats {
 
     /// Intervals end every `interval` after `start_ns`, so that [`StreamStats::end_interval_before`] knows where.
     pub(crate) fn set_grid(&self, start_ns: u64, interval: Duration) {
-        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let interval_ns = as_ns(interval).max(1);
         self.lock().grid = Some(Grid { next_ns: start_ns.saturating_add(interval_ns), interval_ns });
     }
 
@@ -107,8 +102,7 @@ impl StreamStats {
         let has_ended = both.grid.is_some_and(|grid| grid.next_ns <= now_ns);
         if has_ended && both.ended.is_none() {
             let fresh = both.interval.emptied();
-            both.ended =
-                Some(EndedInterval { samples: std::mem::replace(&mut both.interval, fresh), counts: counters.read() });
+            both.ended = Some((std::mem::replace(&mut both.interval, fresh), counters.read()));
         }
     }
 
@@ -122,8 +116,8 @@ impl StreamStats {
             let passed = (now_ns - grid.next_ns) / grid.interval_ns + 1;
             grid.next_ns = grid.next_ns.saturating_add(passed.saturating_mul(grid.interval_ns));
         }
-        if let Some(ended) = both.ended.take() {
-            return (ended.samples.measured(false), Some(ended.counts));
+        if let Some((samples, counts)) = both.ended.take() {
+            return (samples.measured(false), Some(counts));
         }
         let fresh = both.interval.emptied();
         (std::mem::replace(&mut both.interval, fresh).measured(false), None)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::TestSpec;
+use linerate_sys::clock::as_ns;
 
 /// Absolute deadlines of one test, monotonic ns. A deadline that was missed is not repeated, so the grid never drifts.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ const TICK_BEFORE_END_NS: u64 = 1_000_000;
 
 impl Timeline {
     pub(crate) fn new(spec: &TestSpec, interval: Option<Duration>, decides_end: bool, now_ns: u64) -> Self {
-        let omit_end_ns = (!spec.omit.is_zero()).then(|| now_ns.saturating_add(ns(spec.omit)));
+        let omit_end_ns = (!spec.omit.is_zero()).then(|| now_ns.saturating_add(as_ns(spec.omit)));
         let mut timeline = Self {
             part_start_ns: now_ns,
             omit_end_ns,
@@ -84,14 +85,14 @@ impl Timeline {
 
     fn end_ns(&self) -> Option<u64> {
         match (self.omit_end_ns, self.duration) {
-            (None, Some(duration)) => Some(self.part_start_ns.saturating_add(ns(duration))),
+            (None, Some(duration)) => Some(self.part_start_ns.saturating_add(as_ns(duration))),
             _ => None,
         }
     }
 
     /// The first point of the grid after `now_ns` that is worth a report of its own.
     fn tick_after(&self, now_ns: u64) -> Option<u64> {
-        let step = ns(self.interval?);
+        let step = as_ns(self.interval?);
         let index = now_ns.saturating_sub(self.part_start_ns) / step + 1;
         let tick = self.part_start_ns.saturating_add(index.saturating_mul(step));
         let part_end = self.omit_end_ns.or(self.end_ns());
@@ -102,10 +103,6 @@ impl Timeline {
         let waits_for_peer = self.omit_end_ns.is_none() && !self.decides_end;
         waits_for_peer.then(|| tick.saturating_add(step / u64::from(LAST_TICK_GRACE)))
     }
-}
-
-fn ns(d: Duration) -> u64 {
-    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use linerate_model::service::{RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
-use linerate_model::{Failure, ServerEvent, ServerReporter, Summary};
+use linerate_model::{Failure, ServerEvent, ServerReporter, Summary, TestSpec};
 use linerate_sys::poll::Epoll;
 use linerate_sys::{process, stream_io};
 
@@ -83,7 +83,16 @@ impl<'a> ServerContext<'a> {
     }
 
     /// A test began.
-    pub(crate) fn start_test(&mut self, id: u64, facts: TestFacts) {
+    pub(crate) fn start_test(
+        &mut self,
+        id: u64,
+        peer: SocketAddr,
+        user: Option<String>,
+        spec: &TestSpec,
+        streams: u32,
+    ) {
+        let (transport, direction) = (spec.transport, spec.direction);
+        let facts = TestFacts { number: 0, peer, user, transport, direction, streams, running_beside: 0 };
         let facts = self.stats.start(id, Instant::now(), facts);
         self.out.server_event(&ServerEvent::TestStarted(facts));
     }

@@ -15,10 +15,8 @@ use super::context::ServerContext;
 use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
 use super::listeners::acceptor::{Accepted, Acceptor, Progress};
-use super::{
-    CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped, plain_failure,
-};
-use crate::error::{EngineError, Operation};
+use super::{CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped};
+use crate::error::{EngineError, Operation, failure};
 use crate::interrupts::Interrupts;
 
 /// A server and its dialects.
@@ -418,14 +416,14 @@ impl<'a> Server<'a> {
         let reopened = self.context.listeners.open_shared(&self.spec.local);
         reopened.map_err(|error| self.failure(error))?;
         self.idle_since = Some(Instant::now());
-        self.context.out.reopened().map_err(|e| plain_failure(&e))?;
+        self.context.out.reopened().map_err(failure)?;
         Ok(false)
     }
 
     fn failure(&self, error: EngineError) -> Failure {
         match self.dialects.first() {
             Some(dialect) => dialect.failure(error),
-            None => plain_failure(&error),
+            None => failure(error),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::TestSpec;
+use linerate_sys::clock::as_ns;
 
 /// Watches how far a test has come: bytes that arrived, or bytes the client has acknowledged.
 #[derive(Debug, Clone, Copy)]
@@ -22,12 +23,7 @@ const BLOCKS: u64 = 3;
 impl Liveness {
     /// Nothing is expected before `now_ns`, which may lie ahead.
     pub(crate) fn new(timeout: Duration, now_ns: u64) -> Self {
-        Self {
-            timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
-            progress_bytes_min: 1,
-            progress_bytes: 0,
-            changed_ns: now_ns,
-        }
+        Self { timeout_ns: as_ns(timeout), progress_bytes_min: 1, progress_bytes: 0, changed_ns: now_ns }
     }
 
     /// Takes only this much for progress.

@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use linerate_model::Failure;
 use linerate_model::service::RefusalReason;
-use linerate_model::{Failure, FailureKind};
 
 use crate::error::EngineError;
 use admission::Admission;
@@ -134,9 +134,4 @@ pub(crate) enum Stopped {
     Ended,
     /// Its tests are over, and their reports contain the signal.
     Reported,
-}
-
-/// A failure of this end without a code.
-pub(crate) fn plain_failure(error: &dyn std::fmt::Display) -> Failure {
-    Failure { kind: FailureKind::Error, message: error.to_string(), code: None }
 }

@@ -53,18 +53,13 @@ const HEADINGS: [(&str, Kind); 11] = [
     ("RX flow hash indirection table for ", Kind::Other),
 ];
 
-/// Group of facts of each option, to record what a driver does not have.
-const GROUPS: [(&str, &str); 20] = [
-    ("-l", "chan"),
-    ("--show-channels", "chan"),
-    ("-g", "ring"),
-    ("--show-ring", "ring"),
-    ("-a", "pause"),
-    ("--show-pause", "pause"),
-    ("-c", "coal"),
-    ("--show-coalesce", "coal"),
-    ("-S", "drv.counters"),
-    ("--statistics", "drv.counters"),
+/// Group of facts of each option in its spellings, to record what a driver does not have.
+const GROUPS: [(&str, &str); 15] = [
+    ("-l --show-channels", "chan"),
+    ("-g --show-ring", "ring"),
+    ("-a --show-pause", "pause"),
+    ("-c --show-coalesce", "coal"),
+    ("-S --statistics", "drv.counters"),
     ("-k", "feat"),
     ("-i", "drv"),
     ("-x", "rss"),
@@ -80,14 +75,9 @@ const GROUPS: [(&str, &str); 20] = [
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         let command = block.ethtool();
-        let section = command.and_then(|(option, device)| {
-            // A grep'ed fragment of statistics has lost its heading.
-            let kind = match option {
-                "-S" | "--statistics" => Kind::Statistics,
-                _ => return None,
-            };
-            Some(Section::new(kind, device))
-        });
+        // A grep'ed fragment of statistics has lost its heading.
+        let statistics = command.filter(|(option, _)| matches!(*option, "-S" | "--statistics"));
+        let section = statistics.map(|(_, device)| Section::new(Kind::Statistics, device));
         Self { command, section, path: Vec::new() }
     }
 
@@ -129,16 +119,14 @@ impl<'a> Reader<'a> {
             text if text.ends_with("Operation not permitted") => Absence::Permission,
             text if text.ends_with("No such device") => Absence::NoSuchDevice,
             text if text.starts_with("Cannot set new settings") => Absence::UnsupportedByDriver,
-            text if text.starts_with("not setting ") || text.starts_with("RX classification rule retrieval failed") => {
-                return true;
+            text => {
+                return ["not setting ", "RX classification rule retrieval failed"].iter().any(|s| text.starts_with(s))
+                    || ["unmodified, ignoring", "parameters changed, aborting", "RX rings available"]
+                        .iter()
+                        .any(|end| text.ends_with(end));
             }
-            text if text.ends_with("unmodified, ignoring") || text.ends_with("parameters changed, aborting") => {
-                return true;
-            }
-            text if text.ends_with("RX rings available") => return true,
-            _ => return false,
         };
-        if let Some((_, group)) = GROUPS.iter().find(|(known, _)| *known == option) {
+        if let Some((_, group)) = GROUPS.iter().find(|(known, _)| known.split(' ').any(|known| known == option)) {
             snapshot.set_absent(format!("nic.{device}.{group}"), reason, None, &source(option));
         }
         true
@@ -203,25 +191,14 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
             Some(speed) => snapshot.set_in(format!("{nic}.link.speed_mbps"), whole(speed), "Mbit/s", src),
             None => snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, src),
         },
-        "Duplex" => match value {
-            "Full" => snapshot.set(format!("{nic}.link.duplex"), "full", src),
-            "Half" => snapshot.set(format!("{nic}.link.duplex"), "half", src),
-            _ => snapshot.set_absent(format!("{nic}.link.duplex"), Absence::NotReported, None, src),
-        },
-        "Supports auto-negotiation" => {
-            snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src);
+        "Duplex" => {
+            let known = matches!(value, "Full" | "Half").then(|| value.to_lowercase());
+            snapshot.set_or_absent(format!("{nic}.link.duplex"), known, Absence::NotReported, src);
         }
-        "Auto-negotiation" => {
-            if let Some(on) = switch(value) {
-                snapshot.set(format!("{nic}.link.autoneg"), on, src);
-            }
-        }
+        "Supports auto-negotiation" => snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src),
+        "Auto-negotiation" => snapshot.set_known(format!("{nic}.link.autoneg"), switch(value), src),
         "Port" => snapshot.set(format!("{nic}.link.port"), value, src),
-        "Link detected" => {
-            if let Some(up) = switch(value) {
-                snapshot.set(format!("{nic}.link.up"), up, src);
-            }
-        }
+        "Link detected" => snapshot.set_known(format!("{nic}.link.up"), switch(value), src),
         _ => {
             const KNOWN: [&str; 10] = [
                 "Support",
@@ -335,9 +312,7 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     let src = &source("-c");
     let Some((key, value)) = field(line) else { return false };
     if key == "Adaptive RX" {
-        if let Some(on) = switch(value) {
-            snapshot.set(format!("{nic}.coal.adaptive_rx"), on, src);
-        }
+        snapshot.set_known(format!("{nic}.coal.adaptive_rx"), switch(value), src);
         return true;
     }
     let known = key.starts_with("rx-")

@@ -64,12 +64,8 @@ impl Transcripts {
 
     fn start(&mut self, tool: &str, command: &str, server: bool) {
         if self.runs.len() < RUNS_MAX {
-            self.runs.push(Transcript {
-                tool: tool.to_owned(),
-                command: command.to_owned(),
-                server,
-                ..Transcript::default()
-            });
+            let (tool, command) = (tool.to_owned(), command.to_owned());
+            self.runs.push(Transcript { tool, command, server, ..Transcript::default() });
         }
     }
 
@@ -129,10 +125,8 @@ impl Transcript {
         if let Some(rest) = text.strip_prefix('[') {
             return self.bracketed(rest);
         }
-        if text.contains("the client has terminated")
-            || text.contains("interrupt - ")
-            || text.contains("the server has terminated")
-        {
+        let ends = ["the client has terminated", "interrupt - ", "the server has terminated"];
+        if ends.iter().any(|end| text.contains(end)) {
             self.interrupted = true;
             return true;
         }
@@ -169,7 +163,7 @@ impl Transcript {
                 true
             }
             [range, "sec", amount, amount_unit, rate, rate_unit, rest @ ..] => {
-                self.amounts(id == "SUM", range, (amount, amount_unit), (rate, rate_unit), rest)
+                self.amounts(id == "SUM", range, (amount, amount_unit), (rate, rate_unit), rest).is_some()
             }
             _ => false,
         }
@@ -187,19 +181,19 @@ impl Transcript {
         self.addresses = Some((local.to_owned(), remote.to_owned()));
     }
 
-    fn amounts(&mut self, sum: bool, range: &str, amount: (&str, &str), rate: (&str, &str), rest: &[&str]) -> bool {
-        let Some((start, end)) = range.split_once('-') else {
-            return false;
-        };
-        let (Ok(start), Ok(end)) = (start.parse::<f64>(), end.parse::<f64>()) else {
-            return false;
-        };
-        let (Some(bytes), Some(rate)) = (iperf_amount(amount.0, amount.1), iperf_amount(rate.0, rate.1)) else {
-            return false;
-        };
-        let single = self.streams <= 1;
-        if !sum && !single {
-            return true; // one of several streams: the sum is read
+    fn amounts(
+        &mut self,
+        sum: bool,
+        range: &str,
+        amount: (&str, &str),
+        rate: (&str, &str),
+        rest: &[&str],
+    ) -> Option<()> {
+        let (start, end) = range.split_once('-')?;
+        let (start, end): (f64, f64) = (start.parse().ok()?, end.parse().ok()?);
+        let (bytes, rate) = (iperf_amount(amount.0, amount.1)?, iperf_amount(rate.0, rate.1)?);
+        if !sum && self.streams > 1 {
+            return Some(()); // one of several streams: the sum is read
         }
         match rest.last() {
             Some(&"sender") => {
@@ -211,17 +205,12 @@ impl Transcript {
             _ if self.tool == "iperf2" && start == 0.0 && end > self.longest_seconds + 1.5 => {
                 self.received = Some((rate, bytes));
             }
-            _ => self.interval(end - start, rate),
+            // Fragments at the end of an interrupted run are no interval.
+            _ if end - start >= 0.5 && self.rates.len() < KEPT_MAX => self.rates.push(rate),
+            _ => {}
         }
         self.longest_seconds = self.longest_seconds.max(end);
-        true
-    }
-
-    /// Fragments at the end of an interrupted run are no interval.
-    fn interval(&mut self, seconds: f64, rate: f64) {
-        if seconds >= 0.5 && self.rates.len() < KEPT_MAX {
-            self.rates.push(rate);
-        }
+        Some(())
     }
 
     fn has_result(&self) -> bool {
@@ -243,13 +232,9 @@ impl Transcript {
         set("options_known", Some((!self.command.is_empty()).into()));
         set("transport", Some(if self.udp || options.udp { "udp" } else { "tcp" }.into()));
         set("same_host", self.same_host().map(Value::from));
-        set(
-            "path",
-            self.addresses
-                .as_ref()
-                .map(|(a, b)| Value::from(if a < b { format!("{a} {b}") } else { format!("{b} {a}") })),
-        );
-        set("family", self.addresses.as_ref().map(|(a, _)| if a.contains(':') { "ipv6" } else { "ipv4" }.into()));
+        let addresses = self.addresses.as_ref();
+        set("path", addresses.map(|(a, b)| format!("{} {}", a.min(b), a.max(b)).into()));
+        set("family", addresses.map(|(a, _)| if a.contains(':') { "ipv6" } else { "ipv4" }.into()));
         set("reverse", Some((self.reverse || options.reverse).into()));
         set("interrupted", Some(self.interrupted.into()));
         set("streams", Some(options.streams.unwrap_or_else(|| self.streams.max(1)).into()));
@@ -328,14 +313,8 @@ impl Options {
 
 /// `128K`, `1.5M`: a number with a prefix.
 fn amount(text: &str, base: f64) -> Option<f64> {
-    let prefix = text.chars().last()?.to_ascii_uppercase();
-    let power = match prefix {
-        'K' => 1,
-        'M' => 2,
-        'G' => 3,
-        _ => 0,
-    };
+    let power = " KMG".find(text.chars().last()?.to_ascii_uppercase()).unwrap_or(0);
     let number = if power > 0 { text.get(..text.len() - 1)? } else { text };
     let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
-    Some(number * base.powi(power))
+    Some(number * base.powi(power as i32))
 }

@@ -62,12 +62,8 @@ impl Loose {
         for address in self.sysfs {
             if let Some(nic) = at_address(snapshot, &names, &address) {
                 for fact in ["cur_speed_gts", "cur_width", "max_speed_gts", "max_width"] {
-                    snapshot.set_absent(
-                        format!("nic.{nic}.pci.{fact}"),
-                        Absence::NotApplicableToKind,
-                        None,
-                        "import:sysfs",
-                    );
+                    let key = format!("nic.{nic}.pci.{fact}");
+                    snapshot.set_absent(key, Absence::NotApplicableToKind, None, "import:sysfs");
                 }
             }
         }

@@ -6,6 +6,12 @@ pub(super) fn field(line: &str) -> Option<(&str, &str)> {
     Some((key.trim(), value.trim()))
 }
 
+/// The word behind another one.
+pub(super) fn after<'a>(words: &[&'a str], wanted: &str) -> Option<&'a str> {
+    let at = words.iter().position(|word| *word == wanted)?;
+    words.get(at + 1).copied()
+}
+
 /// Blanks at the beginning of a line; a tab counts as eight.
 pub(super) fn indent(line: &str) -> usize {
     let blanks = line.chars().take_while(|c| c.is_whitespace());

@@ -2,7 +2,7 @@
 
 use super::blocks::Block;
 use super::join::Loose;
-use super::lines::{field, leading_number};
+use super::lines::{after, field, leading_number};
 
 const SRC: &str = "import:lspci -vv";
 const SYSFS: &str = "import:sysfs";
@@ -16,11 +16,8 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(block: &Block<'_>) -> Self {
         let words: Vec<&str> = block.words().collect();
-        let selected = words.windows(2).find_map(|pair| match pair {
-            ["-s", address] if block.has("lspci") => Some(full_address(address)),
-            _ => None,
-        });
-        Self { address: selected.flatten() }
+        let selected = after(&words, "-s").filter(|_| block.has("lspci"));
+        Self { address: selected.and_then(full_address) }
     }
 
     pub(super) fn line(&mut self, loose: &mut Loose, line: &str) -> bool {
@@ -41,10 +38,7 @@ impl Reader {
 /// `01:00.0 Ethernet controller: …`, with or without a domain.
 fn device_line(line: &str) -> Option<String> {
     let (address, rest) = line.split_once(' ')?;
-    if !rest.contains(':') {
-        return None;
-    }
-    full_address(address)
+    full_address(address).filter(|_| rest.contains(':'))
 }
 
 /// `04:00.0` and `0000:04:00.0` are the same device.
@@ -52,15 +46,13 @@ fn full_address(text: &str) -> Option<String> {
     let (bus, function) = text.rsplit_once('.')?;
     let is_hex = |part: &str, len: usize| part.len() == len && part.bytes().all(|b| b.is_ascii_hexdigit());
     let parts: Vec<&str> = bus.split(':').collect();
-    let domain = match parts.as_slice() {
-        [domain, bus, device] if is_hex(domain, 4) && is_hex(bus, 2) && is_hex(device, 2) => *domain,
-        [bus, device] if is_hex(bus, 2) && is_hex(device, 2) => "0000",
+    let (domain, bus, device) = match *parts.as_slice() {
+        [domain, bus, device] => (domain, bus, device),
+        [bus, device] => ("0000", bus, device),
         _ => return None,
     };
-    let [.., bus, device] = parts.as_slice() else {
-        return None;
-    };
-    is_hex(function, 1).then(|| format!("{domain}:{bus}:{device}.{function}"))
+    let is_address = is_hex(domain, 4) && is_hex(bus, 2) && is_hex(device, 2) && is_hex(function, 1);
+    is_address.then(|| format!("{domain}:{bus}:{device}.{function}"))
 }
 
 /// `LnkCap: Port #0, Speed 2.5GT/s, Width x1, ASPM L0s` and its kin.
@@ -72,9 +64,8 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
         "LnkCap" => "max",
         "LnkSta" => "cur",
         "DevCap" => {
-            return value
-                .split_once("MaxPayload ")
-                .is_none_or(|(_, rest)| payload(loose, address, "mps_supported_bytes", rest));
+            let size = value.split_once("MaxPayload ");
+            return size.is_none_or(|(_, rest)| payload(loose, address, "mps_supported_bytes", rest));
         }
         "LnkCtl" => {
             power_saving(loose, address, value);
@@ -98,27 +89,17 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
 
 /// `MaxPayload 128 bytes, MaxReadReq 512 bytes`
 fn sizes(loose: &mut Loose, address: &str, line: &str) -> bool {
-    let mut any = false;
-    for (words, fact) in [("MaxPayload ", "mps_bytes"), ("MaxReadReq ", "mrrs_bytes")] {
-        if let Some((_, rest)) = line.split_once(words) {
-            any |= payload(loose, address, fact, rest);
-        }
-    }
-    any
+    let mut read =
+        |words: &str, fact| line.split_once(words).is_some_and(|(_, rest)| payload(loose, address, fact, rest));
+    read("MaxPayload ", "mps_bytes") | read("MaxReadReq ", "mrrs_bytes")
 }
 
 /// `ASPM L1 Enabled; RCB 64 bytes`, `ASPM L0s L1 Enabled`, `ASPM Disabled`
 fn power_saving(loose: &mut Loose, address: &str, value: &str) {
-    let Some(words) = value.strip_prefix("ASPM ").and_then(|rest| rest.split(';').next()) else {
-        return;
-    };
-    match words.trim() {
-        "Disabled" => loose.pci_text(address, "aspm", "off", SRC),
-        words => {
-            if let Some(states) = words.strip_suffix(" Enabled") {
-                loose.pci_text(address, "aspm", states, SRC);
-            }
-        }
+    let words = value.strip_prefix("ASPM ").and_then(|rest| rest.split(';').next()).unwrap_or_default().trim();
+    let states = if words == "Disabled" { Some("off") } else { words.strip_suffix(" Enabled") };
+    if let Some(states) = states {
+        loose.pci_text(address, "aspm", states, SRC);
     }
 }
 
@@ -135,10 +116,7 @@ fn attribute(loose: &mut Loose, address: &str, line: &str) -> bool {
     let Some((name, value)) = line.split_once('=') else {
         return false;
     };
-    let (prefix, name) = match name.strip_prefix("parent ") {
-        Some(name) => ("upstream_", name),
-        None => ("", name),
-    };
+    let (prefix, name) = name.strip_prefix("parent ").map_or(("", name), |name| ("upstream_", name));
     let fact = match name {
         "current_link_speed" => "cur_speed_gts",
         "current_link_width" => "cur_width",

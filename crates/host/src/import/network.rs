@@ -3,7 +3,7 @@
 use linerate_model::snapshot::{Snapshot, Value};
 
 use super::blocks::Block;
-use super::lines::tc_rate_bps;
+use super::lines::{after, tc_rate_bps};
 
 /// Reads lines of ip and tc.
 pub(super) struct Reader<'a> {
@@ -20,43 +20,39 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(block: &Block<'a>) -> Self {
         let words: Vec<&str> = block.words().collect();
-        let device = words.windows(2).find_map(|pair| match pair {
-            ["dev", device] => Some(*device),
-            _ => None,
-        });
-        Self { device, link: None, columns: None, qdisc: None }
+        Self { device: after(&words, "dev"), link: None, columns: None, qdisc: None }
     }
 
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
         if !line.starts_with(char::is_whitespace) {
             self.columns = None;
         }
-        self.link(snapshot, line)
-            || self.qdisc(snapshot, line)
+        self.link(snapshot, line).is_some()
+            || self.qdisc(snapshot, line).is_some()
             || self.filter(snapshot, line)
-            || route(snapshot, line)
-            || self.counters(snapshot, line)
+            || route(snapshot, line).is_some()
+            || self.counters(snapshot, line).is_some()
             || self.link_details(snapshot, line)
             || self.qdisc_counters(snapshot, line)
     }
 
     /// `3: eth0@if2: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000`
-    fn link(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let mut parts = line.splitn(3, ": ");
-        let (Some(index), Some(name), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-            return false;
-        };
-        if index.is_empty() || !index.bytes().all(|b| b.is_ascii_digit()) || !rest.starts_with('<') {
-            return false;
+    fn link(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
+        let (index, rest) = line.split_once(": ")?;
+        let (name, rest) = rest.split_once(": ")?;
+        let rest = rest.strip_prefix('<')?;
+        if index.is_empty() || !index.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
         }
         let name = name.split('@').next().unwrap_or(name);
         let nic = format!("nic.{name}");
         let src = "import:ip link";
-        let flags = rest.trim_start_matches('<').split('>').next().unwrap_or_default();
-        if flags.split(',').any(|flag| flag == "UP") {
-            snapshot.set(format!("{nic}.link.up"), flags.split(',').any(|flag| flag == "LOWER_UP"), src);
+        let has =
+            |wanted: &str| rest.split('>').next().is_some_and(|flags| flags.split(',').any(|flag| flag == wanted));
+        if has("UP") {
+            snapshot.set(format!("{nic}.link.up"), has("LOWER_UP"), src);
         }
-        if flags.split(',').any(|flag| flag == "LOOPBACK") {
+        if has("LOOPBACK") {
             snapshot.set(format!("{nic}.net.kind"), "loopback", src);
         }
         let words: Vec<&str> = rest.split_whitespace().collect();
@@ -71,7 +67,7 @@ impl<'a> Reader<'a> {
         }
         self.link = Some(name.to_owned());
         self.qdisc = None;
-        true
+        Some(())
     }
 
     fn link_details(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
@@ -82,35 +78,26 @@ impl<'a> Reader<'a> {
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         let nic = format!("nic.{name}");
-        for direction in ["RX", "TX"] {
-            if words.first() == Some(&direction)
-                || words.first() == Some(&if direction == "RX" { "RX:" } else { "TX:" })
-            {
-                let names = words.iter().skip(1).map(|word| word.trim_end_matches(':').to_owned());
-                self.columns = Some((if direction == "RX" { "rx" } else { "tx" }, names.collect()));
-                return true;
-            }
+        let first = words.first().copied().unwrap_or_default();
+        let direction = [("RX", "rx"), ("TX", "tx")].into_iter().find(|(name, _)| first.trim_end_matches(':') == *name);
+        if let Some((_, direction)) = direction {
+            let names = words.iter().skip(1).map(|word| word.trim_end_matches(':').to_owned());
+            self.columns = Some((direction, names.collect()));
+            return true;
         }
-        for kind in ["veth", "bridge", "tun", "dummy", "ifb", "vxlan", "vlan", "bond"] {
-            if words.first() == Some(&kind) {
-                snapshot.set(format!("{nic}.net.kind"), kind, "import:ip link");
-                return true;
-            }
+        if ["veth", "bridge", "tun", "dummy", "ifb", "vxlan", "vlan", "bond"].contains(&first) {
+            snapshot.set(format!("{nic}.net.kind"), first, "import:ip link");
+            return true;
         }
         let known = ["link/", "inet", "valid_lft", "promiscuity", "alias", "altname", "parentbus", "prog/"];
-        known.iter().any(|known| words.first().is_some_and(|word| word.starts_with(known)))
+        known.iter().any(|known| first.starts_with(known))
     }
 
     /// The line of numbers under `RX: bytes packets …`.
-    fn counters(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let Some((direction, names)) = &self.columns else {
-            return false;
-        };
-        let Some(link) = &self.link else { return false };
+    fn counters(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
+        let ((direction, names), link) = (self.columns.as_ref()?, self.link.as_ref()?);
         let numbers: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
-        let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) else {
-            return false;
-        };
+        let numbers = numbers.filter(|numbers| !numbers.is_empty())?;
         for (name, number) in names.iter().zip(numbers) {
             let name = match (*direction, name.as_str()) {
                 ("rx", "missed") => "rx_missed_errors".to_owned(),
@@ -119,35 +106,27 @@ impl<'a> Reader<'a> {
             snapshot.count(format!("nic.{link}.stats64.{name}"), number, None);
         }
         self.columns = None;
-        true
+        Some(())
     }
 
     /// `qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Gbit burst 32Kb lat 400ms`
-    fn qdisc(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+    fn qdisc(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (["qdisc", kind, handle, rest @ ..], false) = (words.as_slice(), line.starts_with(char::is_whitespace))
         else {
-            return false;
+            return None;
         };
-        let after = |wanted: &str| {
-            let at = rest.iter().position(|word| *word == wanted)?;
-            rest.get(at + 1).copied()
-        };
-        let Some(device) = after("dev").or(self.device) else {
-            return true;
-        };
+        let after = |wanted| after(rest, wanted);
+        let Some(device) = after("dev").or(self.device) else { return Some(()) };
         let place = if rest.contains(&"root") { "root" } else { after("parent").unwrap_or("ingress") };
         let key = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
         let src = "import:tc qdisc";
         snapshot.set(format!("{key}.kind"), *kind, src);
         snapshot.set(format!("{key}.handle"), *handle, src);
-        if let Some(rate) = after("rate").or_else(|| after("bandwidth")).and_then(tc_rate_bps) {
-            snapshot.set_in(format!("{key}.rate_bps"), rate, "bit/s", src);
-        }
+        let rate_bps = after("rate").or_else(|| after("bandwidth")).and_then(tc_rate_bps);
+        snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
         for name in ["limit", "burst", "bands"] {
-            if let Some(value) = after(name) {
-                snapshot.set(format!("{key}.{name}"), value, src);
-            }
+            snapshot.set_known(format!("{key}.{name}"), after(name), src);
         }
         if *kind == "tbf" && place == "root" {
             let parameters = rest.iter().skip_while(|word| **word != "rate").copied().collect::<Vec<_>>().join(" ");
@@ -156,7 +135,7 @@ impl<'a> Reader<'a> {
         }
         self.qdisc = Some(key);
         self.link = None;
-        true
+        Some(())
     }
 
     /// `Sent 0 bytes 0 pkt (dropped 5, overlimits 0 requeues 0)` and the line below it.
@@ -196,9 +175,7 @@ impl<'a> Reader<'a> {
         let prefix = format!("nic.{device}.qdisc.filter");
         let src = "import:tc filter";
         if words.first() == Some(&"filter") {
-            if let Some(at) = words.iter().position(|word| *word == "pref")
-                && let Some(Ok(priority)) = words.get(at + 1).map(|word| word.parse::<i64>())
-            {
+            if let Some(Ok(priority)) = after(&words, "pref").map(str::parse::<i64>) {
                 let seen = format!("{prefix}.pref");
                 let mut known = match snapshot.value(&seen) {
                     Some(Value::List(known)) => known.clone(),
@@ -222,17 +199,14 @@ impl<'a> Reader<'a> {
 }
 
 /// `192.0.2.7 via 192.0.2.1 dev eth0 src 192.0.2.9 uid 0`
-fn route(snapshot: &mut Snapshot, line: &str) -> bool {
+fn route(snapshot: &mut Snapshot, line: &str) -> Option<()> {
+    if line.starts_with(char::is_whitespace) {
+        return None;
+    }
     let words: Vec<&str> = line.split_whitespace().collect();
-    let is_address = words.first().is_some_and(|word| word.parse::<std::net::IpAddr>().is_ok());
-    if !is_address || line.starts_with(char::is_whitespace) {
-        return false;
-    }
-    let after = |wanted: &str| words.iter().position(|word| *word == wanted).and_then(|at| words.get(at + 1));
-    let Some(device) = after("dev") else { return false };
-    snapshot.set("route.peer.dev", *device, "import:ip route get");
-    if let Some(Ok(mtu)) = after("mtu").map(|word| word.parse::<i64>()) {
-        snapshot.set_in("route.peer.mtu", mtu, "bytes", "import:ip route get");
-    }
-    true
+    words.first()?.parse::<std::net::IpAddr>().ok()?;
+    snapshot.set("route.peer.dev", after(&words, "dev")?, "import:ip route get");
+    let mtu = after(&words, "mtu").and_then(|word| word.parse::<i64>().ok());
+    snapshot.set_known_in("route.peer.mtu", mtu, "bytes", "import:ip route get");
+    Some(())
 }

@@ -34,13 +34,13 @@ impl<'a> Reader<'a> {
         }
         self.measured(runs, line);
         self.link_rate(snapshot, line);
-        self.connections(snapshot, line)
-            || self.concurrency(snapshot, line)
-            || self.sweep(snapshot, line)
-            || self.cards(snapshot, line)
-            || fanout(snapshot, line)
-            || clients(snapshot, line)
-            || role(snapshot, line)
+        self.connections(snapshot, line).is_some()
+            || self.concurrency(snapshot, line).is_some()
+            || self.sweep(snapshot, line).is_some()
+            || self.cards(snapshot, line).is_some()
+            || fanout(snapshot, line).is_some()
+            || clients(snapshot, line).is_some()
+            || role(snapshot, line).is_some()
             || line.contains('=')
             || leading_number(line).is_some()
             || self.block.command.starts_with("phase")
@@ -57,15 +57,11 @@ impl<'a> Reader<'a> {
     }
 
     /// `iperf3 reverse=941 Mbit/s retransmits=0`
-    fn measured(&self, runs: &mut Transcripts, line: &str) {
-        let Some(rest) = line.strip_prefix("iperf3 ") else {
-            return;
-        };
-        let direction = if rest.starts_with("reverse=") { "reverse" } else { "forward" };
-        let rate = rest.split_once('=').and_then(|(_, value)| leading_number(value));
-        if let Some(rate) = rate.filter(|_| rest.contains("Mbit/s")) {
-            runs.noted("iperf3", direction == "reverse", rate * 1e6);
-        }
+    fn measured(&self, runs: &mut Transcripts, line: &str) -> Option<()> {
+        let rest = line.strip_prefix("iperf3 ").filter(|rest| rest.contains("Mbit/s"))?;
+        let (_, value) = rest.split_once('=')?;
+        runs.noted("iperf3", rest.starts_with("reverse="), leading_number(value)? * 1e6);
+        Some(())
     }
 
     /// `… dedicated 1 GbE`
@@ -80,17 +76,13 @@ impl<'a> Reader<'a> {
     }
 
     /// `idle connections=20000 …`, `active connections=10000: client nofile limit 1024 hit first; …`
-    fn connections(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let Some((kind, rest)) = line.split_once(" connections=") else {
-            return false;
-        };
-        let Some(count) = leading_number(rest) else {
-            return false;
-        };
+    fn connections(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
+        let (kind, rest) = line.split_once(" connections=")?;
+        let count = leading_number(rest)?;
         match kind {
             "idle" => self.idle_connections = self.idle_connections.max(count),
             "active" => self.active_connections = Some(count),
-            _ => return true,
+            _ => return Some(()),
         }
         if let Some(limit) = number_after(rest, "nofile limit ") {
             snapshot.set("limits.nofile.soft", limit, SRC);
@@ -98,26 +90,18 @@ impl<'a> Reader<'a> {
                 snapshot.set("load.client_limit", format!("descriptors of the client: {limit}"), SRC);
             }
         }
-        if let Some(ports) = number_after(rest, "ephemeral ports about ") {
-            snapshot.set("limits.local_ports", ports, SRC);
-        }
+        snapshot.set_known("limits.local_ports", number_after(rest, "ephemeral ports about "), SRC);
         self.left_waiting |= rest.contains("left in TIME_WAIT");
-        true
+        Some(())
     }
 
     /// A table of rates: the command names the concurrencies, a line the payload and its rates in MB/s.
-    fn concurrency(&self, snapshot: &mut Snapshot, line: &str) -> bool {
-        let Some((_, columns)) = self.block.command.split_once("MB/s at concurrency ") else {
-            return false;
-        };
+    fn concurrency(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
+        let (_, columns) = self.block.command.split_once("MB/s at concurrency ")?;
         let numbers =
             |text: &str| -> Option<Vec<f64>> { text.split_whitespace().map(|word| word.parse().ok()).collect() };
-        let (Some(points), Some((row, rates))) = (numbers(columns), line.split_once(' ')) else {
-            return false;
-        };
-        let Some(rates) = numbers(rates).filter(|rates| rates.len() == points.len()) else {
-            return false;
-        };
+        let (points, (row, rates)) = (numbers(columns)?, line.split_once(' ')?);
+        let rates = numbers(rates).filter(|rates| rates.len() == points.len())?;
         let peak = rates.iter().copied().fold(0.0, f64::max);
         let near: Vec<f64> =
             points.iter().zip(&rates).filter(|(_, rate)| **rate >= 0.98 * peak).map(|(p, _)| *p).collect();
@@ -127,57 +111,47 @@ impl<'a> Reader<'a> {
             snapshot.set(format!("{key}.best_concurrency"), *best, SRC);
             snapshot.set(format!("{key}.flat_concurrency"), *flat, SRC);
         }
-        true
+        Some(())
     }
 
     /// `P=10 288`, in Gbit/s, under a command that calls it a sweep.
-    fn sweep(&self, snapshot: &mut Snapshot, line: &str) -> bool {
+    fn sweep(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         if !self.block.command.contains("sweep") {
-            return false;
+            return None;
         }
         let mut words = line.split_whitespace();
-        let streams = words.next().and_then(|word| word.strip_prefix("P=")?.parse::<u32>().ok());
-        let rate = words.next().and_then(|word| word.parse::<f64>().ok());
-        let (Some(streams), Some(rate)) = (streams, rate) else {
-            return false;
-        };
+        let streams: u32 = words.next()?.strip_prefix("P=")?.parse().ok()?;
+        let rate: f64 = words.next()?.parse().ok()?;
         let key = format!("sweep.{streams}.rate_bps");
         if snapshot.value(&key).is_none() {
             snapshot.set(key, rate * 1e9, SRC);
         }
-        true
+        Some(())
     }
 
     /// Throughput through one card and through two: `via software switch=42.3`, in Gbit/s.
-    fn cards(&self, snapshot: &mut Snapshot, line: &str) -> bool {
+    fn cards(&self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let command = self.block.command;
-        let Some((_, slot)) = command.split_once("PCIe ") else {
-            return false;
-        };
-        let Some((what, rate)) = line.split_once('=') else {
-            return false;
-        };
-        let Some(rate) = leading_number(rate) else { return false };
+        let (_, slot) = command.split_once("PCIe ")?;
+        let (what, rate) = line.split_once('=')?;
+        let rate = leading_number(rate)?;
         let key = match what {
             what if what.contains("both ports on one card") => "cards.same_card_bps",
             "via software switch" => "cards.two_cards_bps",
             "direct best" => "cards.direct_bps",
-            _ => return false,
+            _ => return None,
         };
         snapshot.set(key, rate * 1e9, SRC);
         let generation = leading_number(slot);
         let speed = [(1.0, 2.5), (2.0, 5.0), (3.0, 8.0), (4.0, 16.0), (5.0, 32.0), (6.0, 64.0)];
-        if let Some((_, speed)) = speed.iter().find(|(known, _)| generation == Some(*known)) {
-            snapshot.set("cards.pci.speed_gts", *speed, SRC);
-        }
-        if let Some(width) = number_after(slot, " x") {
-            snapshot.set("cards.pci.width", width, SRC);
-        }
+        let speed = speed.into_iter().find(|(known, _)| generation == Some(*known));
+        snapshot.set_known("cards.pci.speed_gts", speed.map(|(_, speed)| speed), SRC);
+        snapshot.set_known("cards.pci.width", number_after(slot, " x"), SRC);
         if let Some(port) = command.split_once(", ").and_then(|(_, rest)| leading_number(rest)) {
             snapshot.set("cards.port_mbps", port * 1000.0, SRC);
             snapshot.set("cards.ports_in_use", 2.0, SRC);
         }
-        true
+        Some(())
     }
 }
 
@@ -186,70 +160,45 @@ fn number_after(text: &str, words: &str) -> Option<f64> {
 }
 
 /// One fast host that sends to several slow ones.
-fn fanout(snapshot: &mut Snapshot, line: &str) -> bool {
+fn fanout(snapshot: &mut Snapshot, line: &str) -> Option<()> {
     if let Some(rest) = line.strip_prefix("direction=") {
-        if let Some(count) = number_after(rest, ") to ") {
-            snapshot.set("fanout.destinations", count, SRC);
-        }
-        return true;
+        snapshot.set_known("fanout.destinations", number_after(rest, ") to "), SRC);
+        return Some(());
     }
     if let Some(sum) = line.strip_prefix("sum_mbps other direction = ").and_then(leading_number) {
         snapshot.set("fanout.reverse_sum_mbps", sum, SRC);
-        return true;
+        return Some(());
     }
-    let Some(rest) = line.strip_prefix("sum_mbps with ") else {
-        return false;
-    };
-    let (Some(queues), Some((_, range))) = (leading_number(rest), line.split_once("= ")) else {
-        return false;
-    };
+    let queues = leading_number(line.strip_prefix("sum_mbps with ")?)?;
+    let (_, range) = line.split_once("= ")?;
     let fewest = snapshot.number("fanout.queues").is_none_or(|known| queues < known);
     if let (Some(low), true) = (range.split("..").next().and_then(leading_number), fewest) {
         snapshot.set("fanout.queues", queues, SRC);
         snapshot.set("fanout.sum_mbps_min", low, SRC);
     }
-    if let Some(step) = number_after(range, "multiple of ") {
-        snapshot.set("fanout.step_mbps", step, SRC);
-    }
-    true
+    snapshot.set_known("fanout.step_mbps", number_after(range, "multiple of "), SRC);
+    Some(())
 }
 
 /// Several stations behind one host.
-fn clients(snapshot: &mut Snapshot, line: &str) -> bool {
-    let Some((key, value)) = line.split_once('=') else {
-        return false;
-    };
+fn clients(snapshot: &mut Snapshot, line: &str) -> Option<()> {
+    let (key, value) = line.split_once('=')?;
     match key {
-        "clients" => set_number(snapshot, "clients.count", value),
+        "clients" => snapshot.set("clients.count", leading_number(value)?, SRC),
         "client_link_mbps" => {
             let speeds: Vec<f64> = value.split(',').filter_map(|part| leading_number(part.trim())).collect();
-            if let (Some(low), Some(high)) =
-                (speeds.iter().copied().reduce(f64::min), speeds.iter().copied().reduce(f64::max))
-            {
-                snapshot.set("clients.link_mbps_min", low, SRC);
-                snapshot.set("clients.link_mbps_max", high, SRC);
-            }
-            true
+            snapshot.set_known("clients.link_mbps_min", speeds.iter().copied().reduce(f64::min), SRC);
+            snapshot.set_known("clients.link_mbps_max", speeds.iter().copied().reduce(f64::max), SRC);
         }
-        "per_client_mbps_observed" => set_number(snapshot, "clients.observed_mbps", value),
-        _ => false,
+        "per_client_mbps_observed" => snapshot.set("clients.observed_mbps", leading_number(value)?, SRC),
+        _ => return None,
     }
-}
-
-fn set_number(snapshot: &mut Snapshot, key: &str, text: &str) -> bool {
-    let number = leading_number(text);
-    if let Some(number) = number {
-        snapshot.set(key, number, SRC);
-    }
-    number.is_some()
+    Some(())
 }
 
 /// `ip_forward=1 nat=SNAT`
-fn role(snapshot: &mut Snapshot, line: &str) -> bool {
-    let forward = line.split_whitespace().find_map(|word| word.strip_prefix("ip_forward="));
-    if let Some(Ok(on)) = forward.map(str::parse::<i64>) {
-        snapshot.set("sysctl.net.ipv4.ip_forward", Value::Integer(on), SRC);
-        return true;
-    }
-    false
+fn role(snapshot: &mut Snapshot, line: &str) -> Option<()> {
+    let forward = line.split_whitespace().find_map(|word| word.strip_prefix("ip_forward="))?;
+    snapshot.set("sysctl.net.ipv4.ip_forward", Value::Integer(forward.parse().ok()?), SRC);
+    Some(())
 }

@@ -35,11 +35,7 @@ impl Reader {
             let at = self.columns.iter().position(|column| column == name);
             at.map_or_else(Vec::new, |at| self.rows.iter().filter_map(|row| row.get(at).copied().flatten()).collect())
         };
-        let mut set = |key: &str, value: Option<f64>| {
-            if let Some(value) = value {
-                snapshot.set(format!("ovs.pmd.{key}"), value, SRC);
-            }
-        };
+        let mut set = |key: &str, value: Option<f64>| snapshot.set_known(format!("ovs.pmd.{key}"), value, SRC);
         let (kpps, idle, cycles, hits) = (column("kpps"), column("idle"), column("cyclepp"), column("emc"));
         set("kpps_max", kpps.iter().copied().reduce(f64::max));
         set("kpps_median", upper_median(&kpps));

@@ -29,16 +29,11 @@ impl<'a> Reader<'a> {
 
     fn interrupt(&mut self, line: &str) -> bool {
         let is_header = line.trim_start().starts_with("CPU0 ");
-        let wanted = is_header
-            || (!line.contains('=')
-                && procfs::interrupts(line)
-                    .iter()
-                    .any(|irq| irq.number.parse::<u32>().is_ok() && irq.description.contains(char::is_alphabetic)));
-        if wanted {
-            self.interrupts.push_str(line);
-            self.interrupts.push('\n');
-        }
-        wanted
+        let is_device = |irq: &procfs::Interrupt| {
+            irq.number.parse::<u32>().is_ok() && irq.description.contains(char::is_alphabetic)
+        };
+        let is_interrupt = || !line.contains('=') && procfs::interrupts(line).iter().any(is_device);
+        collect(&mut self.interrupts, line, is_header || is_interrupt())
     }
 
     /// Lines of `/proc/net/softnet_stat`, `/proc/net/snmp`, `/proc/stat` and `/proc/net/sockstat`.
@@ -50,25 +45,18 @@ impl<'a> Reader<'a> {
             first.strip_prefix("cpu").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit())) && words.len() > 4;
         let is_sockets = ["TCP:", "UDP:", "sockets:", "RAW:", "FRAG:", "UDPLITE:"].contains(first) && words.len() > 2;
         let wanted = procfs::is_softnet_line(&words) || paired.contains(first) || is_cpu || is_sockets;
-        if wanted {
-            self.table.push_str(line);
-            self.table.push('\n');
-        }
-        wanted
+        collect(&mut self.table, line, wanted)
     }
 
     fn kernel(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let release = match self.block.command {
-            "uname -r" => line.trim(),
-            _ => match line.strip_prefix("Linux ").and_then(|rest| rest.split_whitespace().nth(1)) {
-                Some(release) => release,
-                None => return false,
-            },
+            "uname -r" => Some(line.trim()),
+            _ => line.strip_prefix("Linux ").and_then(|rest| rest.split_whitespace().nth(1)),
         };
-        if release.starts_with(|c: char| c.is_ascii_digit()) {
+        if let Some(release) = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit())) {
             snapshot.kernel = Some(release.to_owned());
         }
-        true
+        release.is_some()
     }
 
     /// Lines that are understood and hold nothing a rule reads.
@@ -94,6 +82,14 @@ impl<'a> Reader<'a> {
             procfs::sockstat(snapshot, &self.table, "import:sockstat");
         }
     }
+}
+
+/// Adds a line that is wanted; returns whether it is.
+fn collect(lines: &mut String, line: &str, is_wanted: bool) -> bool {
+    if is_wanted {
+        lines.extend([line, "\n"]);
+    }
+    is_wanted
 }
 
 /// `net.core.rmem_max = 212992`

@@ -43,24 +43,20 @@ impl Group {
         }
         for (name, files) in &self.limited {
             let key = format!("cgroup.{name}.current");
-            let parse = |text: &str| text.trim().parse::<u64>().map_err(|_| ReadError::lacking("no number"));
+            let parse = |text: &str| text.trim().parse::<u64>().map_err(|_| ReadError::missing("no number"));
             let files = files.as_ref().map_err(Clone::clone);
             let current = files.clone().and_then(|[current, _]| parse(current.read(buffer)?));
             record(snapshot, &key, current, SRC);
             let limit = files.ok().and_then(|[_, limit]| parse_limit(limit.read(buffer).ok()?));
-            if let Some(limit) = limit {
-                snapshot.set(format!("cgroup.{name}.max"), limit, SRC);
-            }
+            snapshot.set_known(format!("cgroup.{name}.max"), limit, SRC);
         }
     }
 
     fn throttling(&self, snapshot: &mut Snapshot, buffer: &mut Buffer) -> Result<(), ReadError> {
         let (_, file) = self.cpu.as_ref().map_err(Clone::clone)?;
         let text = file.read(buffer)?;
-        if let Some(times) = field(text, "nr_throttled") {
-            snapshot.count("cgroup.nr_throttled", times, None);
-        }
-        let ns = throttled_ns(text).ok_or_else(|| ReadError::lacking("the control group has no quota"))?;
+        snapshot.count_known("cgroup.nr_throttled", field(text, "nr_throttled"));
+        let ns = throttled_ns(text).ok_or_else(|| ReadError::missing("the control group has no quota"))?;
         snapshot.count("cgroup.throttled_ns", ns, None);
         Ok(())
     }
@@ -68,9 +64,7 @@ impl Group {
     /// Records the quota of CPU time, which version 2 alone has in one file.
     pub(crate) fn record_quota(&self, snapshot: &mut Snapshot) {
         let quota = self.cpu.as_ref().ok().and_then(|(path, _)| read(format!("{path}/cpu.max")));
-        if let Some(quota) = quota {
-            snapshot.set("cgroup.cpu.max", quota, SRC);
-        }
+        snapshot.set_known("cgroup.cpu.max", quota, SRC);
     }
 }
 
@@ -78,7 +72,7 @@ impl Group {
 fn limited(groups: &str, controller: &str, v2: [&str; 2], v1: [&str; 2]) -> Result<[KernelFile; 2], ReadError> {
     let (path, is_v2) = directory(groups, controller)?;
     if path.ends_with('/') {
-        return Err(ReadError::not_found("the process is in the root of all control groups"));
+        return Err(ReadError::missing("the process is in the root of all control groups"));
     }
     let names = if is_v2 { v2 } else { v1 };
     Ok(names.map(|name| KernelFile::open(format!("{path}/{name}"))))
@@ -94,7 +88,7 @@ fn directory(groups: &str, controller: &str) -> Result<(String, bool), ReadError
     let is_inside = |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
     let (root, path) = found
         .filter(|(_, path)| is_inside(path))
-        .ok_or_else(|| ReadError::not_found("no control group that can be read"))?;
+        .ok_or_else(|| ReadError::missing("no control group that can be read"))?;
     Ok((format!("/sys/fs/cgroup/{root}{path}"), v1.is_none()))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use crate::nic::sysfs::read;
+use crate::nic::sysfs::{read, read_number};
 
 const SRC: &str = "sysfs";
 
@@ -46,15 +46,10 @@ fn capacities(snapshot: &mut Snapshot, root: &Path) {
 fn frequency(snapshot: &mut Snapshot, root: &Path) {
     for (fact, file) in [("governor", "scaling_governor"), ("driver", "scaling_driver")] {
         let key = format!("cpu.freq.{fact}");
-        match read(root.join(file)) {
-            Some(value) => snapshot.set(key, value, SRC),
-            None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, SRC),
-        }
+        snapshot.set_or_absent(key, read(root.join(file)), Absence::NotApplicableToKind, SRC);
     }
     for (fact, file) in [("cur_khz", "scaling_cur_freq"), ("max_khz", "cpuinfo_max_freq")] {
-        if let Some(value) = read(root.join(file)).and_then(|text| text.parse::<i64>().ok()) {
-            snapshot.set_in(format!("cpu.freq.{fact}"), value, "kHz", SRC);
-        }
+        snapshot.set_known_in(format!("cpu.freq.{fact}"), read_number(root.join(file)), "kHz", SRC);
     }
 }
 
@@ -69,13 +64,10 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
             continue;
         };
         let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        if let Some(ticks) = thread_ticks(&text) {
-            snapshot.count(format!("self.thread.{number}.ticks"), ticks, None);
-        }
+        snapshot.count_known(format!("self.thread.{number}.ticks"), thread_ticks(&text));
         let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        if let Some(cpus) = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")) {
-            snapshot.set(format!("self.thread.{number}.cpus"), cpus.trim(), "procfs:status");
-        }
+        let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        snapshot.set_known(format!("self.thread.{number}.cpus"), cpus.map(str::trim), "procfs:status");
     }
 }
 

@@ -44,9 +44,8 @@ const VARIABLES: [(&str, &str); 5] = [
 pub(crate) fn record(snapshot: &mut Snapshot) {
     variables(snapshot);
     limits(snapshot, std::process::id());
-    if let Some(uptime) = read("/proc/uptime").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok()) {
-        snapshot.set_in("uptime_seconds", uptime, "s", "procfs:uptime");
-    }
+    let uptime = read("/proc/uptime").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+    snapshot.set_known_in("uptime_seconds", uptime, "s", "procfs:uptime");
     firewall::record(snapshot);
     services(snapshot);
 }
@@ -73,21 +72,16 @@ pub(crate) fn variables(snapshot: &mut Snapshot) {
 pub(crate) fn limits(snapshot: &mut Snapshot, pid: u32) {
     let text = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
     for (name, limit) in ["soft", "hard"].into_iter().zip(descriptor_limits(&text)) {
-        if let Some(limit) = limit {
-            snapshot.set(format!("limits.nofile.{name}"), limit, "procfs:limits");
-        }
+        snapshot.set_known(format!("limits.nofile.{name}"), limit, "procfs:limits");
     }
 }
 
 fn services(snapshot: &mut Snapshot) {
-    if let Some(profile) = read("/etc/tuned/active_profile").filter(|profile| !profile.is_empty()) {
-        snapshot.set("svc.tuned_profile", profile, "file:tuned");
-    }
+    let profile = read("/etc/tuned/active_profile").filter(|profile| !profile.is_empty());
+    snapshot.set_known("svc.tuned_profile", profile, "file:tuned");
     const PROCESSES_MAX: usize = 4096;
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
-    let balances = processes
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit())))
-        .any(|entry| read(entry.path().join("comm")).as_deref() == Some("irqbalance"));
+    let mut processes = process::numbers().take(PROCESSES_MAX);
+    let balances = processes.any(|pid| read(format!("/proc/{pid}/comm")).as_deref() == Some("irqbalance"));
     snapshot.set("svc.irqbalance", balances, "procfs:comm");
 }
 
@@ -117,20 +111,18 @@ const FILES: [(&str, Option<&str>); 8] = [
 /// Records the text of one of [`FILES`].
 fn parse(snapshot: &mut Snapshot, path: &str, text: &str) {
     match path {
-        "net/snmp" | "net/netstat" => drop(procfs::snmp(snapshot, text, is_wanted)),
+        "net/snmp" | "net/netstat" => procfs::snmp(snapshot, text, is_wanted),
         "net/snmp6" => procfs::snmp6(snapshot, text, is_wanted),
-        "net/softnet_stat" => drop(procfs::softnet(snapshot, text)),
-        "stat" => drop(procfs::stat(snapshot, text)),
+        "net/softnet_stat" => procfs::softnet(snapshot, text),
+        "stat" => procfs::stat(snapshot, text),
         "meminfo" => memory(snapshot, text),
-        _ => drop(procfs::sockstat(snapshot, text, "procfs:sockstat")),
+        _ => procfs::sockstat(snapshot, text, "procfs:sockstat"),
     }
 }
 
 fn memory(snapshot: &mut Snapshot, text: &str) {
     for (name, key) in [("MemAvailable", "mem.available_bytes"), ("SUnreclaim", "mem.slab_unreclaimable_bytes")] {
-        if let Some(bytes) = kib_line_bytes(text, name) {
-            snapshot.set_in(key, bytes, "bytes", "procfs:meminfo");
-        }
+        snapshot.set_known_in(key, kib_line_bytes(text, name), "bytes", "procfs:meminfo");
     }
 }
 
@@ -166,10 +158,8 @@ impl HostCounters {
         }
         for (name, file) in &self.connection_tracking {
             let key = format!("limits.conntrack.{name}");
-            match file.read(buffer).ok().and_then(|text| text.trim().parse::<u64>().ok()) {
-                Some(value) => snapshot.set(key, value, "procfs:sys"),
-                None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, "procfs:sys"),
-            }
+            let value = file.read(buffer).ok().and_then(|text| text.trim().parse::<u64>().ok());
+            snapshot.set_or_absent(key, value, Absence::NotApplicableToKind, "procfs:sys");
         }
     }
 }

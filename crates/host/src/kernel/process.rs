@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use linerate_model::snapshot::Snapshot;
-use linerate_sys::{cpu, process};
+use linerate_sys::{cpu, errno, process};
 
 use crate::error::{ReadError, record, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
@@ -13,7 +13,7 @@ use crate::kernel::sockets::Sockets;
 
 /// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
-/// Processes and descriptors that are searched for a listener.
+/// Processes of a host, and descriptors of one, that are read.
 const PROCESSES_MAX: usize = 65_536;
 /// Interval at which threads and limits are scanned.
 const RESCAN_EVERY_NS: u64 = 1_000_000_000;
@@ -61,7 +61,7 @@ impl Processes {
         match self.fds() {
             Ok((used, limit)) => {
                 snapshot.set("process.fds", used, "procfs:fd");
-                limit.into_iter().for_each(|limit| snapshot.set("process.fds_max", limit, "procfs:limits"));
+                snapshot.set_known("process.fds_max", limit, "procfs:limits");
             }
             Err(why) => record_absent(snapshot, "process.fds", &why, "procfs:fd"),
         }
@@ -124,7 +124,7 @@ impl Processes {
                 closest = Some((share, used, limit));
             }
         }
-        let (_, used, limit) = closest.ok_or_else(|| ReadError::not_found("no process"))?;
+        let (_, used, limit) = closest.ok_or_else(|| ReadError::missing("no process"))?;
         Ok((used, limit))
     }
 
@@ -190,13 +190,13 @@ impl ProcessReader {
         for (thread, file) in &self.threads {
             match file.read(buffer).map(|text| number_at(text, 0)) {
                 Ok(Some(ns)) => drop(times.insert(*thread, ns)),
-                Ok(None) => why = Some(ReadError::lacking("schedstat is empty")),
+                Ok(None) => why = Some(ReadError::missing("schedstat is empty")),
                 // A thread that ended does not affect the others.
                 Err(error) => why = Some(error),
             }
         }
         if times.is_empty() {
-            return Err(why.unwrap_or_else(|| ReadError::not_found(format!("process {} does not exist", self.pid))));
+            return Err(why.unwrap_or_else(|| ReadError::missing(format!("process {} does not exist", self.pid))));
         }
         Ok(times)
     }
@@ -210,21 +210,20 @@ impl ProcessReader {
 
     fn rss_bytes(&self, buffer: &mut Buffer) -> Result<u64, ReadError> {
         let pages =
-            number_at(self.statm.read(buffer)?, 1).ok_or_else(|| ReadError::lacking("statm has no resident pages"))?;
+            number_at(self.statm.read(buffer)?, 1).ok_or_else(|| ReadError::missing("statm has no resident pages"))?;
         Ok(pages.saturating_mul(process::page_bytes()))
     }
 
     /// A line `Name: 12 kB` of one of its files.
     fn line_bytes(&self, file: &str, name: &str) -> Result<u64, ReadError> {
         let text = fs::read_to_string(self.root.join(file)).map_err(|error| ReadError::file(file, &error))?;
-        kib_line_bytes(&text, name).ok_or_else(|| ReadError::lacking(format!("{file} has no {name}")))
+        kib_line_bytes(&text, name).ok_or_else(|| ReadError::missing(format!("{file} has no {name}")))
     }
 
     /// Descriptors and the soft limit.
     fn fds(&self) -> Result<(u64, Option<u64>), ReadError> {
-        const EPERM: i32 = 1;
         let counted = self.fd_directory_size().filter(|size| *size > 0).or(self.listed_fds);
-        let refused = || ReadError::refused("read fd", EPERM);
+        let refused = || ReadError::refused("read fd", errno::EPERM);
         Ok((counted.ok_or_else(refused)?, self.limit))
     }
 
@@ -278,11 +277,9 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     let mut inodes = Vec::new();
     Sockets::open()?.listeners(port, |socket| inodes.push(format!("socket:[{}]", socket.inode)))?;
     if inodes.is_empty() {
-        return Err(ReadError::not_found(format!("nobody listens on TCP port {port} here")));
+        return Err(ReadError::missing(format!("nobody listens on TCP port {port} here")));
     }
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut owners: Vec<u32> = numbers.filter(|pid| has_one_of(*pid, &inodes)).collect();
+    let mut owners: Vec<u32> = numbers().filter(|pid| has_one_of(*pid, &inodes)).collect();
     owners.sort_unstable();
     if owners.is_empty() {
         let text = format!(
@@ -291,6 +288,12 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
         return Err(ReadError::System { text, errno: None });
     }
     Ok(owners)
+}
+
+/// The numbers of the processes of this host.
+pub(crate) fn numbers() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn has_one_of(pid: u32, names: &[String]) -> bool {

@@ -50,25 +50,20 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
 
 /// `/proc/net/softnet_stat`: sums over all CPUs. Columns are hexadecimal: processed, dropped, time_squeeze, seven
 /// unused or about steering, and from kernel 2.6.35 on received_rps and flow_limit (`net/core/net-procfs.c`).
-pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) -> bool {
-    let mut sums = [0_u64; 3];
-    let mut any = false;
+pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
+    let mut sums: Option<[u64; 3]> = None;
     for line in text.lines() {
         let columns: Vec<&str> = line.split_whitespace().collect();
         if !is_softnet_line(&columns) {
             continue;
         }
-        any = true;
-        for (sum, column) in sums.iter_mut().zip(columns) {
+        for (sum, column) in sums.get_or_insert_default().iter_mut().zip(columns) {
             *sum = sum.saturating_add(u64::from_str_radix(column, 16).unwrap_or(0));
         }
     }
-    if any {
-        for (name, sum) in ["processed", "dropped", "time_squeeze"].into_iter().zip(sums) {
-            snapshot.count(format!("softnet.{name}"), sum, None);
-        }
+    for (name, sum) in ["processed", "dropped", "time_squeeze"].into_iter().zip(sums.into_iter().flatten()) {
+        snapshot.count(format!("softnet.{name}"), sum, None);
     }
-    any
 }
 
 /// Whether words are a line of `/proc/net/softnet_stat`.
@@ -79,13 +74,10 @@ pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
 
 /// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values with the same first word.
 /// Counters whose key `is_wanted` refuses are left out.
-pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
+pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
     let mut names: Option<(&str, Vec<&str>)> = None;
-    let mut any = false;
     for line in text.lines() {
-        let Some((protocol, rest)) = line.split_once(':') else {
-            continue;
-        };
+        let Some((protocol, rest)) = line.split_once(':') else { continue };
         let words: Vec<&str> = rest.split_whitespace().collect();
         match names.take().filter(|(of, _)| *of == protocol) {
             Some((_, names)) => {
@@ -95,14 +87,12 @@ pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str)
                     let key = format!("net.{file}.{protocol}.{name}");
                     if let Some(value) = value.parse().ok().filter(|_| is_wanted(&key)) {
                         snapshot.count(key, value, None);
-                        any = true;
                     }
                 }
             }
             None => names = Some((protocol, words)),
         }
     }
-    any
 }
 
 /// `/proc/net/snmp6`: a name and a value per line. Counters whose key `is_wanted` refuses are left out.
@@ -119,30 +109,23 @@ pub(crate) fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str
 }
 
 /// Lines of `/proc/stat` for single CPUs, ticks of 10 ms by state (`proc(5)`).
-pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
+pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
     const STATES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-    let mut any = false;
     for line in text.lines() {
         let mut words = line.split_whitespace();
-        let Some(cpu) = words.next().and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok()) else {
-            continue;
-        };
+        let Some(cpu) = words.next().and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok()) else { continue };
         for (state, ticks) in STATES.into_iter().zip(words) {
             if let Ok(ticks) = ticks.parse() {
                 snapshot.count(format!("cpu.{cpu}.{state}"), ticks, None);
-                any = true;
             }
         }
     }
-    any
 }
 
 /// `/proc/net/sockstat` and `/proc/net/sockstat6`: TCP sockets by state, and memory of TCP in pages.
-pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
+pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) {
     let tcp = |line: &&str| line.starts_with("TCP: ") || line.starts_with("TCP6: ");
-    let Some(words) = text.lines().find(tcp).map(|line| line.split_whitespace().collect::<Vec<_>>()) else {
-        return false;
-    };
+    let Some(words) = text.lines().find(tcp).map(|line| line.split_whitespace().collect::<Vec<_>>()) else { return };
     for pair in words.get(1..).unwrap_or_default().chunks(2) {
         let [name, value] = pair else { continue };
         let key = match (words[0], *name) {
@@ -158,7 +141,6 @@ pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
             snapshot.set(key, value, src);
         }
     }
-    true
 }
 
 /// A kernel variable: a number where it is one, otherwise words with single blanks between them.
@@ -189,25 +171,22 @@ mod tests {
     #[test]
     fn tables_of_names_and_values() {
         let mut snapshot = Snapshot::new("a", Source::Import);
-        assert!(snmp(
-            &mut snapshot,
-            "Tcp: MaxConn InSegs OutSegs\nTcp: -1 7 8\nTcpExt: PruneCalled\nTcpExt: 3\n",
-            |key| !key.ends_with("OutSegs")
-        ));
+        let text = "Tcp: MaxConn InSegs OutSegs\nTcp: -1 7 8\nTcpExt: PruneCalled\nTcpExt: 3\n";
+        snmp(&mut snapshot, text, |key| !key.ends_with("OutSegs"));
         assert!(!snapshot.counters.contains_key("net.snmp.Tcp.OutSegs"), "not wanted");
         assert_eq!(snapshot.counters["net.snmp.Tcp.InSegs"].v, 7);
         assert_eq!(snapshot.counters["net.netstat.TcpExt.PruneCalled"].v, 3);
         assert!(!snapshot.counters.contains_key("net.snmp.Tcp.MaxConn"));
         let line = "0000000a 00000001 000000ff 00000000 00000000 00000000 00000000 00000000 00000000\n";
-        assert!(softnet(&mut snapshot, &line.repeat(2)));
+        softnet(&mut snapshot, &line.repeat(2));
         assert_eq!(snapshot.counters["softnet.processed"].v, 20);
         assert_eq!(snapshot.counters["softnet.time_squeeze"].v, 510);
-        assert!(stat(&mut snapshot, "cpu 1 2 3\ncpu1 1 2 3 4 5 6 7 8 9 10\n"));
+        stat(&mut snapshot, "cpu 1 2 3\ncpu1 1 2 3 4 5 6 7 8 9 10\n");
         assert_eq!(snapshot.counters["cpu.1.steal"].v, 8);
         sysctl(&mut snapshot, "net.ipv4.tcp_rmem", "4096\t131072\t6291456", "test");
         assert_eq!(snapshot.text("sysctl.net.ipv4.tcp_rmem"), Some("4096 131072 6291456"));
-        assert!(sockstat(&mut snapshot, "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2\n", "test"));
-        assert!(sockstat(&mut snapshot, "TCP6: inuse 4\nUDP6: inuse 1\n", "test"));
+        sockstat(&mut snapshot, "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2\n", "test");
+        sockstat(&mut snapshot, "TCP6: inuse 4\nUDP6: inuse 1\n", "test");
         for (key, expected) in [("tcp.tw", 3.0), ("tcp.orphan", 0.0), ("tcp.alloc", 7.0), ("tcp6.inuse", 4.0)] {
             assert_eq!(snapshot.number(&format!("sock.{key}")), Some(expected), "{key}");
         }

@@ -111,14 +111,8 @@ pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
 
 fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     match family {
-        2 => {
-            let octets: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
-            Some(Ipv4Addr::from(octets).into())
-        }
-        10 => {
-            let octets: [u8; 16] = bytes.get(..16)?.try_into().ok()?;
-            Some(Ipv6Addr::from(octets).to_canonical())
-        }
+        2 => Some(Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()),
+        10 => Some(Ipv6Addr::from(*bytes.first_chunk::<16>()?).to_canonical()),
         _ => None,
     }
 }

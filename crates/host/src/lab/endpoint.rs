@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::facts;
 use linerate_model::http::{Counters, EndpointStats, NicStats, Peak, Reading, Share};
 use linerate_model::snapshot::{Absence, Fact, Snapshot};
+use linerate_model::stored_name;
 use linerate_sys::error::strerror;
 use linerate_sys::process::page_bytes;
 
@@ -54,7 +55,7 @@ impl Period {
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
         let change = Change::between(&self.first, &self.last);
-        let all = change.all_cpus();
+        let all = change.all;
         let busiest = change.busiest_cpu();
         let at_ends = |key: &str| self.last.whole(key).or_else(|| self.first.whole(key));
         let share_of_busiest = |ticks: fn(&Ticks) -> u64| busiest.as_ref().and_then(|(_, cpu)| cpu.share(ticks(cpu)));
@@ -128,7 +129,7 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
 #[must_use]
 pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     let change = Change::between(before, now);
-    let (all, nic) = (change.all_cpus(), change.nic());
+    let (all, nic) = (change.all, change.nic());
     let values = values(now, |key| now.whole(key));
     Reading {
         sequence,
@@ -157,7 +158,7 @@ pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
         return None;
     }
     let what = facts::find(key).map_or(key, |fact| fact.meaning);
-    let why = errno.map_or_else(|| absent.name().replace('-', " "), strerror);
+    let why = errno.map_or_else(|| stored_name(absent).replace('-', " "), strerror);
     Some(format!("{what}: {why} ({src})"))
 }
 
@@ -222,19 +223,22 @@ pub(crate) struct Change<'a> {
     pub(crate) window_ns: u64,
     /// Every CPU that was online at both ends.
     cpus: BTreeMap<u32, Ticks>,
+    /// All of them together.
+    all: Ticks,
 }
 
 impl<'a> Change<'a> {
     pub(crate) fn between(before: &'a Snapshot, after: &'a Snapshot) -> Self {
-        let mut cpus: BTreeMap<u32, Ticks> = BTreeMap::new();
+        let (mut cpus, mut all): (BTreeMap<u32, Ticks>, Ticks) = Default::default();
         for (key, cpu, state, ticks) in cpu_counters(after) {
             if let Some(earlier) = before.counters.get(&format!("cpu.{key}")) {
                 // The kernel lets idle time run backwards a little (proc_stat(5)).
-                cpus.entry(cpu).or_default().add(state, ticks.saturating_sub(earlier.v));
+                let grown = ticks.saturating_sub(earlier.v);
+                [cpus.entry(cpu).or_default(), &mut all].into_iter().for_each(|sum| sum.add(state, grown));
             }
         }
         let at = |sample: &Snapshot| sample.monotonic_ns.unwrap_or(0);
-        Self { window_ns: at(after).saturating_sub(at(before)), before, after, cpus }
+        Self { window_ns: at(after).saturating_sub(at(before)), before, after, cpus, all }
     }
 
     /// Growth of a counter that was read at both ends.
@@ -245,19 +249,6 @@ impl<'a> Change<'a> {
 
     fn share_of_time(&self, key: &str) -> Option<Share> {
         of(self.growth(key)?, self.window_ns)
-    }
-
-    pub(crate) fn all_cpus(&self) -> Ticks {
-        let mut all = Ticks::default();
-        for ticks in self.cpus.values() {
-            all.user += ticks.user;
-            all.system += ticks.system;
-            all.softirq += ticks.softirq;
-            all.steal += ticks.steal;
-            all.idle += ticks.idle;
-            all.total += ticks.total;
-        }
-        all
     }
 
     fn busiest_cpu(&self) -> Option<(u32, Ticks)> {

@@ -12,12 +12,11 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::kernel;
 use crate::kernel::cpu::{self, thread_ticks};
+use crate::kernel::process;
 use crate::kernel::sockets::{Sockets, Tested};
 use crate::lab::endpoint::{Period, link_bps, missing, mtu_bytes, peak};
 use crate::sampler::{Depth, Sampler, Watched};
 
-/// Processes that are read.
-const PROCESSES_MAX: usize = 65_536;
 /// A program that took fewer ticks of 10 ms is not worth a name.
 const TICKS_MIN: u64 = 2;
 
@@ -180,9 +179,7 @@ fn others(found: &mut Environment, period: &Period) {
 
 /// Ticks of every process, with its name.
 fn ticks_of_all() -> BTreeMap<u32, (u64, String)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let found = numbers.filter_map(|pid| {
+    let found = process::numbers().filter_map(|pid| {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let stat = String::from_utf8_lossy(&stat);
         Some((pid, (thread_ticks(&stat)?, name_in(&stat)?.to_owned())))

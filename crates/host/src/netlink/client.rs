@@ -23,14 +23,14 @@ impl NetlinkClient {
     /// The payload of the one response to a request.
     ///
     /// # Errors
-    /// The kernel's; [`ReadError::Lacking`] for an acknowledgement without a response.
+    /// The kernel's; [`ReadError::Missing`] for an acknowledgement without a response.
     pub(crate) fn get(&mut self, kind: u16, body: &[u8]) -> Result<Vec<u8>, ReadError> {
         let mut response = None;
         self.exchange(kind, 0, body, |payload| {
             response = Some(payload.to_vec());
             false
         })?;
-        response.ok_or_else(|| ReadError::lacking("the kernel sent no response"))
+        response.ok_or_else(|| ReadError::missing("the kernel sent no response"))
     }
 
     /// Passes the payload of every response to a dump on.
@@ -55,7 +55,7 @@ impl NetlinkClient {
         self.sequence = self.sequence.wrapping_add(1);
         self.socket.send(&nl::request(kind, flags, self.sequence, body))?;
         loop {
-            let datagram = self.socket.receive_into(&mut self.buffer)?;
+            let datagram = self.socket.receive(&mut self.buffer)?;
             for message in nl::messages(datagram).filter(|message| message.sequence == self.sequence) {
                 match message.kind {
                     nl::DONE | nl::ERROR => return ended(message.payload),

@@ -57,6 +57,24 @@ pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content)
 }
 
+/// The number of two bytes in the first attribute of a type.
+#[must_use]
+pub(crate) fn u16_of(bytes: &[u8], wanted: u16) -> Option<u16> {
+    u16_at(attribute(bytes, wanted)?, 0)
+}
+
+/// The number of four bytes in the first attribute of a type.
+#[must_use]
+pub(crate) fn u32_of(bytes: &[u8], wanted: u16) -> Option<u32> {
+    u32_at(attribute(bytes, wanted)?, 0)
+}
+
+/// The number of eight bytes in the first attribute of a type.
+#[must_use]
+pub(crate) fn u64_of(bytes: &[u8], wanted: u16) -> Option<u64> {
+    u64_at(attribute(bytes, wanted)?, 0)
+}
+
 /// A number of four bytes at a position.
 #[must_use]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -112,6 +130,14 @@ pub(crate) fn push(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(content);
     bytes.resize(aligned(bytes.len()), 0);
+}
+
+/// One attribute.
+#[must_use]
+pub(crate) fn encoded(kind: u16, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push(&mut bytes, kind, content);
+    bytes
 }
 
 /// Everything in netlink begins at a multiple of four.
@@ -189,23 +215,16 @@ mod tests {
     #[test]
     fn bits_with_and_without_a_mask() {
         let bit = |name: &str, set: bool| {
-            let mut bit = Vec::new();
-            push(&mut bit, 2, format!("{name}\0").as_bytes());
+            let mut bit = encoded(2, format!("{name}\0").as_bytes());
             if set {
                 push(&mut bit, 3, &[]);
             }
             bit
         };
-        let mut list = Vec::new();
-        push(&mut list, 1, &bit("a", true));
-        push(&mut list, 1, &bit("b", false));
-        let mut masked = Vec::new();
-        push(&mut masked, 3, &list);
+        let list = [encoded(1, &bit("a", true)), encoded(1, &bit("b", false))].concat();
+        let masked = encoded(3, &list);
         let set = Bitset::parse(&masked);
         assert!(set.has("a") && !set.has("b") && set.bits.len() == 2);
-        let mut bare = Vec::new();
-        push(&mut bare, 1, &[]);
-        push(&mut bare, 3, &list);
-        assert!(Bitset::parse(&bare).has("b"));
+        assert!(Bitset::parse(&[encoded(1, &[]), masked].concat()).has("b"));
     }
 }

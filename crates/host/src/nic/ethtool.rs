@@ -6,7 +6,7 @@ use linerate_sys::netlink::Family;
 
 use crate::error::{ReadError, record_absent};
 use crate::netlink::client::NetlinkClient;
-use crate::netlink::{self as nl, Bitset, attribute, u16_at, u32_at, u64_at};
+use crate::netlink::{self as nl, Bitset, attribute, u16_of, u32_of, u64_of};
 use crate::nic::rss;
 
 /// One request of the family (`linux/ethtool_netlink.h`).
@@ -138,13 +138,12 @@ fn resolve(client: &mut NetlinkClient) -> Option<u16> {
     let mut body = vec![GET_FAMILY, 1, 0, 0];
     nl::push(&mut body, 2, b"ethtool\0");
     let response = client.get(CONTROLLER, &body).ok()?;
-    u16_at(attribute(response.get(4..)?, 1)?, 0)
+    u16_of(response.get(4..)?, 1)
 }
 
 /// The attributes of the response to one request about one device.
 fn get(client: &mut NetlinkClient, family: u16, command: u8, device: &str) -> Result<Vec<u8>, ReadError> {
-    let mut header = Vec::new();
-    nl::push(&mut header, 2, format!("{device}\0").as_bytes());
+    let mut header = nl::encoded(2, format!("{device}\0").as_bytes());
     if matches!(command, PAUSE_GET | FEC_GET) {
         nl::push(&mut header, 3, &WITH_STATISTICS.to_ne_bytes());
     }
@@ -157,58 +156,44 @@ fn byte(body: &[u8], kind: u16) -> Option<u8> {
     attribute(body, kind)?.first().copied()
 }
 
-fn number(body: &[u8], kind: u16) -> Option<u32> {
-    u32_at(attribute(body, kind)?, 0)
+fn flag(body: &[u8], kind: u16) -> Option<bool> {
+    byte(body, kind).map(|byte| byte == 1)
 }
 
 fn link_state(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    if let Some(up) = byte(body, 2) {
-        snapshot.set(format!("{nic}.link.up"), up == 1, src);
-    }
+    snapshot.set_known(format!("{nic}.link.up"), flag(body, 2), src);
 }
 
 fn rings(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    sizes(snapshot, nic, body, src, &RING_SIZES, "desc");
+    sizes(snapshot, nic, body, src, ["ring.rx", "ring.rx_mini", "ring.rx_jumbo", "ring.tx"], "desc");
 }
 
 fn channels(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    sizes(snapshot, nic, body, src, &CHANNEL_SIZES, "queues");
+    sizes(snapshot, nic, body, src, ["chan.rx", "chan.tx", "chan.other", "chan.combined"], "queues");
 }
 
 fn energy(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     for (kind, name) in [(4, "active"), (5, "enabled")] {
-        if let Some(on) = byte(body, kind) {
-            snapshot.set(format!("{nic}.link.eee.{name}"), on == 1, src);
-        }
+        snapshot.set_known(format!("{nic}.link.eee.{name}"), flag(body, kind), src);
     }
 }
 
 /// Blocks of forward error correction; an array per counter, its first element the sum of all lanes.
 fn error_correction(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    if let Some(automatic) = byte(body, 3) {
-        snapshot.set(format!("{nic}.link.fec.auto"), automatic == 1, src);
-    }
+    snapshot.set_known(format!("{nic}.link.fec.auto"), flag(body, 3), src);
     let statistics = attribute(body, 5).unwrap_or_default();
     for (kind, name) in [(2, "corrected"), (3, "uncorrectable")] {
-        if let Some(blocks) = attribute(statistics, kind).and_then(|bytes| u64_at(bytes, 0)) {
-            snapshot.count(format!("{nic}.link.fec.{name}"), blocks, None);
-        }
+        snapshot.count_known(format!("{nic}.link.fec.{name}"), u64_of(statistics, kind));
     }
 }
 
 fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    if let Some(negotiates) = byte(body, 2) {
-        snapshot.set(format!("{nic}.link.autoneg"), negotiates == 1, src);
-    }
-    match number(body, 5).filter(|speed| *speed != u32::MAX && *speed != 0) {
-        Some(speed) => snapshot.set_in(format!("{nic}.link.speed_mbps"), speed, "Mbit/s", src),
-        None => snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, src),
-    }
-    match byte(body, 6) {
-        Some(0) => snapshot.set(format!("{nic}.link.duplex"), "half", src),
-        Some(1) => snapshot.set(format!("{nic}.link.duplex"), "full", src),
-        _ => snapshot.set_absent(format!("{nic}.link.duplex"), Absence::NotReported, None, src),
-    }
+    snapshot.set_known(format!("{nic}.link.autoneg"), flag(body, 2), src);
+    let speed_mbps = u32_of(body, 5).filter(|speed| *speed != u32::MAX && *speed != 0);
+    snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed_mbps, "Mbit/s", src);
+    snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, src);
+    let duplex = byte(body, 6).and_then(|duplex| ["half", "full"].get(usize::from(duplex)).copied());
+    snapshot.set_or_absent(format!("{nic}.link.duplex"), duplex, Absence::NotReported, src);
     let modes = |set: &Bitset, only_set: bool| -> Vec<Value> {
         let wanted = set.bits.iter().filter(|(name, on)| name.contains("base") && (*on || !only_set));
         wanted.map(|(name, _)| name.as_str().into()).collect()
@@ -244,65 +229,35 @@ const fn pause_words(pause: bool, asymmetric: bool) -> &'static str {
     }
 }
 
-const RING_SIZES: [(u16, &str); 8] = [
-    (2, "ring.rx.max"),
-    (3, "ring.rx_mini.max"),
-    (4, "ring.rx_jumbo.max"),
-    (5, "ring.tx.max"),
-    (6, "ring.rx.cur"),
-    (7, "ring.rx_mini.cur"),
-    (8, "ring.rx_jumbo.cur"),
-    (9, "ring.tx.cur"),
-];
-const CHANNEL_SIZES: [(u16, &str); 8] = [
-    (2, "chan.rx.max"),
-    (3, "chan.tx.max"),
-    (4, "chan.other.max"),
-    (5, "chan.combined.max"),
-    (6, "chan.rx.cur"),
-    (7, "chan.tx.cur"),
-    (8, "chan.other.cur"),
-    (9, "chan.combined.cur"),
-];
-
-fn sizes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str, names: &[(u16, &str)], unit: &str) {
-    for (kind, fact) in names {
-        let key = format!("{nic}.{fact}");
-        match number(body, *kind).filter(|size| *size > 0) {
-            Some(size) => snapshot.set_in(key, size, unit, src),
-            None => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src),
+/// Four sizes: what the device could, and what is set.
+fn sizes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str, names: [&str; 4], unit: &str) {
+    for (first_kind, which) in [(2, "max"), (6, "cur")] {
+        for (kind, fact) in (first_kind..).zip(names) {
+            let key = format!("{nic}.{fact}.{which}");
+            snapshot.set_known_in(&key, u32_of(body, kind).filter(|size| *size > 0), unit, src);
+            snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
         }
     }
 }
 
 fn pause(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     for (kind, fact) in [(2, "autoneg"), (3, "rx"), (4, "tx")] {
-        if let Some(on) = byte(body, kind) {
-            snapshot.set(format!("{nic}.pause.{fact}"), on == 1, src);
-        }
+        snapshot.set_known(format!("{nic}.pause.{fact}"), flag(body, kind), src);
     }
     let statistics = attribute(body, 5).unwrap_or_default();
     for (kind, name) in [(2, "pause_tx_frames"), (3, "pause_rx_frames")] {
         // Drivers without this tally send all ones.
-        let frames =
-            attribute(statistics, kind).and_then(|bytes| u64_at(bytes, 0)).filter(|frames| *frames != u64::MAX);
-        if let Some(frames) = frames {
-            snapshot.count(format!("{nic}.drv.{name}"), frames, None);
-        }
+        let frames = u64_of(statistics, kind).filter(|frames| *frames != u64::MAX);
+        snapshot.count_known(format!("{nic}.drv.{name}"), frames);
     }
 }
 
 fn coalesce(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     for (kind, fact) in [(2, "rx_usecs"), (3, "rx_frames"), (6, "tx_usecs"), (7, "tx_frames")] {
         let key = format!("{nic}.coal.{fact}");
-        match number(body, kind) {
-            Some(value) => snapshot.set(key, value, src),
-            None => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src),
-        }
+        snapshot.set_or_absent(key, u32_of(body, kind), Absence::UnsupportedByDriver, src);
     }
-    if let Some(adaptive) = byte(body, 11) {
-        snapshot.set(format!("{nic}.coal.adaptive_rx"), adaptive == 1, src);
-    }
+    snapshot.set_known(format!("{nic}.coal.adaptive_rx"), flag(body, 11), src);
 }
 
 /// Features under the names ethtool(8) prints, where it has its own for one of the kernel's.

@@ -4,7 +4,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 
 use crate::netlink::client::dump;
-use crate::netlink::{attribute, text, u32_at, u64_at};
+use crate::netlink::{attribute, text, u32_at, u32_of, u64_at};
 
 pub(crate) const GET_LINK: u16 = 18;
 const STATS64: u16 = 23;
@@ -18,7 +18,8 @@ pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) name: String,
     pub(crate) loopback: bool,
-    up: bool,
+    /// It is administratively up.
+    pub(crate) up: bool,
     carrier: bool,
     body: Vec<u8>,
 }
@@ -47,11 +48,6 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
 }
 
 impl Link {
-    /// Whether it is administratively up.
-    pub(crate) const fn is_up(&self) -> bool {
-        self.up
-    }
-
     /// Records its facts and counters.
     pub(crate) fn record(&self, snapshot: &mut Snapshot, all: &[Self]) {
         self.record_facts(snapshot, all);
@@ -61,7 +57,7 @@ impl Link {
     /// Records its facts.
     pub(crate) fn record_facts(&self, snapshot: &mut Snapshot, all: &[Self]) {
         let nic = format!("nic.{}", self.name);
-        let number = |kind| attribute(&self.body, kind).and_then(|bytes| u32_at(bytes, 0));
+        let number = |kind| u32_of(&self.body, kind);
         snapshot.set(format!("{nic}.link.up"), self.up && self.carrier, SRC);
         let facts = [
             (4, "net.mtu", "bytes"),
@@ -74,18 +70,12 @@ impl Link {
             (32, "net.numrx", "queues"),
         ];
         for (kind, fact, unit) in facts {
-            if let Some(value) = number(kind) {
-                snapshot.set_in(format!("{nic}.{fact}"), value, unit, SRC);
-            }
+            snapshot.set_known_in(format!("{nic}.{fact}"), number(kind), unit, SRC);
         }
-        if let Some(kind) = self.kind() {
-            snapshot.set(format!("{nic}.net.kind"), kind, SRC);
-        }
+        snapshot.set_known(format!("{nic}.net.kind"), self.kind(), SRC);
         if let Some(master) = number(10).and_then(|index| all.iter().find(|link| link.index == index)) {
             snapshot.set(format!("{nic}.net.master"), master.name.as_str(), SRC);
-            if let Some(kind) = master.kind() {
-                snapshot.set(format!("{nic}.net.master_kind"), kind, SRC);
-            }
+            snapshot.set_known(format!("{nic}.net.master_kind"), master.kind(), SRC);
         }
         let attached = attribute(&self.body, 43).and_then(|xdp| attribute(xdp, 2)?.first().copied());
         let mode = match attached {
@@ -108,8 +98,7 @@ impl Link {
     pub(crate) fn is_tagged(&self, all: &[Self]) -> bool {
         const MASTER: u16 = 10;
         let is_vlan = |link: &Self| link.kind().as_deref() == Some("vlan");
-        let is_port =
-            |link: &&Self| attribute(&link.body, MASTER).and_then(|bytes| u32_at(bytes, 0)) == Some(self.index);
+        let is_port = |link: &&Self| u32_of(&link.body, MASTER) == Some(self.index);
         let mut ports = all.iter().filter(is_port).peekable();
         is_vlan(self) || (ports.peek().is_some() && ports.all(is_vlan))
     }
@@ -121,30 +110,24 @@ impl Link {
         let nic = format!("nic.{}", self.name);
         if let Some(stats) = attribute(&self.body, STATS64) {
             for (index, name) in NAMES.split(' ').enumerate() {
-                if let Some(value) = u64_at(stats, index * 8) {
-                    snapshot.count(format!("{nic}.stats64.{name}"), value, None);
-                }
+                snapshot.count_known(format!("{nic}.stats64.{name}"), u64_at(stats, index * 8));
             }
         }
-        if let Some(changes) = attribute(&self.body, 35).and_then(|bytes| u32_at(bytes, 0)) {
-            snapshot.count(format!("{nic}.link.carrier_changes"), changes.into(), None);
-        }
+        snapshot.count_known(format!("{nic}.link.carrier_changes"), u32_of(&self.body, 35).map(u64::from));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push;
+    use crate::netlink::{encoded, push};
 
     /// A device of a kind, a port of `master` where that is not 0.
     fn device(index: u32, kind: &str, master: u32) -> Link {
         let mut payload = vec![0; 16];
         payload[4..8].copy_from_slice(&index.to_ne_bytes());
-        let mut info = Vec::new();
-        push(&mut info, 1, kind.as_bytes());
         push(&mut payload, 3, b"name\0");
-        push(&mut payload, 18, &info);
+        push(&mut payload, 18, &encoded(1, kind.as_bytes()));
         if master > 0 {
             push(&mut payload, 10, &master.to_ne_bytes());
         }

@@ -24,20 +24,14 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let speed = |text: String| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     // A device inside the root complex claims no lane, or 255.
     let width = |text: String| text.parse::<f64>().ok().filter(|lanes| (1.0..=64.0).contains(lanes));
-    if let Some(address) = device.file_name().and_then(|name| name.to_str()) {
-        snapshot.set(format!("{nic}.pci.addr"), address, SRC);
-    }
+    snapshot.set_known(format!("{nic}.pci.addr"), device.file_name().and_then(|name| name.to_str()), SRC);
     for (side, file) in [("cur", "current"), ("max", "max")] {
         let values = [
             ("speed_gts", read(device.join(format!("{file}_link_speed"))).and_then(speed)),
             ("width", read(device.join(format!("{file}_link_width"))).and_then(width)),
         ];
         for (fact, value) in values {
-            let key = format!("{nic}.pci.{side}_{fact}");
-            match value {
-                Some(value) => snapshot.set(key, value, SRC),
-                None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, SRC),
-            }
+            snapshot.set_or_absent(format!("{nic}.pci.{side}_{fact}"), value, Absence::NotApplicableToKind, SRC);
         }
     }
     upstream(snapshot, nic, device);
@@ -47,26 +41,21 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 
 /// The narrowest link between the device and the root, and the other devices behind it.
 fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let number = |path: &Path, file: &str| {
-        read(path.join(file)).and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
-    };
+    let number = |path: &Path, file: &str| read(path.join(file))?.split_whitespace().next()?.parse::<f64>().ok();
     let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
     for port in ports(device) {
         speed = number(&port, "max_link_speed").unwrap_or(speed).min(speed);
         width = number(&port, "max_link_width").filter(|lanes| *lanes > 0.0).unwrap_or(width).min(width);
     }
     for (fact, value) in [("speed_gts", speed), ("width", width)] {
-        if value.is_finite() {
-            snapshot.set(format!("{nic}.pci.upstream_max_{fact}"), value, SRC);
-        }
+        let known = value.is_finite().then_some(value);
+        snapshot.set_known(format!("{nic}.pci.upstream_max_{fact}"), known, SRC);
     }
     let Some(parent) = device.parent() else { return };
     let networks =
         fs::read_dir(parent).into_iter().flatten().flatten().filter(|entry| entry.path().join("net").is_dir());
     snapshot.set(format!("{nic}.pci.siblings"), networks.count().saturating_sub(1), SRC);
-    if let Some(port) = parent.file_name().and_then(|name| name.to_str()) {
-        snapshot.set(format!("{nic}.pci.upstream"), port, SRC);
-    }
+    snapshot.set_known(format!("{nic}.pci.upstream"), parent.file_name().and_then(|name| name.to_str()), SRC);
 }
 
 /// Sizes of packets on the bus: of the device, and the smallest between it and the root.
@@ -83,10 +72,8 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
                 snapshot.set_in(own(fact), bytes, "bytes", CONFIG);
             }
             let states = ["off", "L0s", "L1", "L0s L1"];
-            match device.aspm.and_then(|bits| states.get(usize::from(bits))) {
-                Some(aspm) => snapshot.set(own("aspm"), *aspm, CONFIG),
-                None => snapshot.set_absent(own("aspm"), Absence::NotApplicableToKind, None, CONFIG),
-            }
+            let aspm = device.aspm.and_then(|bits| states.get(usize::from(bits)).copied());
+            snapshot.set_or_absent(own("aspm"), aspm, Absence::NotApplicableToKind, CONFIG);
         }
         Err(absence) => {
             for fact in ["mps_bytes", "mps_supported_bytes", "mrrs_bytes", "aspm"] {
@@ -106,10 +93,8 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
                 ("mps_supported_bytes", least(|port| port.payload_supported_bytes)),
             ];
             for (fact, size) in sizes {
-                match size {
-                    Some(size) => snapshot.set_in(key(fact), size, "bytes", CONFIG),
-                    None => snapshot.set_absent(key(fact), Absence::NotApplicableToKind, None, CONFIG),
-                }
+                snapshot.set_known_in(key(fact), size, "bytes", CONFIG);
+                snapshot.set_absent(key(fact), Absence::NotApplicableToKind, None, CONFIG);
             }
         }
     }
@@ -142,10 +127,7 @@ fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
         (None, true) => by_boot_option(&read("/proc/cmdline").unwrap_or_default()),
         (None, false) => Some("off"),
     };
-    match mode {
-        Some(mode) => snapshot.set(key, mode, SRC),
-        None => snapshot.set_absent(key, Absence::NotReported, None, SRC),
-    }
+    snapshot.set_or_absent(key, mode, Absence::NotReported, SRC);
 }
 
 /// The kernel's names for a kind of domain (`sysfs-kernel-iommu_groups`).

@@ -6,7 +6,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::netlink::Family;
 
 use crate::netlink::client::NetlinkClient;
-use crate::netlink::{self as nl, attribute, u32_at};
+use crate::netlink::{self as nl, attribute, u32_of};
 use crate::nic::links::Link;
 
 const GET_ROUTE: u16 = 26;
@@ -39,12 +39,9 @@ fn route(peer: IpAddr) -> Option<Vec<u8>> {
 pub(crate) fn response_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {
     const METRICS: u16 = 8;
     const MTU: u16 = 2;
-    let index = attribute(body, DEVICE).and_then(|bytes| u32_at(bytes, 0));
-    if let Some(link) = links.iter().find(|link| Some(link.index) == index) {
-        snapshot.set("route.peer.dev", link.name.as_str(), SRC);
-    }
-    let mtu = attribute(body, METRICS).and_then(|metrics| attribute(metrics, MTU)).and_then(|bytes| u32_at(bytes, 0));
-    if let Some(mtu) = mtu {
-        snapshot.set_in("route.peer.mtu", mtu, "bytes", SRC);
-    }
+    let index = u32_of(body, DEVICE);
+    let link = links.iter().find(|link| Some(link.index) == index);
+    snapshot.set_known("route.peer.dev", link.map(|link| link.name.as_str()), SRC);
+    let mtu = attribute(body, METRICS).and_then(|metrics| u32_of(metrics, MTU));
+    snapshot.set_known_in("route.peer.mtu", mtu, "bytes", SRC);
 }

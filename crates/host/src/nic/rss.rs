@@ -6,7 +6,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::ethtool::{Ethtool, ReceiveHash};
 
 use crate::error::record_absent;
-use crate::netlink::{attribute, u32_at};
+use crate::netlink::{attribute, u32_at, u32_of};
 
 /// `ETHTOOL_MSG_RSS_GET`, since Linux 6.3.
 pub(crate) const GET: u8 = 38;
@@ -20,9 +20,7 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
     let hash = ReceiveHash {
         table: words.filter_map(|word| u32_at(word, 0)).collect(),
         key_bytes: attribute(body, KEY).map_or(0, |key| u32::try_from(key.len()).unwrap_or(u32::MAX)),
-        functions: attribute(body, FUNCTIONS)
-            .and_then(|bytes| u32_at(bytes, 0))
-            .map_or(0, |bits| u8::try_from(bits & 0xff).unwrap_or(0)),
+        functions: u32_of(body, FUNCTIONS).map_or(0, |bits| u8::try_from(bits & 0xff).unwrap_or(0)),
     };
     record(snapshot, nic, &hash, src);
 }
@@ -69,49 +67,35 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
         snapshot.set_in(format!("{nic}.rss.table.largest"), most, "buckets", src);
     }
     let key = format!("{nic}.rss.key_bytes");
-    match hash.key_bytes {
-        0 => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src),
-        bytes => snapshot.set_in(key, bytes, "bytes", src),
-    }
-    let functions = [(1, "toeplitz"), (2, "xor"), (4, "crc32")];
-    let used: Vec<&str> =
-        functions.into_iter().filter(|(bit, _)| hash.functions & bit != 0).map(|(_, name)| name).collect();
-    let key = format!("{nic}.rss.function");
-    if used.is_empty() {
-        snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
-    } else {
-        snapshot.set(key, used.join(" "), src);
-    }
+    snapshot.set_known_in(&key, Some(hash.key_bytes).filter(|bytes| *bytes > 0), "bytes", src);
+    snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
+    let functions = names(hash.functions.into(), &["toeplitz", "xor", "crc32"]);
+    snapshot.set_or_absent(format!("{nic}.rss.function"), functions, Absence::UnsupportedByDriver, src);
 }
 
 /// The bits of `RXH_*` as text; `none` where packets are not hashed.
 fn fields(bits: u64) -> String {
-    const NAMES: [(u64, &str); 7] = [
-        (1 << 1, "mac"),
-        (1 << 2, "vlan"),
-        (1 << 3, "protocol"),
-        (1 << 4, "src"),
-        (1 << 5, "dst"),
-        (1 << 6, "sport"),
-        (1 << 7, "dport"),
-    ];
-    let used: Vec<&str> = NAMES.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| name).collect();
-    if used.is_empty() { "none".to_owned() } else { used.join(" ") }
+    let used = names(bits >> 1, &["mac", "vlan", "protocol", "src", "dst", "sport", "dport"]);
+    used.unwrap_or_else(|| "none".to_owned())
+}
+
+/// The names of the bits that are set, the lowest bit's first; `None` for none.
+fn names(bits: u64, names: &[&str]) -> Option<String> {
+    let used = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+    let used: Vec<&str> = used.map(|(_, name)| *name).collect();
+    (!used.is_empty()).then(|| used.join(" "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push;
+    use crate::netlink::encoded;
     use linerate_model::snapshot::Source;
 
     #[test]
     fn a_table_is_summed_up_and_its_absence_has_a_reason() {
-        let mut body = Vec::new();
-        push(&mut body, 3, &1_u32.to_ne_bytes());
         let table: Vec<u8> = [0_u32, 1, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
-        push(&mut body, 4, &table);
-        push(&mut body, 5, &[7; 40]);
+        let body = [encoded(3, &1_u32.to_ne_bytes()), encoded(4, &table), encoded(5, &[7; 40])].concat();
         let mut snapshot = Snapshot::new("h", Source::Live);
         response(&mut snapshot, "nic.e", &body, "test");
         let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));

@@ -18,6 +18,11 @@ pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// A short file that holds a whole number.
+pub(crate) fn read_number(path: impl AsRef<Path>) -> Option<i64> {
+    read(path)?.parse().ok()
+}
+
 /// Records bus, node and queues of an interface, and which interrupts are its own.
 pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrupt]) {
     let nic = format!("nic.{name}");
@@ -33,9 +38,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrup
 }
 
 fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    if let Some(node) = read(device.join("numa_node")).and_then(|text| text.parse::<i64>().ok()) {
-        snapshot.set(format!("{nic}.numa.node"), node, SRC);
-    }
+    snapshot.set_known(format!("{nic}.numa.node"), read_number(device.join("numa_node")), SRC);
     if let Some(cpus) = read(device.join("local_cpulist")) {
         snapshot.set(format!("{nic}.numa.local_cpus"), crate::kernel::cpu::count_of(&cpus), SRC);
         snapshot.set(format!("{nic}.numa.local_cpulist"), cpus, SRC);
@@ -50,16 +53,12 @@ fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
         snapshot.set_in(format!("{nic}.queue.{direction}_count"), own.clone().count(), "queues", SRC);
         for name in own {
             let file = if direction == "rx" { "rps_cpus" } else { "xps_cpus" };
-            if let Some(mask) = read(root.join("queues").join(name).join(file)) {
-                snapshot.set(format!("{nic}.queue.{name}.{file}"), mask, SRC);
-            }
+            let mask = read(root.join("queues").join(name).join(file));
+            snapshot.set_known(format!("{nic}.queue.{name}.{file}"), mask, SRC);
         }
     }
-    if let Some(limit) =
-        read(root.join("queues/tx-0/byte_queue_limits/limit")).and_then(|text| text.parse::<i64>().ok())
-    {
-        snapshot.set_in(format!("{nic}.bql.tx-0.limit"), limit, "bytes", SRC);
-    }
+    let limit = read_number(root.join("queues/tx-0/byte_queue_limits/limit"));
+    snapshot.set_known_in(format!("{nic}.bql.tx-0.limit"), limit, "bytes", SRC);
 }
 
 /// Interrupts of a device: those the bus lists for it, otherwise those that carry its name.
@@ -77,8 +76,7 @@ fn own_interrupts(snapshot: &mut Snapshot, nic: &str, name: &str, devices: &[Pat
         for (cpu, count) in &irq.per_cpu {
             snapshot.count(format!("{nic}.irq.{}.cpu{cpu}", irq.number), *count, None);
         }
-        if let Some(cpus) = read(format!("/proc/irq/{}/smp_affinity_list", irq.number)) {
-            snapshot.set(format!("{nic}.irq.{}.affinity", irq.number), cpus, "procfs");
-        }
+        let cpus = read(format!("/proc/irq/{}/smp_affinity_list", irq.number));
+        snapshot.set_known(format!("{nic}.irq.{}.affinity", irq.number), cpus, "procfs");
     }
 }

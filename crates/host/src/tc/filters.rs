@@ -121,47 +121,36 @@ fn policed_bps(options: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push;
+    use crate::netlink::{encoded, push};
     use linerate_model::snapshot::Source;
 
-    fn filter(kind: &str, handle: u32, priority: u32, actions: &[u8]) -> Vec<u8> {
+    fn filter(kind: &str, handle: u32, priority: u32, options: &[u8]) -> Vec<u8> {
         let mut payload = vec![0; 8];
         payload.extend(handle.to_ne_bytes());
         payload.extend(0_u32.to_ne_bytes());
         payload.extend((priority << 16).to_ne_bytes());
         push(&mut payload, 1, kind.as_bytes());
-        let mut options = Vec::new();
-        push(&mut options, actions_of(kind).unwrap_or(99), actions);
-        push(&mut payload, 2, &options);
+        push(&mut payload, 2, options);
         payload
     }
 
-    fn police(bytes_per_second: u32) -> Vec<u8> {
+    fn policer(bytes_per_second: u32) -> Vec<u8> {
         let mut parameters = vec![0; 56];
         parameters[28..32].copy_from_slice(&bytes_per_second.to_ne_bytes());
-        let mut options = Vec::new();
-        push(&mut options, 1, &parameters);
-        let mut action = Vec::new();
-        push(&mut action, 1, b"police");
-        push(&mut action, 2, &options);
-        let mut actions = Vec::new();
-        push(&mut actions, 1, &action);
-        actions
+        encoded(1, &parameters)
+    }
+
+    /// A filter whose only action is a policer.
+    fn policing(kind: &str, handle: u32, priority: u32, bytes_per_second: u32) -> Vec<u8> {
+        let action = [encoded(1, b"police"), encoded(2, &policer(bytes_per_second))].concat();
+        let options = encoded(actions_of(kind).unwrap_or(99), &encoded(1, &action));
+        filter(kind, handle, priority, &options)
     }
 
     #[test]
     fn policer_beside_other_actions_is_found() {
-        let mut payload = filter("u32", 0x8000_0800, 7, &[]);
-        let mut parameters = vec![0; 56];
-        parameters[28..32].copy_from_slice(&2_500_000_u32.to_ne_bytes());
-        let (mut policer, mut options) = (Vec::new(), Vec::new());
-        push(&mut policer, 1, &parameters);
-        push(&mut options, 6, &policer);
-        payload.truncate(20);
-        push(&mut payload, 1, b"u32");
-        push(&mut payload, 2, &options);
         let mut filters = Filters::default();
-        filters.add(&payload);
+        filters.add(&filter("u32", 0x8000_0800, 7, &encoded(6, &policer(2_500_000))));
         assert_eq!((filters.policers, filters.policed_bps), (1, Some(2e7)));
     }
 
@@ -170,9 +159,9 @@ mod tests {
         let mut filters = Filters::default();
         for payload in [
             filter("u32", 0x8000_0000, 7, &[]),
-            filter("u32", 0x8000_0800, 7, &police(12_500_000)),
-            filter("matchall", 1, 9, &police(1_250_000)),
-            filter("strange", 1, 9, &police(1)),
+            policing("u32", 0x8000_0800, 7, 12_500_000),
+            policing("matchall", 1, 9, 1_250_000),
+            policing("strange", 1, 9, 1),
         ] {
             filters.add(&payload);
         }

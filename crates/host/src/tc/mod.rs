@@ -57,9 +57,8 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     snapshot.set(format!("{key}.handle"), format!("{:x}:", handle >> 16), SRC);
     if let Some(shaper) = shapers::shaper(&kind, body) {
         snapshot.set_in(format!("{key}.rate_bps"), shaper.rate_bps, "bit/s", SRC);
-        if let Some(command) = shaper.command(name).filter(|_| place == "root") {
-            snapshot.set(format!("{key}.command"), command, SRC);
-        }
+        let command = shaper.command(name).filter(|_| place == "root");
+        snapshot.set_known(format!("{key}.command"), command, SRC);
     } else if kind == "cake" {
         snapshot.set_absent(format!("{key}.rate_bps"), Absence::NotApplicableToKind, None, SRC);
     }
@@ -85,9 +84,7 @@ fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
             snapshot.count(format!("{key}.{counter}"), value, (counter != "bytes").then_some(32));
         }
     }
-    if let Some(backlog) = u32_at(queue, 4) {
-        snapshot.set_in(format!("{key}.backlog"), backlog, "bytes", SRC);
-    }
+    snapshot.set_known_in(format!("{key}.backlog"), u32_at(queue, 4), "bytes", SRC);
 }
 
 /// Classes or filters of one interface below `parent`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::netlink::{attribute, u16_at, u32_at, u64_at};
+use crate::netlink::{attribute, u16_at, u32_at, u64_of};
 
 const OPTIONS: u16 = 2;
 
@@ -52,13 +52,13 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
 /// Rate 0 is cake without a limit.
 fn cake(options: &[u8]) -> Option<Shaper> {
     const BASE_RATE64: u16 = 2;
-    let rate = u64_at(attribute(options, BASE_RATE64)?, 0).filter(|rate| *rate > 0)?;
+    let rate = u64_of(options, BASE_RATE64).filter(|rate| *rate > 0)?;
     Some(Shaper { rate_bps: to_f64(rate) * 8.0, limit_bytes: None, burst_bytes: None })
 }
 
 /// Bytes per second: in an attribute of its own, or within the parameters.
 pub(crate) fn rate(options: &[u8], wide: u16, parameters: &[u8], at: usize) -> Option<f64> {
-    match attribute(options, wide).and_then(|bytes| u64_at(bytes, 0)) {
+    match u64_of(options, wide) {
         Some(rate) => Some(to_f64(rate)),
         None => Some(f64::from(u32_at(parameters, at)?)),
     }
@@ -121,7 +121,7 @@ pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push;
+    use crate::netlink::encoded;
 
     #[test]
     fn the_narrowest_class_above_decides() {
@@ -141,10 +141,7 @@ mod tests {
     #[test]
     fn cake_without_a_rate_is_no_shaper() {
         let cake = |rate: u64| {
-            let mut options = Vec::new();
-            push(&mut options, 2, &rate.to_ne_bytes());
-            let mut body = Vec::new();
-            push(&mut body, OPTIONS, &options);
+            let body = encoded(OPTIONS, &encoded(2, &rate.to_ne_bytes()));
             shaper("cake", &body).map(|shaper| shaper.rate_bps)
         };
         assert_eq!((cake(0), cake(12_500_000)), (None, Some(1e8)));

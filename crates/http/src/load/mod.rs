@@ -29,7 +29,7 @@ mod worker;
 mod workers;
 
 pub use breaker::Breaker;
-pub use ports::{Local, PortChoice};
+pub use ports::Local;
 pub use run::{LoadError, Observer, run};
 pub use second::SecondPart;
 pub use spec::LoadSpec;

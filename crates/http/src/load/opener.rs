@@ -63,7 +63,7 @@ impl Opener {
             let _ = sockopt::set_local_port_range(&socket, low, high);
         }
         if let Some(source) = tuple.source {
-            sockopt::set_bind_address_no_port(&socket, true)?;
+            sockopt::IP_BIND_ADDRESS_NO_PORT.set(&socket, true)?;
             socket::bind(&socket, &SocketAddr::new(source, 0))?;
         }
         connect(socket, &tuple.destination)
@@ -92,7 +92,7 @@ impl Opener {
     /// `None` where the port is in use.
     fn open_from(&self, local: SocketAddr, destination: &SocketAddr) -> Result<Option<Opened>, OsError> {
         let socket = self.socket(destination)?;
-        sockopt::set_reuse_addr(&socket, true)?;
+        sockopt::SO_REUSEADDR.set(&socket, true)?;
         match socket::bind(&socket, &local) {
             Err(error) if error.errno() == Some(errno::EADDRINUSE) => return Ok(None),
             // An address of another host has no port at all.
@@ -106,13 +106,13 @@ impl Opener {
 
     fn socket(&self, destination: &SocketAddr) -> Result<OwnedFd, OsError> {
         let socket = socket::open(destination, Protocol::Tcp)?;
-        sockopt::set_no_delay(&socket, true)?;
+        sockopt::TCP_NODELAY.set(&socket, true)?;
         if self.resets_at_end {
             sockopt::set_reset_on_close(&socket)?;
         }
         if let Some(seconds) = self.keepalive_s {
-            sockopt::set_keepalive(&socket, true)?;
-            sockopt::set_keep_idle(&socket, seconds)?;
+            sockopt::SO_KEEPALIVE.set(&socket, true)?;
+            sockopt::TCP_KEEPIDLE.set(&socket, seconds)?;
         }
         Ok(socket)
     }

@@ -2,30 +2,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use serde::{Deserialize, Serialize};
+use linerate_model::http::Ports;
 
 use super::schedule::WorkerIndex;
-
-/// How local ports are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PortChoice {
-    /// The kernel, unless there are more connections than its range holds.
-    #[default]
-    Auto,
-    /// The kernel, within `net.ipv4.ip_local_port_range`.
-    Kernel,
-    /// By the generator: any free port from 1024 on, without a setting or a privilege.
-    Explicit,
-}
 
 /// Local end of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Local<'a> {
     /// Local address; `None`: chosen by the kernel.
     pub address: Option<IpAddr>,
-    /// How the port is chosen; [`PortChoice::Auto`]: by the kernel, while it has free ports.
-    pub ports: PortChoice,
+    /// How the port is chosen; [`Ports::Auto`]: by the kernel, while it has free ports.
+    pub ports: Ports,
     /// Excluded local ports.
     pub ports_skipped: &'a [u16],
 }
@@ -139,12 +126,12 @@ const FIRST_PORT: u16 = 1024;
 const ROUNDS_MAX: u32 = 64;
 
 /// Above 99 % of its range the kernel runs out of ports; well below that its search becomes slow.
-pub(crate) fn choose(choice: PortChoice, connections_per_tuple: u64, range: Option<(u16, u16)>) -> PortSelection {
+pub(crate) fn choose(choice: Ports, connections_per_tuple: u64, range: Option<(u16, u16)>) -> PortSelection {
     let room = range.map_or(ROOM_DEFAULT, |(low, high)| u64::from(high.saturating_sub(low)) + 1);
     let is_explicit = match choice {
-        PortChoice::Explicit => true,
-        PortChoice::Kernel => false,
-        PortChoice::Auto => connections_per_tuple * 100 > room * 99,
+        Ports::Explicit => true,
+        Ports::Kernel => false,
+        Ports::Auto => connections_per_tuple * 100 > room * 99,
     };
     match is_explicit {
         true => PortSelection::Explicit,
@@ -205,10 +192,10 @@ mod tests {
     #[test]
     fn ports_are_explicit_above_the_range_of_the_kernel() {
         let range = Some((32768, 60999));
-        assert_eq!(choose(PortChoice::Auto, 28_000, range), PortSelection::Explicit);
-        assert_eq!(choose(PortChoice::Auto, 9_000, range), PortSelection::Kernel { range: None });
-        assert_eq!(choose(PortChoice::Auto, 20_000, range), PortSelection::Kernel { range });
-        assert_eq!(choose(PortChoice::Kernel, 50_000, range), PortSelection::Kernel { range });
+        assert_eq!(choose(Ports::Auto, 28_000, range), PortSelection::Explicit);
+        assert_eq!(choose(Ports::Auto, 9_000, range), PortSelection::Kernel { range: None });
+        assert_eq!(choose(Ports::Auto, 20_000, range), PortSelection::Kernel { range });
+        assert_eq!(choose(Ports::Kernel, 50_000, range), PortSelection::Kernel { range });
     }
 
     #[test]

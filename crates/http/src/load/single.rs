@@ -4,11 +4,12 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use linerate_model::http::Ports;
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::{errno, socket};
 
 use super::opener::{Opened, Opener};
-use super::ports::{Local, PortChoice, PortSelection};
+use super::ports::{Local, PortSelection};
 
 /// Connects from a local address and port as a load does.
 ///
@@ -31,9 +32,9 @@ fn open(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
     let open = |way| Opener::for_one(local, destination, way).open();
     let by_kernel = || open(PortSelection::Kernel { range: None });
     match local.ports {
-        PortChoice::Kernel => by_kernel(),
-        PortChoice::Explicit => open(PortSelection::Explicit),
-        PortChoice::Auto => match by_kernel() {
+        Ports::Kernel => by_kernel(),
+        Ports::Explicit => open(PortSelection::Explicit),
+        Ports::Auto => match by_kernel() {
             Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortSelection::Explicit),
             opened => opened,
         },

@@ -2,10 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_model::http::Mode;
+use linerate_model::http::{Mode, Ports};
 use serde::{Deserialize, Serialize};
 
-use super::ports::PortChoice;
 use crate::protocol::Protocol;
 
 /// One run of the generator, also the input of worker processes. Durations are in nanoseconds.
@@ -16,7 +15,7 @@ pub struct LoadSpec {
     /// Local addresses; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
     /// How local ports are chosen.
-    pub ports: PortChoice,
+    pub ports: Ports,
     /// The request as it is sent.
     pub request: Vec<u8>,
     /// The method is `HEAD`.

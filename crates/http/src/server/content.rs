@@ -47,7 +47,7 @@ impl Block {
     fn new(bytes: &[u8]) -> Self {
         Self {
             file: SourceFile::filled("linerate-http-body", bytes).ok(),
-            bytes: PageBuffer::copy_of(bytes).expect("memory for one block"),
+            bytes: PageBuffer::repeated(bytes, 1).expect("memory for one block"),
         }
     }
 

@@ -51,9 +51,9 @@ fn resolved(address: &SocketAddr) -> Result<SocketAddr> {
 }
 
 fn listener(address: &SocketAddr, spec: &ServerSpec) -> Result<OwnedFd> {
-    let fd = bound(address, |fd| sockopt::set_reuse_port(fd, true))?;
+    let fd = bound(address, |fd| sockopt::SO_REUSEPORT.set(fd, true))?;
     // Connections inherit the options of their listener, which saves a call for each.
-    sockopt::set_no_delay(&fd, true)?;
+    sockopt::TCP_NODELAY.set(&fd, true)?;
     apply(&fd, &spec.socket)?;
     socket::listen(&fd, i32::try_from(spec.backlog).unwrap_or(i32::MAX))?;
     Ok(fd)
@@ -61,9 +61,9 @@ fn listener(address: &SocketAddr, spec: &ServerSpec) -> Result<OwnedFd> {
 
 fn bound(address: &SocketAddr, prepare: impl FnOnce(&OwnedFd) -> Result<()>) -> Result<OwnedFd> {
     let fd = socket::open(address, Protocol::Tcp)?;
-    sockopt::set_reuse_addr(&fd, true)?;
+    sockopt::SO_REUSEADDR.set(&fd, true)?;
     if address.is_ipv6() {
-        sockopt::set_v6_only(&fd, true)?;
+        sockopt::IPV6_V6ONLY.set(&fd, true)?;
     }
     prepare(&fd)?;
     socket::bind(&fd, address)?;
@@ -72,10 +72,10 @@ fn bound(address: &SocketAddr, prepare: impl FnOnce(&OwnedFd) -> Result<()>) -> 
 
 fn apply(fd: &OwnedFd, options: &SocketSpec) -> Result<()> {
     if let Some(bytes) = options.send_buffer_bytes {
-        sockopt::set_send_buffer(fd, bytes)?;
+        sockopt::SO_SNDBUF.set(fd, bytes)?;
     }
     if let Some(bytes) = options.receive_buffer_bytes {
-        sockopt::set_receive_buffer(fd, bytes)?;
+        sockopt::SO_RCVBUF.set(fd, bytes)?;
     }
     match &options.congestion {
         Some(name) => sockopt::set_congestion(fd, name),

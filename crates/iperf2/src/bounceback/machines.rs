@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::{BounceError, BounceHead, HEAD_LEN};
 use crate::stamp::Timestamp;
+use crate::wire::take;
 
 /// The server's end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Responder {
-    head: [u8; HEAD_LEN],
-    head_read: usize,
+    head: Vec<u8>,
     /// The request whose digits are still arriving.
     current: Option<BounceHead>,
     digits_missing: usize,
@@ -25,18 +25,12 @@ pub enum Reply {
 }
 
 impl Responder {
-    /// An end that awaits its first request.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { head: [0; HEAD_LEN], head_read: 0, current: None, digits_missing: 0 }
-    }
-
     /// Bytes that are missing of the current request, or of its head while its length is unknown; at least 1.
     #[must_use]
     pub fn missing(&self) -> usize {
         match self.current {
             Some(_) => self.digits_missing,
-            None => HEAD_LEN - self.head_read,
+            None => HEAD_LEN - self.head.len(),
         }
     }
 
@@ -46,39 +40,27 @@ impl Responder {
     /// # Errors
     /// When the bytes are no request, or one beyond the limits.
     pub fn read(&mut self, now: Timestamp, input: &mut &[u8]) -> Result<Option<Reply>, BounceError> {
-        while self.head_read < HEAD_LEN {
-            let Some((byte, rest)) = input.split_first() else {
-                return Ok(None);
-            };
-            self.head[self.head_read] = *byte;
-            self.head_read += 1;
-            *input = rest;
-        }
+        take(input, &mut self.head, HEAD_LEN);
+        let Some(bytes) = self.head.first_chunk() else {
+            return Ok(None);
+        };
         let head = match self.current {
             Some(head) => head,
-            None => self.begin()?,
+            None => BounceHead::parse(bytes)?,
         };
+        if self.current.is_none() {
+            self.current = Some(head);
+            self.digits_missing = head.request_bytes as usize - HEAD_LEN;
+        }
         let (_, rest) = input.split_at(self.digits_missing.min(input.len()));
         self.digits_missing -= input.len() - rest.len();
         *input = rest;
         if self.digits_missing > 0 {
             return Ok(None);
         }
-        *self = Self::new();
+        self.head.clear();
+        self.current = None;
         Ok(Some(if head.stop { Reply::Stop } else { Reply::Send(BounceHead { received: Some(now), ..head }) }))
-    }
-
-    fn begin(&mut self) -> Result<BounceHead, BounceError> {
-        let head = BounceHead::parse(&self.head)?;
-        self.current = Some(head);
-        self.digits_missing = head.request_bytes as usize - HEAD_LEN;
-        Ok(head)
-    }
-}
-
-impl Default for Responder {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -183,9 +165,7 @@ impl Requester {
         let Phase::Awaiting { sent } = self.phase else {
             return Ok(None);
         };
-        let (taken, rest) = input.split_at(self.missing().min(input.len()));
-        self.reply.extend_from_slice(taken);
-        *input = rest;
+        take(input, &mut self.reply, self.template.reply_len() as usize);
         if self.missing() > 0 {
             return Ok(None);
         }
@@ -231,19 +211,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn template() -> BounceHead {
-        BounceHead {
-            request_bytes: 100,
-            reply_bytes: None,
-            burst: 0,
-            quick_ack: true,
-            trip_times: true,
-            tos: None,
-            stop: false,
-            hold: Duration::ZERO,
-            sent: Timestamp::default(),
-            received: None,
-            replied: None,
-        }
+        BounceHead { request_bytes: 100, quick_ack: true, trip_times: true, ..BounceHead::default() }
     }
 
     fn clock(us: u64) -> Timestamp {
@@ -254,7 +222,7 @@ mod tests {
     fn a_round_trip_is_measured_at_both_ends() {
         let start = Instant::now();
         let mut client = Requester::new(start, template(), 2, Duration::from_secs(1));
-        let mut server = Responder::new();
+        let mut server = Responder::default();
         let request = client.request(start, clock(0)).expect("due at once");
         assert_eq!(client.request(start, clock(0)), None, "one at a time");
         let mut reply = None;
@@ -293,7 +261,7 @@ mod tests {
     #[test]
     fn the_last_request_is_not_answered() {
         let client = Requester::new(Instant::now(), template(), 1, Duration::ZERO);
-        let mut server = Responder::new();
+        let mut server = Responder::default();
         let stop = client.stop(clock(0));
         assert_eq!(server.read(clock(1), &mut stop.as_slice()), Ok(Some(Reply::Stop)));
     }
@@ -310,7 +278,7 @@ mod tests {
             let head = BounceHead { reply_bytes: Some(100), ..template() };
             let mut request = head.message(100);
             crate::wire::put_word(&mut request, at, word);
-            assert_eq!(Responder::new().read(clock(0), &mut request.as_slice()), Err(expected));
+            assert_eq!(Responder::default().read(clock(0), &mut request.as_slice()), Err(expected));
         }
     }
 }

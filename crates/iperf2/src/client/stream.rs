@@ -8,6 +8,7 @@ use linerate_model::{Failure, FailureKind};
 use crate::ack::{ACK_LEN, ClockCheck, ServerAck, TIMED_ACK_LEN};
 use crate::header::{Header, Mode, TcpHeaderReader};
 use crate::stamp::Timestamp;
+use crate::wire::take;
 
 /// Longest wait for a server's answer. The originals wait for ever.
 pub const ACK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -226,9 +227,7 @@ impl StreamClient {
         let Incoming::Ack(read) = &mut self.incoming else {
             return;
         };
-        let (taken, rest) = input.split_at((len - read.len()).min(input.len()));
-        read.extend_from_slice(taken);
-        *input = rest;
+        take(input, read, len);
         if read.len() < len {
             return;
         }

@@ -8,7 +8,7 @@ use crate::amount::Amount;
 use crate::flags::{first, lower, upper};
 use crate::stamp::Timestamp;
 use crate::version::Version;
-use crate::wire::{half, word};
+use crate::wire::{half, take, word};
 
 /// Collects the header of a TCP connection as its bytes arrive. Memory is bounded by what the format allows.
 #[derive(Debug, Default)]
@@ -45,9 +45,8 @@ impl TcpHeaderReader {
             if input.is_empty() {
                 return Ok(None);
             }
-            let (taken, rest) = input.split_at(missing.min(input.len()));
-            self.bytes.extend_from_slice(taken);
-            *input = rest;
+            let len = self.bytes.len() + missing;
+            take(input, &mut self.bytes, len);
         }
     }
 

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use linerate_model::workload::Shape;
-use linerate_model::{EndCondition, Failure, FailureKind, TestSpec, Transport};
+use linerate_model::{EndCondition, Failure, TestSpec, Transport};
 use thiserror::Error;
 
-use super::{AcceptedTest, Policy, UdpReverse};
+use super::{AcceptedTest, Policy, UdpReverse, closed, terminated};
 use crate::datagram::{FlowOpening, NumberWidth};
 use crate::header::Mode;
 use crate::opening::Opening;
@@ -158,11 +158,7 @@ impl FlowServer {
         match (input, &mut self.phase) {
             (_, Phase::Closed) => {}
             (FlowServerInput::Failed(failure), _) => self.close(Err(failure)),
-            (FlowServerInput::Terminated, _) => self.close(Err(Failure {
-                kind: FailureKind::Interrupted,
-                message: "the server was told to end".to_owned(),
-                code: None,
-            })),
+            (FlowServerInput::Terminated, _) => self.close(Err(terminated())),
             (FlowServerInput::SendingDone, _) if self.is_sending => {
                 self.is_sending = false;
                 if !self.is_receiving {
@@ -199,11 +195,7 @@ impl FlowServer {
             Phase::Running if self.mode == Mode::Reverse => self.deadline = None,
             Phase::Running | Phase::Proving { .. } => {
                 self.push(FlowServerAction::StopReceiving);
-                self.close(Err(Failure {
-                    kind: FailureKind::PeerClosed,
-                    message: "the client fell silent".to_owned(),
-                    code: None,
-                }));
+                self.close(Err(closed("the client fell silent")));
             }
             Phase::Reporting { .. } => self.close(Ok(())),
             Phase::Closed => {}

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use linerate_model::workload::Workload;
-use linerate_model::{Direction, EndCondition, Failure, FailureKind, TestSpec, Transport};
+use linerate_model::{Direction, EndCondition, Failure, TestSpec, Transport};
 
-use super::{AcceptedTest, Policy};
+use super::{AcceptedTest, Policy, closed, terminated};
 use crate::ack::{AckTimes, ServerAck};
 use crate::bounceback::{BounceHead, HEAD_LEN};
 use crate::client::StreamClientSetup;
@@ -14,6 +14,7 @@ use crate::header::{Header, Mode, TcpHeaderReader};
 use crate::opening::{OPENING_LEN, Opening, recognise};
 use crate::settings::{bounce_spec, server_spec};
 use crate::stamp::Timestamp;
+use crate::wire::take;
 
 /// What happens on this end.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,11 +186,7 @@ impl StreamServer {
                 }
             }
             (StreamServerInput::SendingDone, _) => {}
-            (StreamServerInput::Terminated, _) => self.close(Err(Failure {
-                kind: FailureKind::Interrupted,
-                message: "the server was told to end".to_owned(),
-                code: None,
-            })),
+            (StreamServerInput::Terminated, _) => self.close(Err(terminated())),
             (StreamServerInput::Failed(failure), _) => self.close(Err(failure)),
         }
     }
@@ -355,16 +352,6 @@ fn connect_back(header: &Header, spec: &TestSpec) -> ConnectBack {
         ..spec.clone()
     };
     ConnectBack { port: header.port, setup: StreamClientSetup { header: None, time_limit: spec.end.duration() }, spec }
-}
-
-fn take(input: &mut &[u8], into: &mut Vec<u8>, len: usize) {
-    let (taken, rest) = input.split_at(len.saturating_sub(into.len()).min(input.len()));
-    into.extend_from_slice(taken);
-    *input = rest;
-}
-
-fn closed(message: &str) -> Failure {
-    Failure { kind: FailureKind::PeerClosed, message: message.to_owned(), code: None }
 }
 
 const NO_PERMIT: &str = "the client does not know the permit key";

@@ -4,7 +4,7 @@ use linerate_iperf2::Mode;
 use linerate_iperf2::Policy;
 use linerate_iperf2::client::{HEADER_TIMEOUT, StreamClientAction};
 use linerate_iperf2::server::{StreamServerAction, StreamServerInput};
-use linerate_model::FailureKind;
+use linerate_model::{Failure, FailureKind};
 
 use crate::streams::{Pair, clock, header};
 
@@ -13,6 +13,10 @@ fn server_after(bytes: &[u8]) -> Pair {
     let mut pair = Pair::new(None, Policy::default());
     pair.server.handle_bytes(clock(), bytes);
     pair
+}
+
+fn server_failure(pair: &Pair) -> &Failure {
+    pair.server_outcome().expect("closed").as_ref().expect_err("a failure")
 }
 
 #[test]
@@ -25,8 +29,7 @@ fn silent_peer_ends_a_session_in_any_state() {
         assert_eq!(deadline, pair.now + Policy::default().handshake_timeout);
         pair.server.handle_timeout(deadline);
         pair.run();
-        let failure = pair.server_outcome().expect("closed").as_ref().expect_err("a failure");
-        assert_eq!(failure.kind, FailureKind::PeerClosed, "{} bytes", beginning.len());
+        assert_eq!(server_failure(&pair).kind, FailureKind::PeerClosed, "{} bytes", beginning.len());
     }
 }
 
@@ -36,14 +39,12 @@ fn early_close_differs_from_failure() {
         let mut pair = server_after(beginning);
         pair.server.handle_eof(pair.now);
         pair.run();
-        let failure = pair.server_outcome().expect("closed").as_ref().expect_err("a failure");
-        assert_eq!(failure.kind, FailureKind::PeerClosed);
+        assert_eq!(server_failure(&pair).kind, FailureKind::PeerClosed);
     }
     let mut pair = server_after(&header(Mode::Forward).emit_tcp());
     pair.server.handle_error(pair.now, "Connection reset by peer");
     pair.run();
-    let failure = pair.server_outcome().expect("closed").as_ref().expect_err("a failure");
-    assert_eq!(failure.message, "Connection reset by peer");
+    assert_eq!(server_failure(&pair).message, "Connection reset by peer");
 }
 
 #[test]

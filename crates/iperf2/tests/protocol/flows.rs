@@ -2,23 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::amount::Amount;
 use linerate_iperf2::client::{
     FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, LAST_DATAGRAMS_MAX,
     REPORT_WAIT,
 };
 use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::server::{FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX};
-use linerate_iperf2::{DatagramHead, FinalReport, Header, Mode, Policy, SequenceTracker, Timestamp, Version};
+use linerate_iperf2::{DatagramHead, Mode, Policy};
 use linerate_model::FailureKind;
 
-fn clock() -> Timestamp {
-    Timestamp::from_unix_ns(1_795_286_916_000_000_000)
-}
-
-fn header(mode: Mode) -> Header {
-    Header { mode, ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100)) }
-}
+use crate::streams::{clock, header};
 
 fn client(now: Instant, mode: Mode) -> FlowClient {
     let setup = FlowClientSetup {
@@ -47,67 +40,6 @@ fn server_actions(server: &mut FlowServer) -> Vec<FlowServerAction> {
 
 fn client_actions(client: &mut FlowClient) -> Vec<FlowClientAction> {
     std::iter::from_fn(|| client.poll_action()).collect()
-}
-
-/// What the engine of a server does with what arrives.
-struct Counting {
-    tracker: SequenceTracker,
-    bytes: u64,
-}
-
-impl Counting {
-    fn arrived(&mut self, now: Instant, server: &mut FlowServer, bytes: &[u8]) {
-        let head = DatagramHead::parse(bytes, NumberWidth::Wide).expect("a head");
-        if !head.is_last() {
-            self.tracker.on_datagram(head.number, 0);
-            self.bytes += bytes.len() as u64;
-            return server.handle_local(now, FlowServerInput::DataArrived);
-        }
-        let report = FinalReport {
-            bytes: self.bytes,
-            lost: self.tracker.lost(),
-            out_of_order: self.tracker.out_of_order(),
-            datagrams: self.tracker.highest(),
-            ..FinalReport::default()
-        };
-        server.handle_local(now, FlowServerInput::LastArrived(Box::new(report)));
-    }
-}
-
-#[test]
-fn loss_order_and_copies_reach_the_client_separately_and_exactly() {
-    let now = Instant::now();
-    let mut client = client(now, Mode::Forward);
-    let mut server = server(now, &client);
-    let mut counting = Counting { tracker: SequenceTracker::new(), bytes: 0 };
-    // 100 datagrams: 7 and 8 lost, 20 overtaken by five others, 30 and 31 twice, 50 twice and late.
-    let mut link: Vec<i64> = (1..=100).filter(|n| ![7, 8, 20, 50].contains(n)).collect();
-    for (number, behind) in [(20, 25), (30, 30), (31, 33), (50, 60), (50, 61)] {
-        let at = link.iter().position(|n| *n == behind).expect("on the link") + 1;
-        link.insert(at, number);
-    }
-    for number in &link {
-        let bytes = datagram(&client, *number);
-        counting.arrived(now, &mut server, &bytes);
-    }
-    assert_eq!(counting.tracker.duplicates(), 3);
-    client.handle_local(now, clock(), FlowClientInput::SendingDone { next_number: 101 });
-    for action in client_actions(&mut client) {
-        if let FlowClientAction::Send(bytes) = action {
-            counting.arrived(now, &mut server, &bytes);
-        }
-    }
-    for action in server_actions(&mut server) {
-        if let FlowServerAction::Send(bytes) = action {
-            client.handle_datagram(now, &bytes);
-        }
-    }
-    let actions = client_actions(&mut client);
-    let [FlowClientAction::Report(report), FlowClientAction::Close(Ok(()))] = actions.as_slice() else {
-        panic!("{actions:?}")
-    };
-    assert_eq!((report.lost, report.out_of_order, report.datagrams), (2, 2, 100));
-    assert_eq!(report.bytes, link.len() as u64 * 1470);
 }
 
 #[test]

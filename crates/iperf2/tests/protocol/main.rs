@@ -7,4 +7,6 @@ mod flows;
 pub mod fuzzing;
 mod hostile;
 mod replay;
+#[path = "../../../../fuzz/src/script.rs"]
+mod script;
 mod streams;

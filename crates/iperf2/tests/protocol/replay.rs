@@ -284,7 +284,7 @@ fn recorded_modes_mean_what_was_typed() {
         assert_eq!(header.port, 5001, "{name}");
         match capture.mode() {
             "udp_pps" => {
-                assert_eq!(header.rate, Some(Rate::BitsPerSecond(100)), "{name}: the header does not hold the unit")
+                assert_eq!(header.rate, Some(Rate::BitsPerSecond(100)), "{name}: the header does not hold the unit");
             }
             "udp_b" => assert_eq!(spec.pacing.rate_bps, Some(5_000_000)),
             "udp_n" => assert_eq!(spec.end, EndCondition::Bytes(10 << 10)),
@@ -348,7 +348,7 @@ fn recorded_bursts_are_found() {
             "tcp_isoch" | "tcp_isoch_triptimes" => 2083,
             _ => continue,
         };
-        let mut reader = BurstReader::new();
+        let mut reader = BurstReader::default();
         let mut number = 0;
         for call in Capture::sent(&capture.client)
             .skip(1)
@@ -398,7 +398,7 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
         let request = first_sent(capture).expect("it sent something");
         let mut bytes = request.bytes.clone();
         bytes.resize(request.len, b'0');
-        let mut responder = Responder::new();
+        let mut responder = Responder::default();
         let reply = responder.read(Timestamp::default(), &mut bytes.as_slice()).expect(name);
         let Some(Reply::Send(head)) = reply else { panic!("{name}: {reply:?}") };
         assert_eq!(head.request_bytes as usize, request.len, "{name}");

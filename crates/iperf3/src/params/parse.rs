@@ -4,57 +4,12 @@ use linerate_model::Transport;
 use linerate_model::spec::{SendPath, SequenceCheck};
 
 use super::{
-    FIRST_OF_BURST, MAX_BLOCK_LEN_BYTES, MAX_BURST, MAX_CPU, MAX_FLOW_LABEL, MAX_MSS_BYTES, MAX_OMIT_S, MAX_STREAMS,
-    MAX_STREAMS_EXTENDED, MAX_TIME_S, MAX_UDP_BLOCK_LEN_BYTES, MAX_WINDOW_BYTES, MIN_UDP_BLOCK_LEN_BYTES, Params,
-    UdpOffload,
+    DEFAULT_BLOCK_LEN_BYTES, DEFAULT_PACING_TIMER_US, DEFAULT_TIME_S, FIRST_OF_BURST, MAX_BLOCK_LEN_BYTES, MAX_BURST,
+    MAX_CPU, MAX_FLOW_LABEL, MAX_MSS_BYTES, MAX_OMIT_S, MAX_STREAMS, MAX_STREAMS_EXTENDED, MAX_TIME_S,
+    MAX_UDP_BLOCK_LEN_BYTES, MAX_WINDOW_BYTES, MIN_UDP_BLOCK_LEN_BYTES, Params, UdpOffload,
 };
 use crate::error_code::ErrorCode;
 use crate::json::Object;
-
-const KEYS: &[&str] = &[
-    "tcp",
-    "udp",
-    "sctp",
-    "omit",
-    "server_affinity",
-    "time",
-    "num",
-    "blockcount",
-    "MSS",
-    "nodelay",
-    "parallel",
-    "reverse",
-    "bidirectional",
-    "mptcp",
-    "window",
-    "len",
-    "bandwidth",
-    "fqrate",
-    "pacing_timer",
-    "burst",
-    "gso",
-    "gso_dg_size",
-    "gso_bf_size",
-    "gro",
-    "gro_bf_size",
-    "TOS",
-    "flowlabel",
-    "title",
-    "extra_data",
-    "congestion",
-    "get_server_output",
-    "udp_counters_64bit",
-    "repeating_payload",
-    "zerocopy",
-    "dont_fragment",
-    "authtoken",
-    "skip_rx_copy",
-    "client_version",
-    "linerate",
-];
-
-/// Keys of linerate's additions.
-const ADDED: &[&str] = &["protocol", "send_path", "coalesce", "udp_check", "facts"];
 
 impl Params {
     /// Reads the JSON text a client sent.
@@ -64,16 +19,15 @@ impl Params {
     /// of its range.
     pub fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
         let text = String::from_utf8_lossy(text);
-        let json = Object::parse(&text, KEYS).map_err(|_| ErrorCode::RecvParams)?;
+        let json = Object::parse(&text).map_err(|_| ErrorCode::RecvParams)?;
         let transport = transport(&json);
-        let additions = json.object("linerate", ADDED);
+        let additions = json.object("linerate");
         let linerate_protocol = additions.as_ref().and_then(protocol);
-        let defaults = Self::default();
         Ok(Self {
             transport,
             omit_s: ranged(&json, "omit", 0, MAX_OMIT_S, ErrorCode::Omit)?.unwrap_or(0),
             server_affinity: ranged(&json, "server_affinity", 0, MAX_CPU, ErrorCode::Affinity)?,
-            time_s: ranged(&json, "time", 0, MAX_TIME_S, ErrorCode::Duration)?.unwrap_or(defaults.time_s),
+            time_s: ranged(&json, "time", 0, MAX_TIME_S, ErrorCode::Duration)?.unwrap_or(DEFAULT_TIME_S),
             num_bytes: amount(&json, "num")?,
             block_count: amount(&json, "blockcount")?,
             mss_bytes: non_zero(ranged(&json, "MSS", 0, MAX_MSS_BYTES, ErrorCode::Mss)?),
@@ -86,7 +40,7 @@ impl Params {
             len_bytes: block_len(&json, transport)?,
             bandwidth_bps: amount(&json, "bandwidth")?,
             fq_rate_bps: amount(&json, "fqrate")?,
-            pacing_timer_us: json.integer("pacing_timer").map_or(defaults.pacing_timer_us, saturated),
+            pacing_timer_us: json.integer("pacing_timer").map_or(DEFAULT_PACING_TIMER_US, saturated),
             burst: ranged(&json, "burst", 1, MAX_BURST, ErrorCode::Burst)?,
             offload: offload(&json)?,
             tos: ranged(&json, "TOS", 0, u32::from(u8::MAX), ErrorCode::BadTos)?.unwrap_or(0) as u8,
@@ -157,7 +111,7 @@ fn block_len(json: &Object<'_>, transport: Transport) -> Result<u32, ErrorCode> 
     match ranged(json, "len", min, max, code)? {
         Some(len) => Ok(len),
         None if transport == Transport::Udp => Err(code),
-        None => Ok(Params::default().len_bytes),
+        None => Ok(DEFAULT_BLOCK_LEN_BYTES),
     }
 }
 

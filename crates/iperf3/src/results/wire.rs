@@ -10,31 +10,6 @@ use crate::error_code::ErrorCode;
 use crate::json::Object;
 use crate::params::{LINERATE_PROTOCOL, MAX_STREAMS_EXTENDED};
 
-const KEYS: &[&str] = &[
-    "cpu_util_total",
-    "cpu_util_user",
-    "cpu_util_system",
-    "sender_has_retransmits",
-    "congestion_used",
-    "server_output_text",
-    "server_output_json",
-    "streams",
-    "linerate",
-];
-
-const STREAM_KEYS: &[&str] = &[
-    "id",
-    "bytes",
-    "retransmits",
-    "jitter",
-    "errors",
-    "omitted_errors",
-    "packets",
-    "omitted_packets",
-    "start_time",
-    "end_time",
-];
-
 /// Most entries that are looked at: both directions of the largest test.
 const MAX_ENTRIES: usize = 2 * MAX_STREAMS_EXTENDED as usize;
 /// Longest facts of a peer that are passed on.
@@ -49,9 +24,10 @@ impl Results {
     pub fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
         let text = String::from_utf8_lossy(text);
         let malformed = ErrorCode::RecvResults;
-        let json = Object::parse(&text, KEYS).map_err(|_| malformed)?;
-        let streams = json.array("streams", STREAM_KEYS, MAX_ENTRIES).ok_or(malformed)?.map_err(|_| malformed)?;
-        let additions = json.object("linerate", &["ran_beside", "overflows", "facts"]);
+        let json = Object::parse(&text).map_err(|_| malformed)?;
+        let streams = json.array("streams", MAX_ENTRIES).ok_or(malformed)?.map_err(|_| malformed)?;
+        let additions = json.object("linerate");
+        let addition = |key| additions.as_ref().and_then(|added| added.integer(key));
         Ok(Self {
             cpu: CpuUsage {
                 total_percent: measured(&json, "cpu_util_total")?,
@@ -61,16 +37,10 @@ impl Results {
             sender_has_retransmits: json.integer_or_minus_one("sender_has_retransmits").ok_or(malformed)?,
             congestion_used: json.string("congestion_used"),
             server_output: server_output(&json),
-            streams: streams.iter().map(stream).collect::<Result<_, _>>()?,
+            streams: streams.into_iter().map(stream).collect::<Result<_, _>>()?,
             linerate: additions.is_some(),
-            ran_beside: additions
-                .as_ref()
-                .and_then(|added| added.integer("ran_beside"))
-                .and_then(|number| u32::try_from(number).ok()),
-            overflows: additions
-                .as_ref()
-                .and_then(|added| added.integer("overflows"))
-                .and_then(|number| u64::try_from(number).ok()),
+            ran_beside: addition("ran_beside").and_then(|number| u32::try_from(number).ok()),
+            overflows: addition("overflows").and_then(|number| u64::try_from(number).ok()),
             facts: additions.as_ref().and_then(facts),
         })
     }
@@ -82,8 +52,9 @@ impl Results {
     }
 }
 
-fn stream(json: &Object<'_>) -> Result<StreamResult, ErrorCode> {
+fn stream(text: &str) -> Result<StreamResult, ErrorCode> {
     let malformed = ErrorCode::RecvResults;
+    let json = &Object::parse(text).map_err(|_| malformed)?;
     let omitted_errors = json.integer("omitted_errors").map(count);
     let omitted_packets = json.integer("omitted_packets").map(count);
     if omitted_errors.is_some() != omitted_packets.is_some() {

@@ -17,39 +17,12 @@ fn a_whole_test_follows_the_table() {
     assert_eq!(states(Items::of_server(&pair.server_sent)), [9, 10, 1, 2, 13, 14]);
     assert_eq!(states(Items::of_client(&pair.client_sent)), [4, 16]);
     assert_eq!(
-        pair.client_actions,
-        [
-            "Send",
-            "TestAccepted",
-            "Send",
-            "OpenStreams",
-            "StartClock",
-            "StartData",
-            "Send",
-            "CollectResults",
-            "Send",
-            "PeerResults",
-            "ShowResults",
-            "Send",
-            "Close"
-        ]
+        pair.client_actions.join(" "),
+        "Send TestAccepted Send OpenStreams StartClock StartData Send CollectResults Send PeerResults ShowResults Send Close"
     );
     assert_eq!(
-        pair.server_actions,
-        [
-            "Send",
-            "Accepted",
-            "ExpectStreams",
-            "Send",
-            "StartClock",
-            "Send",
-            "StartData",
-            "StopData",
-            "Send",
-            "PeerResults",
-            "Send",
-            "Close"
-        ]
+        pair.server_actions.join(" "),
+        "Send Accepted ExpectStreams Send StartClock Send StartData StopData Send PeerResults Send Close"
     );
     assert_eq!(pair.client_outcome, Some(Ok(())));
     assert_eq!(pair.server_outcome, Some(Ok(())));
@@ -172,7 +145,7 @@ fn the_server_starts_a_test_before_the_client_knows_its_last_stream() {
     for _ in 0..4 {
         pair.server_local(ServerInput::StreamOpened);
     }
-    assert_eq!(pair.client_actions.last(), Some(&"OpenStreams"));
+    assert_eq!(pair.client_actions.last().map(String::as_str), Some("OpenStreams"));
     assert_eq!(pair.client.poll_timeout(), None, "opening streams is local work");
     pair.client.handle_local(pair.now, ClientInput::StreamsOpened);
     pair.run_to_end();

@@ -91,15 +91,6 @@ fn an_error_in_place_of_results_is_understood() {
 }
 
 #[test]
-fn a_busy_server_is_named_so() {
-    let mut pair = Pair::new(test());
-    pair.client.handle_control(pair.now, &[0xff]);
-    pair.obey();
-    assert_eq!(pair.client_failure().message, "the server is busy running a test. try again later");
-    assert_eq!(pair.client_sent.len(), 37, "the cookie and nothing else");
-}
-
-#[test]
 fn a_server_that_closes_after_the_parameters_gives_a_hint() {
     for (token, hint) in
         [(None, "may want credentials"), (Some("dG9rZW4=".to_owned()), "wrong credentials or padding?")]
@@ -112,26 +103,6 @@ fn a_server_that_closes_after_the_parameters_gives_a_hint() {
         assert!(failure.message.starts_with("control socket has closed unexpectedly"), "{failure}");
         assert!(failure.message.contains(hint), "{failure}");
     }
-}
-
-#[test]
-fn signal_on_either_side_is_sent_to_the_other() {
-    let mut pair = Pair::new(test());
-    pair.run_until_running();
-    pair.client.handle_local(pair.now, ClientInput::Interrupted { signal_text: "Interrupt(2)".to_owned() });
-    pair.run_to_end();
-    assert_eq!(pair.client_failure().kind, FailureKind::Interrupted);
-    assert_eq!(pair.client_failure().message, "the client has terminated by signal Interrupt(2)");
-    assert_eq!(pair.server_failure().kind, FailureKind::PeerTerminated);
-    assert_eq!(pair.server_failure().message, "the client has terminated");
-
-    let mut pair = Pair::new(test());
-    pair.run_until_running();
-    pair.server_local(ServerInput::Terminated { signal_text: "Terminated(15)".to_owned() });
-    assert_eq!(pair.server_failure().message, "the server has terminated by signal Terminated(15)");
-    assert_eq!(pair.client_failure().kind, FailureKind::PeerTerminated);
-    assert_eq!(pair.client_failure().message, "the server has terminated");
-    assert_eq!(states(Items::of_client(&pair.client_sent)), [16]);
 }
 
 #[test]
@@ -217,7 +188,7 @@ fn a_client_may_say_good_bye_at_any_time() {
     let mut pair = Pair::new(test());
     pair.client_obeys = false;
     pair.run_to_end();
-    pair.client.handle_local(pair.now, ClientInput::StreamsFailed(ErrorCode::StreamConnect.failure(Some("refused"))));
+    pair.client.handle_local(pair.now, ClientInput::Failed(ErrorCode::StreamConnect.failure(Some("refused"))));
     pair.run_to_end();
     assert_eq!(pair.client_failure().message, "unable to connect stream: refused");
     assert_eq!(pair.server_outcome, Some(Ok(())), "nothing was measured, nothing is missing");

@@ -2,9 +2,12 @@
 
 mod dialogue;
 mod failures;
-#[allow(dead_code, reason = "unit tests use the rest")]
 #[path = "../../../../fuzz/src/iperf3.rs"]
 pub mod fuzzing;
 mod items;
 mod pair;
+mod params;
 mod replay;
+mod results;
+#[path = "../../../../fuzz/src/script.rs"]
+mod script;

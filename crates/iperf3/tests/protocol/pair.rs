@@ -1,5 +1,6 @@
 //! Client and server machine joined in simulated time.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::{
@@ -7,7 +8,7 @@ use linerate_iperf3::{
     ServerSetup,
 };
 use linerate_model::spec::{ClientSpec, LocalOptions};
-use linerate_model::{CpuUsage, Direction, Failure, TestSpec};
+use linerate_model::{Direction, Failure, TestSpec};
 
 use crate::items::{Item, Items};
 
@@ -27,8 +28,8 @@ pub(crate) struct Pair {
     pub(crate) client_received: usize,
     /// Bytes that arrive at once.
     pub(crate) segment: usize,
-    pub(crate) client_actions: Vec<&'static str>,
-    pub(crate) server_actions: Vec<&'static str>,
+    pub(crate) client_actions: Vec<String>,
+    pub(crate) server_actions: Vec<String>,
     pub(crate) client_outcome: Option<Outcome>,
     pub(crate) server_outcome: Option<Outcome>,
     /// What the engines counted.
@@ -47,14 +48,7 @@ impl Pair {
     pub(crate) fn with_token(test: TestSpec, token: Option<String>) -> Self {
         let now = Instant::now();
         let len = test.block_len_bytes;
-        let spec = ClientSpec {
-            host: "server".to_owned(),
-            local: LocalOptions::default(),
-            test,
-            connect_timeout: None,
-            server_cpu: None,
-            credentials: None,
-        };
+        let spec = client_spec(test);
         let params = Params::from_client(&spec, len, token);
         let setup = ClientSetup { cookie: Cookie::from_random([9; 36]), params, spec: spec.test };
         Self {
@@ -97,7 +91,7 @@ impl Pair {
     /// Runs until data flows.
     pub(crate) fn run_until_running(&mut self) {
         self.run_to_end();
-        assert_eq!(self.client_actions.last(), Some(&"StartData"));
+        assert_eq!(self.client_actions.last().map(String::as_str), Some("StartData"));
     }
 
     pub(crate) fn end_data(&mut self) {
@@ -134,7 +128,7 @@ impl Pair {
     pub(crate) fn obey(&mut self) {
         while let Some(action) = self.client.poll_action() {
             assert_eq!(self.client_outcome, None, "nothing follows the end");
-            self.client_actions.push(client_action_name(&action));
+            self.client_actions.push(name(&action));
             match action {
                 ClientAction::Send(bytes) => self.client_sent.extend(bytes),
                 ClientAction::Close(outcome) => self.client_outcome = Some(outcome),
@@ -150,7 +144,7 @@ impl Pair {
         let Some(server) = &mut self.server else { return };
         while let Some(action) = server.poll_action() {
             assert_eq!(self.server_outcome, None, "nothing follows the end");
-            self.server_actions.push(server_action_name(&action));
+            self.server_actions.push(name(&action));
             match action {
                 ServerAction::Send(bytes) => self.server_sent.extend(bytes),
                 ServerAction::Close(outcome) => self.server_outcome = Some(outcome),
@@ -211,47 +205,24 @@ pub(crate) fn test() -> TestSpec {
     TestSpec { streams: 2, direction: Direction::Bidirectional, ..TestSpec::default() }
 }
 
+pub(crate) fn client_spec(test: TestSpec) -> ClientSpec {
+    ClientSpec {
+        host: "server".to_owned(),
+        local: LocalOptions::default(),
+        test,
+        connect_timeout: None,
+        server_cpu: None,
+        credentials: None,
+    }
+}
+
 pub(crate) fn results() -> Results {
-    Results {
-        cpu: CpuUsage::default(),
-        sender_has_retransmits: 1,
-        congestion_used: Some("cubic".to_owned()),
-        server_output: None,
-        streams: Vec::new(),
-        linerate: true,
-        ran_beside: None,
-        overflows: None,
-        facts: None,
-    }
+    Results { streams: Vec::new(), linerate: true, ..crate::fuzzing::sample_results() }
 }
 
-fn client_action_name(action: &ClientAction) -> &'static str {
-    match action {
-        ClientAction::Send(_) => "Send",
-        ClientAction::TestAccepted => "TestAccepted",
-        ClientAction::OpenStreams => "OpenStreams",
-        ClientAction::StartClock => "StartClock",
-        ClientAction::StartData => "StartData",
-        ClientAction::CollectResults => "CollectResults",
-        ClientAction::PeerResults(_) => "PeerResults",
-        ClientAction::ShowResults => "ShowResults",
-        ClientAction::Close(_) => "Close",
-    }
-}
-
-fn server_action_name(action: &ServerAction) -> &'static str {
-    match action {
-        ServerAction::Send(_) => "Send",
-        ServerAction::CheckLogin(_) => "CheckLogin",
-        ServerAction::ParseResults(_) => "ParseResults",
-        ServerAction::Accepted(_) => "Accepted",
-        ServerAction::ExpectStreams(_) => "ExpectStreams",
-        ServerAction::StartClock => "StartClock",
-        ServerAction::StartData => "StartData",
-        ServerAction::StopData => "StopData",
-        ServerAction::PeerResults(_) => "PeerResults",
-        ServerAction::Close(_) => "Close",
-    }
+/// The name of an action.
+fn name(action: &impl fmt::Debug) -> String {
+    format!("{action:?}").chars().take_while(char::is_ascii_alphanumeric).collect()
 }
 
 /// The states among the items.

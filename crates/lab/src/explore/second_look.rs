@@ -2,8 +2,7 @@
 
 use super::{Experiment, Over};
 use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::Stage;
-use crate::points::Setting;
+use crate::findings::{Setting, Stage};
 use crate::runner::Runner;
 
 /// Choices that came closest to the best one: where the best may have gone.

@@ -347,14 +347,8 @@ mod tests {
         let row = Row {
             payload_bytes: KIB,
             best_per_s: Some(100_000.0),
-            tolerance: 0.03,
-            knee_connections: Some(64),
-            predicted_connections: None,
-            queueing_connections: Vec::new(),
-            cliff: None,
-            cliff_connections: None,
             best_stable_connections: Some(64),
-            is_limited_by_objective: false,
+            ..Row::default()
         };
         let best = medians(&[run(load_of(KIB, 64, 100_000.0))], None, None);
         let text = retained(&active, &row, &best).expect("both are known");

@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
+use linerate_model::Flow;
 use linerate_model::http::{CellKey, Mode, Phase};
 use thiserror::Error;
 
-use super::plan::{Direction, Plan};
+use super::plan::Plan;
 use super::units::{nanoseconds, shown};
 
 /// Selected phases of an experiment.
@@ -57,7 +58,7 @@ impl Phases {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedTest {
     /// Who sends.
-    pub direction: Direction,
+    pub direction: Flow,
     /// Streams in parallel.
     pub streams: u32,
 }
@@ -82,10 +83,7 @@ impl PlannedRun {
 /// Tests of phase 0 in their order.
 #[must_use]
 pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
-    if !phases.has(0) {
-        return Vec::new();
-    }
-    let directions = plan.tcp.directions.iter();
+    let directions = plan.tcp.directions.iter().filter(|_| phases.has(0));
     directions
         .flat_map(|direction| {
             plan.tcp.streams.iter().map(|streams| PlannedTest { direction: *direction, streams: *streams })
@@ -116,24 +114,13 @@ pub fn keys(runs: &[PlannedRun]) -> Vec<CellKey> {
     keys.into_iter().collect()
 }
 
-/// Runs that are still to be made, given those that are kept.
-#[must_use]
-pub fn remaining(runs: Vec<PlannedRun>, finished: &BTreeSet<PlannedRun>) -> Vec<PlannedRun> {
-    runs.into_iter().filter(|run| !finished.contains(run)).collect()
-}
-
 /// The cell of phase 2 that replaces a cell of phase 1; `None` where phase 1 makes runs of its own.
 #[must_use]
 pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<CellKey> {
     let is_in_matrix = phases.has(2)
         && plan.matrix.payloads_bytes.contains(&payload_bytes)
         && plan.matrix.connections.contains(&plan.payloads.connections);
-    is_in_matrix.then_some(CellKey {
-        phase: Phase::Matrix,
-        payload_bytes,
-        connections: plan.payloads.connections,
-        rate_per_s: None,
-    })
+    is_in_matrix.then_some(closed(Phase::Matrix, payload_bytes, plan.payloads.connections))
 }
 
 /// When the requests of a cell are sent.
@@ -189,7 +176,8 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     keys
 }
 
-fn closed(phase: Phase, payload_bytes: u64, connections: u32) -> CellKey {
+/// A cell of a closed loop.
+pub(super) fn closed(phase: Phase, payload_bytes: u64, connections: u32) -> CellKey {
     CellKey { phase, payload_bytes, connections, rate_per_s: None }
 }
 
@@ -238,6 +226,8 @@ mod tests {
             assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 18);
         }
         assert!(rounds[0] != rounds[1] && rounds[1] != rounds[2]);
+        let names: BTreeSet<String> = runs.iter().map(PlannedRun::file_name).collect();
+        assert!(names.len() == runs.len() && names.contains("matrix-10k-c1024-r3.json"));
     }
 
     #[test]
@@ -284,35 +274,15 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_tell_all_runs_apart() {
-        let runs = runs(&Plan::default(), Phases::ALL);
-        let names: BTreeSet<String> = runs.iter().map(PlannedRun::file_name).collect();
-        assert_eq!(names.len(), runs.len());
-        assert!(names.contains("matrix-10k-c1024-r3.json"));
-    }
-
-    #[test]
-    fn what_is_kept_is_not_run_again() {
-        let all = runs(&Plan::default(), Phases::ALL);
-        let finished: BTreeSet<PlannedRun> = all.iter().take(20).copied().collect();
-        assert_eq!(remaining(all.clone(), &finished), all[20..]);
-    }
-
-    #[test]
-    fn a_closed_loop_keeps_every_stream_busy() {
-        let plan = plan("[protocol]\nversion = \"2\"\nstreams = 8");
-        let matrix = closed(Phase::Matrix, 1024, 64);
-        assert!(matches!(mode(&plan, &matrix), Mode::Closed { pipeline: 8, .. }));
-    }
-
-    #[test]
     fn requests_are_sent_as_the_part_demands() {
         let plan = plan("[phase3.idle]\nheartbeat = \"10s\"");
         let modes: Vec<Mode> = c10k_keys(&plan, Phases::ALL).iter().map(|key| mode(&plan, key)).collect();
         let heartbeat_ns = Some(10_000_000_000);
         assert_eq!(modes[0], Mode::Idle { heartbeat_ns });
         assert!(matches!(modes[4], Mode::Open { rate_per_s, arrivals: Arrivals::Poisson } if rate_per_s == 1000.0));
-        let (pipeline, think_ns) = (1, 0);
-        assert_eq!(modes[5], Mode::Closed { pipeline, think_ns });
+        assert_eq!(modes[5], Mode::Closed { pipeline: 1, think_ns: 0 });
+        // A closed loop keeps every stream busy.
+        let plan = self::plan("[protocol]\nversion = \"2\"\nstreams = 8");
+        assert!(matches!(mode(&plan, &closed(Phase::Matrix, 1024, 64)), Mode::Closed { pipeline: 8, .. }));
     }
 }

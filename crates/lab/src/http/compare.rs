@@ -20,21 +20,31 @@ pub struct ComparedCell {
     pub before_per_s: Option<f64>,
     /// Answers per second after.
     pub after_per_s: Option<f64>,
-    /// After as a multiple of before.
-    pub throughput_ratio: Option<f64>,
-    /// 99th percentile of the latency, after as a multiple of before.
-    pub p99_ratio: Option<f64>,
+    /// Responses per second; equal within the larger tolerance of the two rows.
+    pub throughput: Change,
+    /// 99th percentile of the latency; equal within the same tolerance, or the spread of the runs of either experiment
+    /// where that is more.
+    pub p99: Change,
     /// CPU time of the server per answer, after as a multiple of before.
     pub server_cpu_ratio: Option<f64>,
-    /// What counts as equal: the larger tolerance of the two rows.
-    pub tolerance: f64,
-    /// Throughput differs by more than the tolerance of both.
+}
+
+/// Change of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Change {
+    /// After as a multiple of before.
+    pub ratio: Option<f64>,
+    /// What counts as equal; absent where a cell has one run and the tolerance is that of its runs.
+    pub tolerance: Option<f64>,
+    /// The ratio exceeds the tolerance.
     pub is_different: bool,
-    /// What counts as equal for the 99th percentile: the same, or how far the runs of either experiment lie apart where
-    /// that is more; absent where a cell has one run.
-    pub p99_tolerance: Option<f64>,
-    /// The 99th percentile differs by more than that.
-    pub is_p99_different: bool,
+}
+
+impl Change {
+    fn new(ratio: Option<f64>, tolerance: Option<f64>) -> Self {
+        let exceeds = |(ratio, tolerance): (f64, f64)| (ratio - 1.0).abs() > tolerance;
+        Self { ratio, tolerance, is_different: ratio.zip(tolerance).is_some_and(exceeds) }
+    }
 }
 
 /// Two experiments side by side.
@@ -65,24 +75,15 @@ fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
         Some(figure(two?)? / before)
     };
     let tolerance = tolerance(&before.rows, key).max(tolerance(&after.rows, key));
-    let throughput_ratio = ratio(|cell| cell.median.ok_per_s);
-    let p99_ratio = ratio(|cell| cell.median.p99_ns.map(|ns| ns as f64));
     let spreads = one.and_then(p99_spread).zip(two.and_then(p99_spread));
     let p99_tolerance = spreads.map(|(one, two)| one.max(two).max(tolerance));
-    let differs = |ratio: Option<f64>, tolerance: Option<f64>| {
-        ratio.zip(tolerance).is_some_and(|(ratio, tolerance)| (ratio - 1.0).abs() > tolerance)
-    };
     ComparedCell {
         key,
         before_per_s: one.and_then(|cell| cell.median.ok_per_s),
         after_per_s: two.and_then(|cell| cell.median.ok_per_s),
-        throughput_ratio,
-        p99_ratio,
+        throughput: Change::new(ratio(|cell| cell.median.ok_per_s), Some(tolerance)),
+        p99: Change::new(ratio(|cell| cell.median.p99_ns.map(|ns| ns as f64)), p99_tolerance),
         server_cpu_ratio: ratio(|cell| cell.median.server_cpu_ns_per_request),
-        tolerance,
-        is_different: differs(throughput_ratio, Some(tolerance)),
-        p99_tolerance,
-        is_p99_different: differs(p99_ratio, p99_tolerance),
     }
 }
 
@@ -154,7 +155,7 @@ mod tests {
         let study = study_of(&seed_input());
         let comparison = compare(&study, &study);
         assert_eq!(comparison.cells.len(), study.cells.len());
-        let is_equal = |cell: &ComparedCell| cell.throughput_ratio == Some(1.0) && !cell.is_different;
+        let is_equal = |cell: &ComparedCell| cell.throughput.ratio == Some(1.0) && !cell.throughput.is_different;
         assert!(comparison.cells.iter().all(is_equal));
         assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
     }
@@ -169,7 +170,7 @@ mod tests {
         for (factor, expected) in [(0.96, false), (0.94, true), (1.06, true)] {
             after.cells[index].median.ok_per_s = before.cells[index].median.ok_per_s.map(|ok| ok * factor);
             let cell = &compare(&before, &after).cells[index];
-            assert_eq!((cell.is_different, cell.tolerance), (expected, 0.05), "{factor}");
+            assert_eq!((cell.throughput.is_different, cell.throughput.tolerance), (expected, Some(0.05)), "{factor}");
         }
     }
 
@@ -181,14 +182,14 @@ mod tests {
         let mut after = before.clone();
         after.cells[index].median.p99_ns = before.cells[index].median.p99_ns.map(|ns| ns * 2);
         let cell = &compare(&before, &after).cells[index];
-        assert!(cell.is_p99_different && !cell.is_different, "{cell:?}");
+        assert!(cell.p99.is_different && !cell.throughput.is_different, "{cell:?}");
         let load = after.cells[index].runs[0].load.as_mut().expect("a load");
         load.latency.p99.as_mut().expect("a quantile").ns *= 9;
         let cell = &compare(&before, &after).cells[index];
-        assert!(cell.p99_tolerance > Some(1.0) && !cell.is_p99_different, "{cell:?}");
+        assert!(cell.p99.tolerance > Some(1.0) && !cell.p99.is_different, "{cell:?}");
         after.cells[index].runs.truncate(1);
         let cell = &compare(&before, &after).cells[index];
-        assert_eq!((cell.p99_tolerance, cell.is_p99_different), (None, false));
+        assert_eq!((cell.p99.tolerance, cell.p99.is_different), (None, false));
     }
 
     #[test]
@@ -202,7 +203,7 @@ mod tests {
         after.plan = after.plan.replace("seed = 1", "seed = 2");
         let comparison = compare(&before, &after);
         assert_eq!(comparison.cells.len(), before.cells.len());
-        assert!(comparison.cells[1].throughput_ratio.is_none() && !comparison.cells[1].is_different);
+        assert!(comparison.cells[1].throughput.ratio.is_none() && !comparison.cells[1].throughput.is_different);
         assert_eq!(comparison.notes.len(), 3, "{:?}", comparison.notes);
     }
 

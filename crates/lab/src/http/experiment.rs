@@ -9,7 +9,7 @@ use linerate_model::http::{
 };
 
 use super::cells::{self, PlannedRun, PlannedTest};
-use super::study::{self, Setup, StudyInput};
+use super::study::{self, Kept, Setup, StudyInput};
 use super::units::nanoseconds;
 
 /// Rounds of refinement: each adds at most one cell to a payload, and may move its knee.
@@ -20,17 +20,20 @@ pub trait CellRunner {
     /// Why the experiment cannot continue.
     type Error;
 
+    /// The path loses or is slow, so that results of HTTP would be results of the path.
+    fn path_not_clean(&self, defects: &[String]) -> Self::Error;
+
     /// Time since the experiment began.
     fn elapsed(&self) -> Duration;
 
     /// Whether the user has ended the experiment.
     fn is_stopped(&mut self) -> bool;
 
-    /// Runs a TCP test.
+    /// Runs a TCP test. `None`: the user ended it.
     ///
     /// # Errors
-    /// Why it has no result.
-    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Baseline, TestFailure>;
+    /// Why it has no result, and what to try.
+    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String>;
 
     /// Waits at least `least`, then until both hosts are at rest. Returns whether they are.
     fn rest(&mut self, least: Duration) -> bool;
@@ -57,52 +60,12 @@ pub trait CellRunner {
     fn runs_added(&mut self, count: u32);
 }
 
-/// Why a TCP test has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TestFailure {
-    /// The user ended it.
-    Interrupted,
-    /// The reason, and what to try.
-    Failed(String),
-}
-
-/// Why an experiment has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure<E> {
-    /// The runner's.
-    Runner(E),
-    /// The path loses or is slow, so that results of HTTP would be results of the path.
-    PathNotClean(Vec<String>),
-}
-
-impl<E> From<E> for Failure<E> {
-    fn from(error: E) -> Self {
-        Self::Runner(error)
-    }
-}
-
-/// Results that are kept from an experiment that was interrupted, and notes for the report.
-#[derive(Debug, Default)]
-pub struct Kept {
-    /// TCP alone.
-    pub baseline: Vec<Baseline>,
-    /// Finished runs.
-    pub runs: Vec<CellRun>,
-    /// Notes for the report.
-    pub notes: Vec<String>,
-}
-
-/// Runs an experiment, or the rest of it, and judges it. With `is_forced`, cells that a check advises against are run, and
+/// Runs an experiment, or the rest of it, and judges it; `kept` is what an interrupted one brought. With `is_forced`, cells that a check advises against are run, and
 /// a path that is not clean is only noted.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn run<R: CellRunner>(
-    setup: &Setup,
-    is_forced: bool,
-    kept: Kept,
-    runner: &mut R,
-) -> Result<Study, Failure<R::Error>> {
+/// The runner's.
+pub fn run<R: CellRunner>(setup: &Setup, is_forced: bool, kept: Kept, runner: &mut R) -> Result<Study, R::Error> {
     let mut experiment = Experiment { setup, is_forced, kept, runner, is_first_run: true };
     experiment.baseline()?;
     let planned = cells::runs(&setup.plan, setup.phases);
@@ -123,7 +86,7 @@ struct Experiment<'a, R> {
 }
 
 impl<R: CellRunner> Experiment<'_, R> {
-    fn baseline(&mut self) -> Result<(), Failure<R::Error>> {
+    fn baseline(&mut self) -> Result<(), R::Error> {
         let planned = cells::tests(&self.setup.plan, self.setup.phases);
         if planned.is_empty() || !self.kept.baseline.is_empty() {
             return Ok(());
@@ -133,9 +96,9 @@ impl<R: CellRunner> Experiment<'_, R> {
                 return Ok(());
             }
             match self.runner.test_tcp(&test) {
-                Ok(baseline) => self.kept.baseline.push(baseline),
-                Err(TestFailure::Interrupted) => return Ok(()),
-                Err(TestFailure::Failed(reason)) => {
+                Ok(Some(baseline)) => self.kept.baseline.push(baseline),
+                Ok(None) => return Ok(()),
+                Err(reason) => {
                     self.kept.notes.push(format!("no TCP baseline: {reason}"));
                     return Ok(());
                 }
@@ -147,7 +110,7 @@ impl<R: CellRunner> Experiment<'_, R> {
             return Ok(());
         }
         if !self.is_forced {
-            return Err(Failure::PathNotClean(defects));
+            return Err(self.runner.path_not_clean(&defects));
         }
         self.kept.notes.extend(defects);
         Ok(())
@@ -157,7 +120,7 @@ impl<R: CellRunner> Experiment<'_, R> {
     fn refine(&mut self) -> Result<(), R::Error> {
         for _ in 0..REFINEMENT_ROUNDS_MAX {
             let keys = study::refinements(&self.input(false));
-            let runs = cells::remaining(cells::refinement_runs(&self.setup.plan, &keys), &self.finished());
+            let runs = self.remaining(cells::refinement_runs(&self.setup.plan, &keys));
             if runs.is_empty() || self.runner.is_stopped() {
                 return Ok(());
             }
@@ -169,13 +132,12 @@ impl<R: CellRunner> Experiment<'_, R> {
 
     /// Makes the runs that are not finished.
     fn run_all(&mut self, runs: Vec<PlannedRun>) -> Result<(), R::Error> {
-        let blocked = blocked(&self.setup.checks, &cells::keys(&runs));
-        for planned in cells::remaining(runs, &self.finished()) {
+        for planned in self.remaining(runs) {
             if self.runner.is_stopped() {
                 return Ok(());
             }
-            let run = if blocked.contains(&planned.key) && !self.is_forced {
-                let started_unix_ms = self.setup.started_unix_ms + millis(self.runner.elapsed());
+            let run = if !self.is_forced && is_blocked(&self.setup.checks, &planned.key) {
+                let started_unix_ms = self.setup.started_unix_ms + nanoseconds(self.runner.elapsed()) / 1_000_000;
                 skipped(&planned, started_unix_ms, "a check before the experiment failed; see the checks")
             } else {
                 self.run_one(&planned)?
@@ -200,42 +162,29 @@ impl<R: CellRunner> Experiment<'_, R> {
         Ok(run)
     }
 
-    fn finished(&self) -> BTreeSet<PlannedRun> {
-        let runs = self.kept.runs.iter();
-        runs.map(|run| PlannedRun { key: run.key, repeat: run.repeat }).collect()
+    /// Runs that are not finished.
+    fn remaining(&self, mut runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
+        let kept = self.kept.runs.iter();
+        let finished: BTreeSet<_> = kept.map(|run| PlannedRun { key: run.key, repeat: run.repeat }).collect();
+        runs.retain(|run| !finished.contains(run));
+        runs
     }
 
     fn input(&self, is_complete: bool) -> StudyInput<'_> {
-        StudyInput {
-            setup: self.setup,
-            elapsed_ns: nanoseconds(self.runner.elapsed()),
-            is_complete,
-            baseline: &self.kept.baseline,
-            runs: &self.kept.runs,
-            notes: &self.kept.notes,
-        }
+        StudyInput { setup: self.setup, elapsed_ns: nanoseconds(self.runner.elapsed()), is_complete, kept: &self.kept }
     }
 }
 
-/// The cells that cannot be run, given the checks.
-fn blocked(checks: &[Check], cells: &[CellKey]) -> Vec<CellKey> {
-    let failed = checks.iter().filter(|check| check.status == CheckStatus::Fail);
-    let failed: Vec<&Check> = failed.collect();
-    let is_blocked = |key: &&CellKey| {
-        let name = key.name();
-        let mut failed = failed.iter();
-        failed.any(|check| check.cells.is_empty() || check.cells.contains(&name))
-    };
-    cells.iter().filter(is_blocked).copied().collect()
+/// Whether a failed check concerns the cell.
+fn is_blocked(checks: &[Check], key: &CellKey) -> bool {
+    let name = key.name();
+    let mut failed = checks.iter().filter(|check| check.status == CheckStatus::Fail);
+    failed.any(|check| check.cells.is_empty() || check.cells.contains(&name))
 }
 
 /// Phases whose cells leave few sockets behind.
 fn is_isolated(phase: Phase) -> bool {
-    matches!(phase, Phase::Baseline | Phase::Payload | Phase::Matrix)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    matches!(phase, Phase::Payload | Phase::Matrix)
 }
 
 /// A run that was not made.
@@ -256,8 +205,6 @@ pub fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> Cell
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
     use crate::http::cells::Phases;
     use crate::http::fixture::{self, load_of};
@@ -265,6 +212,7 @@ mod tests {
     use crate::http::study::fixtures::seed_input;
 
     /// Hosts on which every cell brings what a fixed capacity allows.
+    #[derive(Default)]
     struct Hosts {
         elapsed: Duration,
         ran: Vec<PlannedRun>,
@@ -276,19 +224,15 @@ mod tests {
     }
 
     fn hosts() -> Hosts {
-        Hosts {
-            elapsed: Duration::ZERO,
-            ran: Vec::new(),
-            kept: 0,
-            added: 0,
-            stops_after: usize::MAX,
-            flag_once: None,
-            goodput_bps: 941e6,
-        }
+        Hosts { stops_after: usize::MAX, goodput_bps: 941e6, ..Hosts::default() }
     }
 
     impl CellRunner for Hosts {
-        type Error = Infallible;
+        type Error = Vec<String>;
+
+        fn path_not_clean(&self, defects: &[String]) -> Vec<String> {
+            defects.to_vec()
+        }
 
         fn elapsed(&self) -> Duration {
             self.elapsed
@@ -298,17 +242,14 @@ mod tests {
             self.ran.len() >= self.stops_after
         }
 
-        fn test_tcp(&mut self, test: &PlannedTest) -> Result<Baseline, TestFailure> {
-            Ok(Baseline {
-                is_reverse: test.direction == crate::http::plan::Direction::Reverse,
+        fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+            Ok(Some(Baseline {
+                is_reverse: test.direction == linerate_model::Flow::Reverse,
                 streams: test.streams,
                 goodput_bps: self.goodput_bps,
                 of_theory: Some(self.goodput_bps / 941.4e6),
-                retransmits: Some(0),
-                retransmit_share: Some(0.0),
-                client_cpus: None,
-                server_cpus: None,
-            })
+                ..Baseline::default()
+            }))
         }
 
         fn rest(&mut self, least: Duration) -> bool {
@@ -316,7 +257,7 @@ mod tests {
             true
         }
 
-        fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Infallible> {
+        fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Vec<String>> {
             self.ran.push(*planned);
             let ok_per_s = (f64::from(planned.key.connections) * 2000.0).min(100_000.0);
             let load = load_of(planned.key.payload_bytes, planned.key.connections, ok_per_s);
@@ -328,11 +269,11 @@ mod tests {
             })
         }
 
-        fn keep_baseline(&mut self, _: &[Baseline]) -> Result<(), Infallible> {
+        fn keep_baseline(&mut self, _: &[Baseline]) -> Result<(), Vec<String>> {
             Ok(())
         }
 
-        fn keep_run(&mut self, _: &PlannedRun, _: &CellRun) -> Result<(), Infallible> {
+        fn keep_run(&mut self, _: &PlannedRun, _: &CellRun) -> Result<(), Vec<String>> {
             self.kept += 1;
             Ok(())
         }
@@ -395,7 +336,7 @@ mod tests {
         let mut slow = hosts();
         slow.goodput_bps = 500e6;
         let refused = run(&setup, false, Kept::default(), &mut slow);
-        assert!(matches!(refused, Err(Failure::PathNotClean(defects)) if !defects.is_empty()));
+        assert!(refused.is_err_and(|defects| !defects.is_empty()));
         assert!(slow.ran.is_empty());
         let study = run(&setup, true, Kept::default(), &mut slow).expect("forced");
         assert!(study.notes.iter().any(|note| note.contains("of what the link carries")), "{:?}", study.notes);

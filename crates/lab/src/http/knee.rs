@@ -1,7 +1,7 @@
 //! Throughput and latency over the connections of one payload: where throughput stops growing, where latency jumps, and which number of
 //! connections is best.
 
-use linerate_model::http::{Position, Row};
+use linerate_model::http::{Medians, Position, Row};
 
 use super::plan::Objective;
 use super::units::{percent, rounded};
@@ -30,16 +30,8 @@ pub struct Point {
     pub connections: u32,
     /// Requests at a time on each of them.
     pub streams: u32,
-    /// Answers per second.
-    pub ok_per_s: Option<f64>,
-    /// Median latency.
-    pub p50_ns: Option<u64>,
-    /// 99th percentile of the latency.
-    pub p99_ns: Option<u64>,
-    /// `(max − min) / median` of the answers per second over the runs; absent with one run.
-    pub spread: Option<f64>,
-    /// Failures as a share of all that ended.
-    pub error_share: Option<f64>,
+    /// Medians of its runs.
+    pub medians: Medians,
     /// Requests that were not answered in time, as a share of all that ended.
     pub timeout_share: Option<f64>,
     /// The runs are valid.
@@ -48,11 +40,11 @@ pub struct Point {
     pub is_limited: bool,
 }
 
-/// A point that may be compared.
-#[derive(Clone, Copy)]
-struct ValidPoint {
-    point: Point,
-    ok_per_s: f64,
+impl Point {
+    /// Complete 2xx responses per second; 0 for an unknown rate, which no valid point has.
+    fn ok_per_s(&self) -> f64 {
+        self.medians.ok_per_s.unwrap_or(0.0)
+    }
 }
 
 /// The cells of one payload together.
@@ -60,7 +52,10 @@ struct ValidPoint {
 pub struct Shape {
     /// What is reported.
     pub row: Row,
-    points: Vec<Point>,
+    /// Valid points with a rate, by connections.
+    valid: Vec<Point>,
+    /// Connections of all points.
+    connections: Vec<u32>,
 }
 
 impl Shape {
@@ -68,48 +63,37 @@ impl Shape {
     #[must_use]
     pub fn of(payload_bytes: u64, mut points: Vec<Point>, objective: &Objective) -> Self {
         points.sort_by_key(|point| point.connections);
-        let tolerance = tolerance(&points);
-        let mut row = Row {
-            payload_bytes,
-            best_per_s: None,
-            tolerance,
-            knee_connections: None,
-            predicted_connections: None,
-            queueing_connections: Vec::new(),
-            cliff: None,
-            cliff_connections: None,
-            best_stable_connections: None,
-            is_limited_by_objective: false,
-        };
-        let valid = valid(&points);
+        let connections = points.iter().map(|point| point.connections).collect();
+        let valid: Vec<Point> =
+            points.into_iter().filter(|point| point.is_valid && point.medians.ok_per_s.is_some()).collect();
+        let tolerance = tolerance(&valid);
+        let mut row = Row { payload_bytes, tolerance, ..Row::default() };
         if let Some((best_per_s, knee)) = knee(&valid, tolerance) {
             row.best_per_s = Some(best_per_s);
-            row.knee_connections = Some(knee.point.connections);
+            row.knee_connections = Some(knee.connections);
             row.predicted_connections = valid.first().and_then(|least| predicted(best_per_s, least));
             let past = valid.iter().filter(|cell| is_queueing(cell, &knee, tolerance));
-            row.queueing_connections = past.map(|cell| cell.point.connections).collect();
+            row.queueing_connections = past.map(|cell| cell.connections).collect();
             let jumped = valid.iter().find(|cell| is_cliff(cell, &knee));
             row.cliff = jumped.map(|cell| cliff(&knee, cell));
-            row.cliff_connections = jumped.map(|cell| cell.point.connections);
+            row.cliff_connections = jumped.map(|cell| cell.connections);
             let stable = best_stable(&valid, best_per_s, tolerance, objective);
             row.best_stable_connections = stable.map(|(connections, _)| connections);
             row.is_limited_by_objective = stable.is_some_and(|(_, is_limited)| is_limited);
         }
-        Self { row, points }
+        Self { row, valid, connections }
     }
 
     /// Where a cell lies among the others; the cell itself may be one beyond them.
     #[must_use]
     pub fn position(&self, point: &Point) -> Position {
-        let valid = valid(&self.points);
         let best = |is_wanted: &dyn Fn(u32) -> bool| {
-            let cells = valid.iter().filter(|cell| is_wanted(cell.point.connections));
-            cells.map(|cell| cell.ok_per_s).reduce(f64::max)
+            let cells = self.valid.iter().filter(|cell| is_wanted(cell.connections));
+            cells.map(Point::ok_per_s).reduce(f64::max)
         };
-        let knee = knee(&valid, self.row.tolerance).map(|(_, knee)| knee);
-        let itself = point.ok_per_s.map(|ok_per_s| ValidPoint { point: *point, ok_per_s });
+        let knee = knee(&self.valid, self.row.tolerance).filter(|_| point.medians.ok_per_s.is_some());
         Position {
-            is_queueing: itself.zip(knee).is_some_and(|(cell, knee)| is_queueing(&cell, &knee, self.row.tolerance)),
+            is_queueing: knee.is_some_and(|(_, knee)| is_queueing(point, &knee, self.row.tolerance)),
             best_larger_per_s: best(&|connections| connections > point.connections),
             best_smaller_per_s: best(&|connections| connections < point.connections),
             predicted_connections: self.row.predicted_connections,
@@ -121,82 +105,76 @@ impl Shape {
     /// already, else one between the knee and the cell before it. `None` where it would be too close to another.
     #[must_use]
     pub fn refinement(&self) -> Option<u32> {
-        let valid = valid(&self.points);
-        let knee_at = valid.iter().position(|cell| Some(cell.point.connections) == self.row.knee_connections)?;
-        let knee = valid.get(knee_at)?.point.connections;
+        let valid = &self.valid;
+        let knee_at = valid.iter().position(|cell| Some(cell.connections) == self.row.knee_connections)?;
+        let knee = valid.get(knee_at)?.connections;
         let (below, wanted) = match knee_at.checked_sub(1).and_then(|before| valid.get(before)) {
             None => (0, self.row.predicted_connections?),
             Some(before) => {
-                let before = before.point.connections;
+                let before = before.connections;
                 (before, (f64::from(before) * f64::from(knee)).sqrt())
             }
         };
         let wanted = wanted.round().max(1.0);
         let is_new = wanted * REFINEMENT_STEP <= f64::from(knee)
             && wanted >= f64::from(below) * REFINEMENT_STEP
-            && self.points.iter().all(|point| f64::from(point.connections) != wanted);
+            && self.connections.iter().all(|connections| f64::from(*connections) != wanted);
         is_new.then_some(wanted as u32)
     }
 }
 
-fn valid(points: &[Point]) -> Vec<ValidPoint> {
-    let valid = points.iter().filter(|point| point.is_valid);
-    valid.filter_map(|point| Some(ValidPoint { point: *point, ok_per_s: point.ok_per_s? })).collect()
-}
-
 /// What counts as equal: 3 %, or half as much again as the runs of a cell usually differ.
-fn tolerance(points: &[Point]) -> f64 {
-    let spreads: Vec<f64> = valid(points).iter().filter_map(|cell| cell.point.spread).collect();
+fn tolerance(valid: &[Point]) -> f64 {
+    let spreads: Vec<f64> = valid.iter().filter_map(|cell| cell.medians.spread).collect();
     crate::stats::median(&spreads).map_or(TOLERANCE_MIN, |spread| TOLERANCE_MIN.max(TOLERANCE_SPREADS * spread))
 }
 
 /// The best throughput, and the first cell that reaches it within the tolerance.
-fn knee(valid: &[ValidPoint], tolerance: f64) -> Option<(f64, ValidPoint)> {
-    let best_per_s = valid.iter().map(|cell| cell.ok_per_s).reduce(f64::max).filter(|best| *best > 0.0)?;
-    let knee = valid.iter().find(|cell| cell.ok_per_s >= (1.0 - tolerance) * best_per_s)?;
+fn knee(valid: &[Point], tolerance: f64) -> Option<(f64, Point)> {
+    let best_per_s = valid.iter().map(Point::ok_per_s).reduce(f64::max).filter(|best| *best > 0.0)?;
+    let knee = valid.iter().find(|cell| cell.ok_per_s() >= (1.0 - tolerance) * best_per_s)?;
     Some((best_per_s, *knee))
 }
 
 /// Little's law: the connections whose requests in flight the best throughput needs at the latency of the least loaded
 /// cell.
-fn predicted(best_per_s: f64, least: &ValidPoint) -> Option<f64> {
-    let in_flight = best_per_s * least.point.p50_ns? as f64 / 1e9;
-    Some(in_flight / f64::from(least.point.streams.max(1)))
+fn predicted(best_per_s: f64, least: &Point) -> Option<f64> {
+    let in_flight = best_per_s * least.medians.p50_ns? as f64 / 1e9;
+    Some(in_flight / f64::from(least.streams.max(1)))
 }
 
 /// Past the knee, no faster, and slower to answer.
-fn is_queueing(cell: &ValidPoint, knee: &ValidPoint, tolerance: f64) -> bool {
-    cell.point.connections > knee.point.connections
-        && cell.ok_per_s <= (1.0 + 2.0 * tolerance) * knee.ok_per_s
-        && has_grown(&cell.point, &knee.point).unwrap_or(false)
+fn is_queueing(cell: &Point, knee: &Point, tolerance: f64) -> bool {
+    cell.connections > knee.connections
+        && cell.ok_per_s() <= (1.0 + 2.0 * tolerance) * knee.ok_per_s()
+        && has_grown(cell, knee).unwrap_or(false)
 }
 
 fn has_grown(cell: &Point, knee: &Point) -> Option<bool> {
     let ratio = |cell: u64, knee: u64| cell as f64 / knee.max(1) as f64;
     let more_connections = f64::from(cell.connections) / f64::from(knee.connections.max(1));
-    let slope = ratio(cell.p50_ns?, knee.p50_ns?).ln() / more_connections.ln();
-    Some(ratio(cell.p99_ns?, knee.p99_ns?) >= P99_GROWTH && slope >= P50_SLOPE)
+    let slope = ratio(cell.medians.p50_ns?, knee.medians.p50_ns?).ln() / more_connections.ln();
+    Some(ratio(cell.medians.p99_ns?, knee.medians.p99_ns?) >= P99_GROWTH && slope >= P50_SLOPE)
 }
 
-fn is_cliff(cell: &ValidPoint, knee: &ValidPoint) -> bool {
-    cell.point.connections > knee.point.connections
+fn is_cliff(cell: &Point, knee: &Point) -> bool {
+    cell.connections > knee.connections
         && (p99_ratio(cell, knee).is_some_and(|ratio| ratio >= CLIFF_P99)
-            || cell.point.timeout_share.is_some_and(|share| share > CLIFF_TIMEOUTS))
+            || cell.timeout_share.is_some_and(|share| share > CLIFF_TIMEOUTS))
 }
 
-fn p99_ratio(cell: &ValidPoint, knee: &ValidPoint) -> Option<f64> {
-    Some(cell.point.p99_ns? as f64 / knee.point.p99_ns?.max(1) as f64)
+fn p99_ratio(cell: &Point, knee: &Point) -> Option<f64> {
+    Some(cell.medians.p99_ns? as f64 / knee.medians.p99_ns?.max(1) as f64)
 }
 
-fn cliff(knee: &ValidPoint, cell: &ValidPoint) -> String {
-    let gain = cell.ok_per_s / knee.ok_per_s - 1.0;
+fn cliff(knee: &Point, cell: &Point) -> String {
+    let gain = cell.ok_per_s() / knee.ok_per_s() - 1.0;
     let sign = if gain >= 0.0 { "+" } else { "−" };
-    let mut text =
-        format!("c{} → c{}: {sign}{} throughput", knee.point.connections, cell.point.connections, percent(gain.abs()));
+    let mut text = format!("c{} → c{}: {sign}{} throughput", knee.connections, cell.connections, percent(gain.abs()));
     if let Some(ratio) = p99_ratio(cell, knee) {
         text += &format!(", {} × p99", rounded(ratio));
     }
-    if let Some(share) = cell.point.timeout_share.filter(|share| *share > CLIFF_TIMEOUTS) {
+    if let Some(share) = cell.timeout_share.filter(|share| *share > CLIFF_TIMEOUTS) {
         text += &format!(", {} not answered in time", percent(share));
     }
     text
@@ -204,23 +182,23 @@ fn cliff(knee: &ValidPoint, cell: &ValidPoint) -> String {
 
 /// The fewest connections that are fast, steady, within the wanted latency and without failures. Where the wanted
 /// latency excludes them all: the fastest within it, and `true`.
-fn best_stable(valid: &[ValidPoint], best_per_s: f64, tolerance: f64, objective: &Objective) -> Option<(u32, bool)> {
-    let is_stable = |cell: &&ValidPoint| {
-        !cell.point.is_limited
-            && cell.point.error_share.is_some_and(|share| share <= objective.error_share)
-            && cell.point.spread.is_none_or(|spread| spread <= STABLE_SPREAD)
+fn best_stable(valid: &[Point], best_per_s: f64, tolerance: f64, objective: &Objective) -> Option<(u32, bool)> {
+    let is_stable = |cell: &&Point| {
+        !cell.is_limited
+            && cell.medians.error_share.is_some_and(|share| share <= objective.error_share)
+            && cell.medians.spread.is_none_or(|spread| spread <= STABLE_SPREAD)
     };
-    let is_fast = |cell: &&ValidPoint| cell.ok_per_s >= (1.0 - tolerance) * best_per_s;
-    let is_within = |cell: &&ValidPoint| {
-        objective.p99.is_none_or(|most| cell.point.p99_ns.is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos()))
+    let is_fast = |cell: &&Point| cell.ok_per_s() >= (1.0 - tolerance) * best_per_s;
+    let is_within = |cell: &&Point| {
+        objective.p99.is_none_or(|most| cell.medians.p99_ns.is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos()))
     };
     let stable = || valid.iter().filter(is_stable);
     if let Some(cell) = stable().filter(is_fast).find(is_within) {
-        return Some((cell.point.connections, false));
+        return Some((cell.connections, false));
     }
     let excluded_by_objective = stable().any(|cell| is_fast(&cell));
-    let fastest = stable().filter(is_within).max_by(|a, b| a.ok_per_s.total_cmp(&b.ok_per_s));
-    fastest.filter(|_| excluded_by_objective).map(|cell| (cell.point.connections, true))
+    let fastest = stable().filter(is_within).max_by(|a, b| a.ok_per_s().total_cmp(&b.ok_per_s()));
+    fastest.filter(|_| excluded_by_objective).map(|cell| (cell.connections, true))
 }
 
 #[cfg(test)]
@@ -240,11 +218,14 @@ mod tests {
             Point {
                 connections: *connections,
                 streams: 1,
-                ok_per_s: Some(ok_per_s),
-                p50_ns: Some(p50_ns),
-                p99_ns: Some(2 * p50_ns),
-                spread: Some(0.01),
-                error_share: Some(0.0),
+                medians: Medians {
+                    ok_per_s: Some(ok_per_s),
+                    p50_ns: Some(p50_ns),
+                    p99_ns: Some(2 * p50_ns),
+                    spread: Some(0.01),
+                    error_share: Some(0.0),
+                    ..Medians::default()
+                },
                 timeout_share: Some(0.0),
                 is_valid: true,
                 is_limited: false,
@@ -288,7 +269,7 @@ mod tests {
     fn runs_that_differ_widen_what_counts_as_equal() {
         let mut points = saturating(100_000.0, 600_000.0, &[32, 58, 64]);
         assert_eq!(row(points.clone()).knee_connections, Some(64));
-        points.iter_mut().for_each(|point| point.spread = Some(0.04));
+        points.iter_mut().for_each(|point| point.medians.spread = Some(0.04));
         let row = row(points);
         assert!((row.tolerance - 0.06).abs() < 1e-9);
         assert_eq!(row.knee_connections, Some(58));
@@ -300,7 +281,7 @@ mod tests {
         let text = row(points.clone()).cliff.expect("eight times the connections");
         assert_eq!(text, "c64 → c512: +0 % throughput, 8 × p99");
         points[1].timeout_share = Some(0.02);
-        points[1].ok_per_s = Some(90_000.0);
+        points[1].medians.ok_per_s = Some(90_000.0);
         let text = row(points).cliff.expect("timeouts");
         assert_eq!(text, "c64 → c128: −10 % throughput, 2 × p99, 2 % not answered in time");
     }
@@ -308,9 +289,9 @@ mod tests {
     #[test]
     fn latency_that_does_not_grow_is_no_queue() {
         let mut points = saturating(100_000.0, 400_000.0, &[64, 128]);
-        points[1].p99_ns = points[0].p99_ns;
+        points[1].medians.p99_ns = points[0].medians.p99_ns;
         assert!(row(points.clone()).queueing_connections.is_empty());
-        points[1].p99_ns = None;
+        points[1].medians.p99_ns = None;
         assert!(row(points).queueing_connections.is_empty());
     }
 
@@ -318,13 +299,13 @@ mod tests {
     fn invalid_cells_are_ignored_and_limited_ones_are_not_best() {
         let points = saturating(100_000.0, 400_000.0, &[16, 64, 128]);
         let invalid = changed(&points, |points| {
-            (points[2].ok_per_s, points[2].is_valid) = (Some(900_000.0), false);
+            (points[2].medians.ok_per_s, points[2].is_valid) = (Some(900_000.0), false);
         });
         assert_eq!(invalid.best_per_s, Some(100_000.0));
         let spoiled: [fn(&mut Point); 3] = [
             |point| point.is_limited = true,
-            |point| point.spread = Some(0.06),
-            |point| point.error_share = Some(0.001),
+            |point| point.medians.spread = Some(0.06),
+            |point| point.medians.error_share = Some(0.001),
         ];
         for spoil in spoiled {
             let row = changed(&points, |points| spoil(&mut points[1]));
@@ -350,7 +331,7 @@ mod tests {
         assert_eq!(shape(&[16, 64, 128]).refinement(), Some(32));
         // Half of the connections would do by the latency of the first cell: 64 / 100,000 s.
         let mut first = saturating(100_000.0, 400_000.0, &[64, 128]);
-        first[0].p50_ns = Some(300_000);
+        first[0].medians.p50_ns = Some(300_000);
         assert_eq!(Shape::of(1024, first, &ANY).refinement(), Some(30));
         assert_eq!(shape(&[64, 128]).refinement(), None);
         assert_eq!(shape(&[38, 40]).refinement(), None);
@@ -365,9 +346,12 @@ mod tests {
         assert_eq!((first.best_larger_per_s, first.best_smaller_per_s), (Some(100_000.0), None));
         let beyond = shape.position(&Point {
             connections: 10_000,
-            ok_per_s: Some(80_000.0),
-            p50_ns: Some(125_000_000),
-            p99_ns: Some(250_000_000),
+            medians: Medians {
+                ok_per_s: Some(80_000.0),
+                p50_ns: Some(125_000_000),
+                p99_ns: Some(250_000_000),
+                ..Medians::default()
+            },
             ..points[2]
         });
         assert!(beyond.is_queueing);

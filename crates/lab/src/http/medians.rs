@@ -34,11 +34,12 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
         median_of(&runs, |run| figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)).map(|ns| ns as u64)
     };
     let ok_per_s = of_load(LoadResult::ok_per_s);
+    let rates: Vec<f64> = runs.iter().filter_map(|run| run.load.as_ref()?.ok_per_s()).collect();
     let wire_bps = median_of(&runs, |run| wire_bps(run, link));
     Medians {
         runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
         ok_per_s,
-        spread: spread(&runs),
+        spread: relative_spread(&rates),
         payload_bytes_per_s: of_load(LoadResult::payload_bytes_per_s),
         http_bytes_per_s: of_load(LoadResult::http_bytes_per_s),
         wire_bps,
@@ -54,12 +55,6 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
         server_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?)),
         client_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, &run.client)),
     }
-}
-
-/// How far apart the runs lie in answers per second.
-fn spread(runs: &[&CellRun]) -> Option<f64> {
-    let values = runs.iter().filter_map(|run| run.load.as_ref()?.ok_per_s());
-    relative_spread(&values.collect::<Vec<_>>())
 }
 
 /// CPU time of the program over the window; 1 is one CPU.
@@ -134,16 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_spread_and_no_run_has_no_medians() {
-        assert_eq!(medians(&[done(1, 100.0)], None, None).spread, None);
+    fn one_run_has_no_spread_no_run_no_medians_and_what_was_not_measured_is_absent() {
+        let one = medians(&[done(1, 100.0)], None, None);
+        assert_eq!((one.spread, one.server_cpus, one.client_cpus), (None, None, None));
+        assert_eq!((one.wire_bps, one.nic_util, one.of_ceiling), (None, None, None));
         assert_eq!(medians(&[], None, Some(1.0)), Medians::default());
-    }
-
-    #[test]
-    fn what_was_not_measured_is_absent_and_not_zero() {
-        let medians = medians(&[done(1, 100.0)], None, None);
-        assert_eq!((medians.server_cpus, medians.client_cpus), (None, None));
-        assert_eq!((medians.wire_bps, medians.nic_util, medians.of_ceiling), (None, None, None));
     }
 
     fn with_nic(nic: NicStats) -> CellRun {

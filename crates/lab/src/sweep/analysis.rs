@@ -5,12 +5,11 @@ use std::time::Duration;
 use linerate_model::sweep::{Hosts, Reason, ReasonRules, SettingFacts};
 
 use super::result::{Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep};
-use super::space::SettingSpace;
+use super::space::{SettingSpace, label};
 use super::spec::SweepSpec;
 use crate::factor::SYSTEM_CHOICE;
-use crate::findings::{Outcome, Stage, Verdict};
+use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
-use crate::points::{Point, Setting};
 use crate::stats;
 
 /// Runs at a level before a difference is called a fall.
@@ -44,7 +43,7 @@ pub fn sweep(
     Sweep {
         spec: spec.clone(),
         is_client_cpu_only: log.is_client_cpu_only,
-        planned: space.planned(),
+        planned: space.planned.clone(),
         confidence: plan.confidence,
         tolerance: plan.tolerance,
         estimate: Cost { runs: estimate.runs, seconds: estimate.time.as_secs_f64() },
@@ -94,8 +93,8 @@ impl View<'_> {
         let place = |at: usize| stage.points.iter().position(|known| *known == at).unwrap_or(0);
         let (best, advised) = (place(stage.best), place(stage.advised));
         let mut factor = FactorResult {
-            name: self.space.name(stage.factor),
-            is_amount: self.space.is_amount(stage.factor),
+            name: self.space.planned[stage.factor].name,
+            is_amount: self.plan.factors[stage.factor].is_amount(),
             levels,
             best,
             plateau: stage.plateau.clone(),
@@ -114,7 +113,7 @@ impl View<'_> {
         let point = &self.outcome.points[at];
         let level = point.setting.level(stage.factor);
         Level {
-            label: self.space.label(stage.factor, level),
+            label: label(&self.space.planned[stage.factor], level),
             level,
             median: point.median().unwrap_or(0.0),
             range: stats::range(&point.values()),
@@ -173,7 +172,7 @@ impl View<'_> {
         let choice = self.space.test_settings(&point.setting);
         let metrics = medians(point);
         SettingFacts {
-            streams: choice.streams,
+            streams: choice.streams.unwrap_or(1),
             window_bytes: choice.window_bytes,
             stream_rate_bps: choice.rate_bps,
             received_bps: metrics.received_bps,

@@ -50,22 +50,12 @@ fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use linerate_model::summary::TcpSummary;
-    use linerate_model::{CpuUsage, EndpointTotals, Flow, StreamId, StreamRole, StreamSummary};
+    use linerate_model::{CpuUsage, EndpointTotals, StreamSummary};
 
     use super::*;
 
     fn stream(receiver: Option<EndpointTotals>, tcp: Option<TcpSummary>) -> StreamSummary {
-        StreamSummary {
-            id: StreamId(0),
-            role: StreamRole::Sender,
-            flow: Flow::Forward,
-            sender: None,
-            receiver,
-            tcp,
-            file: None,
-            local_metrics: None,
-            peer_metrics: None,
-        }
+        StreamSummary { receiver, tcp, ..StreamSummary::default() }
     }
 
     fn second(bytes: u64) -> Option<EndpointTotals> {

@@ -13,8 +13,6 @@ mod spec;
 
 pub use analysis::{RunLog, sweep};
 pub use linerate_model::sweep::Hosts;
-pub use result::{
-    Cost, Degradation, FactorResult, Level, Planned, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
-};
+pub use result::{Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep};
 pub use space::{HostChoices, SettingSpace, TestSettings, TooFewCongestionControls};
-pub use spec::{Held, Objective, SweepSpec};
+pub use spec::{Objective, SweepSpec};

@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::sweep::Reason;
+use serde::Serialize;
 
+use super::grammar::SweptFactor;
 use super::spec::SweepSpec;
 use crate::runner::RunError;
 use crate::stats::Interval;
@@ -16,7 +18,7 @@ pub struct Sweep {
     /// The values count CPU time of the client alone, because the server does not report its own.
     pub is_client_cpu_only: bool,
     /// What was to be varied, in order.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<SweptFactor>,
     /// How sure an answer must be, 0 to 1.
     pub confidence: f64,
     /// Settings this close to the best one are as good, 0 to 1.
@@ -43,17 +45,8 @@ pub struct Sweep {
     pub runs: Vec<Run>,
 }
 
-/// A factor of the plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
-    /// Its name.
-    pub name: &'static str,
-    /// Its levels, as on the command line.
-    pub levels: String,
-}
-
 /// Runs and time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
     /// Runs.
     pub runs: u64,
@@ -108,11 +101,13 @@ pub struct FactorResult {
 }
 
 /// One level and the medians of its runs.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Level {
     /// As on a command line, `auto` for what the system chooses.
+    #[serde(rename = "level")]
     pub label: String,
     /// The amount, or the place in the list of choices; 0 of an amount for what the system chooses.
+    #[serde(skip)]
     pub level: u64,
     /// Median in the unit of the objective.
     pub median: f64,
@@ -123,11 +118,12 @@ pub struct Level {
     /// Why others have none.
     pub failures: Vec<String>,
     /// Medians of the metrics.
+    #[serde(flatten)]
     pub metrics: RunMetrics,
 }
 
 /// Metrics of a run, or medians of several. `None` was not reported.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct RunMetrics {
     /// Received payload in bit/s.
     pub received_bps: f64,
@@ -144,7 +140,8 @@ pub struct RunMetrics {
 }
 
 /// Which side of the plateau.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PlateauSide {
     /// Less than the plateau.
     Below,

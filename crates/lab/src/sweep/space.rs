@@ -7,10 +7,9 @@ use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use thiserror::Error;
 
 use super::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
-use super::result::Planned;
 use super::spec::SweepSpec;
 use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
-use crate::points::Setting;
+use crate::findings::Setting;
 
 /// What this host offers where the command line names no choices.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +25,10 @@ pub struct HostChoices {
 /// All settings a sweep may run.
 pub struct SettingSpace<'a> {
     spec: &'a SweepSpec,
-    axes: Vec<Axis>,
+    /// The factors, with the levels of this host where none were named.
+    pub planned: Vec<SweptFactor>,
+    /// The same as the experiment has them.
+    pub factors: Vec<Factor>,
 }
 
 /// This host offers fewer than two congestion controls.
@@ -34,23 +36,16 @@ pub struct SettingSpace<'a> {
 #[error("this host has no two congestion controls to compare: modprobe tcp_bbr loads another one")]
 pub struct TooFewCongestionControls;
 
-/// One factor and what its levels mean.
-struct Axis {
-    /// With the levels of this host, where none were named.
-    swept: SweptFactor,
-    start: u64,
-}
-
-/// What one run does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Settings of a test; `None` for the default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestSettings {
     /// Streams.
-    pub streams: u32,
-    /// Bytes per write or datagram; `None` for the default, as in the next three.
+    pub streams: Option<u32>,
+    /// Bytes per write or datagram.
     pub length_bytes: Option<u64>,
-    /// Socket buffers.
+    /// Socket buffers in bytes.
     pub window_bytes: Option<u64>,
-    /// Rate of each stream.
+    /// Rate of each stream in bit/s; 0 for no limit.
     pub rate_bps: Option<u64>,
     /// Congestion control.
     pub congestion: Option<String>,
@@ -75,78 +70,45 @@ impl<'a> SettingSpace<'a> {
     /// # Errors
     /// [`TooFewCongestionControls`].
     pub fn new(spec: &'a SweepSpec, host: &HostChoices) -> Result<Self, TooFewCongestionControls> {
-        let axes: Result<Vec<_>, _> = spec.over.iter().map(|swept| axis(swept, host)).collect();
-        Ok(Self { spec, axes: axes? })
-    }
-
-    /// The factors of the experiment.
-    #[must_use]
-    pub fn factors(&self) -> Vec<Factor> {
-        let factor = |axis: &Axis| Factor { name: axis.swept.name.to_owned(), scale: axis.scale(), start: axis.start };
-        self.axes.iter().map(factor).collect()
-    }
-
-    /// The factors as the command line names them.
-    #[must_use]
-    pub fn planned(&self) -> Vec<Planned> {
-        let planned = |axis: &Axis| Planned { name: axis.swept.name, levels: axis.swept.levels_text() };
-        self.axes.iter().map(planned).collect()
-    }
-
-    /// Name of a factor.
-    #[must_use]
-    pub fn name(&self, factor: usize) -> &'static str {
-        self.axes.get(factor).map_or("?", |axis| axis.swept.name)
-    }
-
-    /// Whether the levels of a factor have an order.
-    #[must_use]
-    pub fn is_amount(&self, factor: usize) -> bool {
-        matches!(self.axes.get(factor).map(|axis| &axis.swept.levels), Some(Levels::Range(..)))
-    }
-
-    /// A level as the command line takes it; `auto` for the system's default.
-    #[must_use]
-    pub fn label(&self, factor: usize, level: u64) -> String {
-        self.axes.get(factor).map_or_else(String::new, |axis| axis.label(level))
+        let mut space = Self { spec, planned: Vec::new(), factors: Vec::new() };
+        for swept in &spec.over {
+            let (levels, start) = levels(swept, host)?;
+            let swept = SweptFactor { name: swept.name, levels };
+            space.factors.push(Factor { name: swept.name.to_owned(), scale: scale(&swept), start });
+            space.planned.push(swept);
+        }
+        Ok(space)
     }
 
     /// The levels of all factors.
     #[must_use]
     pub fn labels(&self, setting: &Setting) -> Vec<String> {
-        (0..self.axes.len()).map(|factor| self.label(factor, setting.level(factor))).collect()
+        let levels = self.planned.iter().enumerate();
+        levels.map(|(factor, swept)| label(swept, setting.level(factor))).collect()
     }
 
     /// `streams 8, window auto`
     #[must_use]
     pub fn words(&self, setting: &Setting) -> String {
-        let words: Vec<String> = (0..self.axes.len())
-            .map(|factor| format!("{} {}", self.name(factor), self.label(factor, setting.level(factor))))
-            .collect();
+        let named = self.planned.iter().zip(self.labels(setting));
+        let words: Vec<String> = named.map(|(swept, label)| format!("{} {label}", swept.name)).collect();
         words.join(", ")
     }
 
     /// What a run at a setting does.
     #[must_use]
     pub fn test_settings(&self, setting: &Setting) -> TestSettings {
-        let held = &self.spec.held;
-        let named = |amount: Option<u64>| amount.filter(|amount| *amount > 0);
-        let mut choice = TestSettings {
-            streams: held.streams.unwrap_or(1),
-            length_bytes: held.length_bytes,
-            window_bytes: held.window_bytes,
-            rate_bps: named(held.rate_bps),
-            congestion: held.congestion.clone(),
-            pinning: CpuPinning::default(),
-        };
-        for (factor, axis) in self.axes.iter().enumerate() {
+        let mut choice = self.spec.held.clone();
+        let named = |amount: u64| Some(amount).filter(|amount| *amount > 0);
+        choice.rate_bps = choice.rate_bps.and_then(named);
+        for (factor, swept) in self.planned.iter().enumerate() {
             let level = setting.level(factor);
             let place = usize::try_from(level).unwrap_or(usize::MAX);
-            match (&axis.swept.levels, axis.swept.name) {
-                (Levels::Range(..), "streams") => choice.streams = u32::try_from(level).unwrap_or(1).max(1),
-                (Levels::Range(..), "length") => choice.length_bytes = named(Some(level)),
-                (Levels::Range(..), "window") => choice.window_bytes = named(Some(level)),
-                (Levels::Range(..), _) => choice.rate_bps = named(Some(level)),
+            match (&swept.levels, swept.name) {
+                (Levels::Range(..), "streams") => choice.streams = u32::try_from(level).ok(),
+                (Levels::Range(..), "length") => choice.length_bytes = named(level),
+                (Levels::Range(..), "window") => choice.window_bytes = named(level),
+                (Levels::Range(..), _) => choice.rate_bps = named(level),
                 (Levels::Congestion(names), _) => choice.congestion = names.get(place).cloned(),
                 (Levels::Affinity(places), _) => choice.pinning = places.get(place).copied().unwrap_or_default(),
             }
@@ -155,16 +117,16 @@ impl<'a> SettingSpace<'a> {
     }
 }
 
-fn axis(swept: &SweptFactor, host: &HostChoices) -> Result<Axis, TooFewCongestionControls> {
-    let (levels, start) = match &swept.levels {
+/// The levels on this host, and the one to begin with.
+fn levels(swept: &SweptFactor, host: &HostChoices) -> Result<(Levels, u64), TooFewCongestionControls> {
+    match &swept.levels {
         // Rates are tried from below; while others are varied the highest one hinders them least.
-        Levels::Range(_, high) if swept.name == "rate" => (swept.levels.clone(), *high),
-        Levels::Range(low, _) if swept.name == "streams" => (swept.levels.clone(), *low),
-        Levels::Range(..) => (swept.levels.clone(), SYSTEM_CHOICE),
-        Levels::Congestion(named) => congestion(named, host)?,
-        Levels::Affinity(named) => affinity(named, host),
-    };
-    Ok(Axis { swept: SweptFactor { name: swept.name, levels }, start })
+        Levels::Range(_, high) if swept.name == "rate" => Ok((swept.levels.clone(), *high)),
+        Levels::Range(low, _) if swept.name == "streams" => Ok((swept.levels.clone(), *low)),
+        Levels::Range(..) => Ok((swept.levels.clone(), SYSTEM_CHOICE)),
+        Levels::Congestion(named) => congestion(named, host),
+        Levels::Affinity(named) => Ok(affinity(named, host)),
+    }
 }
 
 /// The algorithms, and the place of the one in use.
@@ -188,23 +150,22 @@ fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
     (Levels::Affinity(places), start.unwrap_or(0) as u64)
 }
 
-impl Axis {
-    fn scale(&self) -> Scale {
-        match &self.swept.levels {
-            Levels::Range(min, max) => Scale::Amount { min: *min, max: *max, step: step(self.swept.name, *min) },
-            Levels::Congestion(names) => Scale::Choices(names.len() as u64),
-            Levels::Affinity(places) => Scale::Choices(places.len() as u64),
-        }
+fn scale(swept: &SweptFactor) -> Scale {
+    match &swept.levels {
+        Levels::Range(min, max) => Scale::Amount { min: *min, max: *max, step: step(swept.name, *min) },
+        Levels::Congestion(names) => Scale::Choices(names.len() as u64),
+        Levels::Affinity(places) => Scale::Choices(places.len() as u64),
     }
+}
 
-    fn label(&self, level: u64) -> String {
-        let place = usize::try_from(level).unwrap_or(usize::MAX);
-        match &self.swept.levels {
-            Levels::Range(..) if level == SYSTEM_CHOICE => "auto".to_owned(),
-            Levels::Range(..) => with_unit(self.swept.name, level),
-            Levels::Congestion(names) => names.get(place).cloned().unwrap_or_default(),
-            Levels::Affinity(places) => places.get(place).map_or_else(String::new, CpuPinning::to_string),
-        }
+/// A level as the command line takes it; `auto` for the system's default.
+pub(super) fn label(swept: &SweptFactor, level: u64) -> String {
+    let place = usize::try_from(level).unwrap_or(usize::MAX);
+    match &swept.levels {
+        Levels::Range(..) if level == SYSTEM_CHOICE => "auto".to_owned(),
+        Levels::Range(..) => with_unit(swept.name, level),
+        Levels::Congestion(names) => names.get(place).cloned().unwrap_or_default(),
+        Levels::Affinity(places) => places.get(place).map_or_else(String::new, CpuPinning::to_string),
     }
 }
 
@@ -227,7 +188,7 @@ impl TestSettings {
         let mut test = TestSpec {
             transport: if spec.is_udp { Transport::Udp } else { Transport::Tcp },
             direction: if spec.is_reverse { Direction::Reverse } else { Direction::Forward },
-            streams: self.streams,
+            streams: self.streams.unwrap_or(1).max(1),
             end: EndCondition::Duration(Duration::from_secs(spec.time_s.into())),
             omit: Duration::from_secs(spec.omit_s.into()),
             block_len_bytes: narrow(self.length_bytes).unwrap_or(default_block_len_bytes),
@@ -274,8 +235,8 @@ impl TestSettings {
             add("-O", spec.omit_s.to_string());
         }
         add("-t", spec.time_s.to_string());
-        if self.streams > 1 {
-            add("-P", self.streams.to_string());
+        if let Some(streams) = self.streams.filter(|streams| *streams > 1) {
+            add("-P", streams.to_string());
         }
         if let Some(length) = self.length_bytes {
             add("-l", with_unit("length", length));
@@ -345,7 +306,7 @@ mod tests {
         assert!(!client.test.block_len_explicit);
         assert_eq!(space.labels(&Setting(vec![1, 0, 0, 0])), ["1", "auto", "cubic", "any"]);
         assert_eq!(space.test_settings(&Setting(vec![1, 0, 0, 0])).window_bytes, None);
-        let planned: Vec<String> = space.planned().into_iter().map(|one| one.levels).collect();
+        let planned: Vec<String> = space.planned.iter().map(SweptFactor::levels_text).collect();
         assert_eq!(planned, ["1..64", "4K..1M", "cubic,bbr", "any,0/1"]);
     }
 
@@ -360,7 +321,7 @@ mod tests {
         assert_eq!(choice.command(&spec), command);
         assert_eq!(choice.client_spec(&spec).test.block_len_bytes, 0);
         let (min, max, step) = (100_000_000, 10_000_000_000, 10_000_000);
-        assert_eq!(space.factors()[0].scale, Scale::Amount { min, max, step });
+        assert_eq!(space.factors[0].scale, Scale::Amount { min, max, step });
     }
 
     #[test]

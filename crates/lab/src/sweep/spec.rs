@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::grammar::SweptFactor;
-use super::space::SettingSpace;
+use super::space::{SettingSpace, TestSettings};
 use crate::plan::{Better, Plan};
 
 /// What is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// Most received bits per second.
     Throughput,
@@ -18,16 +21,6 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// Its name on the command line and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::CpuPerByte => "cpu-per-byte",
-            Self::Latency => "latency",
-        }
-    }
-
     /// Name of a value with its unit, for keys and columns.
     #[must_use]
     pub fn key(self) -> &'static str {
@@ -72,24 +65,9 @@ pub struct SweepSpec {
     /// UDP instead of TCP.
     pub is_udp: bool,
     /// What is not varied.
-    pub held: Held,
+    pub held: TestSettings,
     /// Address family the user insists on: 4 or 6.
     pub family: Option<u8>,
-}
-
-/// Options that hold for every run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Streams.
-    pub streams: Option<u32>,
-    /// Bytes per write or datagram.
-    pub length_bytes: Option<u64>,
-    /// Socket buffers in bytes.
-    pub window_bytes: Option<u64>,
-    /// Rate of each stream in bit/s; 0 for no limit.
-    pub rate_bps: Option<u64>,
-    /// Congestion control.
-    pub congestion: Option<String>,
 }
 
 impl SweepSpec {
@@ -103,7 +81,7 @@ impl SweepSpec {
     #[must_use]
     pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
         Plan {
-            factors: space.factors(),
+            factors: space.factors.clone(),
             better: match self.objective {
                 Objective::Throughput => Better::Higher,
                 Objective::CpuPerByte | Objective::Latency => Better::Lower,
@@ -133,7 +111,7 @@ pub(super) fn example(over: Vec<SweptFactor>) -> SweepSpec {
         seed: 1,
         is_reverse: false,
         is_udp: false,
-        held: Held::default(),
+        held: TestSettings::default(),
         family: None,
     }
 }

@@ -16,6 +16,7 @@ use linerate_host::import::{TEXT_BYTES_MAX, import};
 use linerate_host::{Request, collect};
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::stored_name;
 use linerate_sys::error::io_text;
 
 use crate::Error;
@@ -78,8 +79,8 @@ pub fn explanation(id: &str) -> Option<String> {
         rule.id,
         rule.title,
         rule.explanation,
-        rule.severity.name(),
-        rule.confidence.name(),
+        stored_name(rule.severity),
+        stored_name(rule.confidence),
         rule.reference
     ))
 }

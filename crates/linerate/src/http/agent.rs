@@ -8,10 +8,12 @@ use linerate_host::{EnvironmentQuery, Tested, Watched, environment, listening_pr
 use linerate_http::control::{
     Agent, CellBegun, CellMark, Control, ControlSpec, Info, PROGRAM, Refusal, TCP_CAPABILITY,
 };
+use linerate_http::server::{ServerStats, ThreadStats};
 use linerate_model::http::{EndpointStats, Reading};
 use linerate_sys::process;
 
 use super::cannot_watch;
+use super::restartable_server::RestartableServer;
 use super::watch::{STEP, STEP_LONG, Watch};
 use crate::Error;
 use crate::server::in_use;
@@ -54,7 +56,7 @@ pub struct ControlChannel {
     pub is_token_new: bool,
     /// The address was given, so that no other will do.
     pub is_address_chosen: bool,
-    /// The token file is readable for others.
+    /// What the operator should know: the token file is readable for others.
     pub warning: Option<String>,
 }
 
@@ -66,7 +68,8 @@ const LONG_MS: u64 = 60_000;
 /// A control channel with measurements of this host, open until it is dropped.
 pub struct RunningAgent {
     _control: Control,
-    introduction: String,
+    /// What is observed, address and generated token, one line each.
+    pub introduction: String,
 }
 
 impl RunningAgent {
@@ -78,18 +81,6 @@ impl RunningAgent {
         let control = open(&spec.watched, None, &spec.control)?;
         Ok(Self { introduction: announcement(&spec.watched, control.address(), &spec.control), _control: control })
     }
-
-    /// What is observed, address and generated token, one line each.
-    pub fn introduction(&self) -> &str {
-        &self.introduction
-    }
-}
-
-impl ControlChannel {
-    /// What the operator should know.
-    pub fn warning(&self) -> Option<String> {
-        self.warning.as_ref().map(|text| format!("warning - {text}"))
-    }
 }
 
 /// Opens a control channel for the watched processes; `server` adds the threads of our own server.
@@ -98,7 +89,7 @@ impl ControlChannel {
 /// An address in use, or a host that cannot be observed.
 pub(super) fn open(
     watched: &Watched,
-    server: Option<Arc<dyn TestedServer>>,
+    server: Option<Arc<RestartableServer>>,
     channel: &ControlChannel,
 ) -> Result<Control, Error> {
     let watch = Watch::start(watched.clone()).map_err(cannot_watch)?;
@@ -109,12 +100,13 @@ pub(super) fn open(
 
 fn announcement(watched: &Watched, address: SocketAddr, channel: &ControlChannel) -> String {
     let pids: Vec<String> = watched.pids.iter().map(u32::to_string).collect();
-    let port = match watched.tested {
-        Tested::Server { port } => format!(", TCP port {port}"),
-        _ => String::new(),
-    };
+    let port = tested_port(watched).map_or_else(String::new, |port| format!(", TCP port {port}"));
     let introduction = introduction(address, channel);
     format!("Watching process {}{port}\n{introduction}", pids.join(", "))
+}
+
+fn tested_port(watched: &Watched) -> Option<u16> {
+    if let Tested::Server { port } = watched.tested { Some(port) } else { None }
 }
 
 /// Address and token of the channel, for the user to pass to the client.
@@ -126,41 +118,17 @@ pub(super) fn introduction(address: SocketAddr, channel: &ControlChannel) -> Str
     text
 }
 
-/// Our own server under test.
-pub(super) trait TestedServer: Send + Sync {
-    /// Connections of each thread since its start.
-    fn connections(&self) -> Vec<ThreadConnections>;
-
-    /// Port of the iperf3 server beside it.
-    fn tcp_port(&self) -> Option<u16>;
-
-    /// Restarts its threads.
-    ///
-    /// # Errors
-    /// Why it cannot restart.
-    fn restart(&self) -> Result<(), Refusal>;
-}
-
-/// Connections of one thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ThreadConnections {
-    /// Accepted so far.
-    pub(super) accepted: u64,
-    /// Open now.
-    pub(super) open: u64,
-}
-
 /// Agent for this host.
 struct HostAgent {
     watch: Watch,
-    server: Option<Arc<dyn TestedServer>>,
+    server: Option<Arc<RestartableServer>>,
     cells: Mutex<Cells>,
 }
 
 #[derive(Default)]
 struct Cells {
-    /// The running cell, and the connections at its beginning.
-    running: Option<(String, Vec<ThreadConnections>)>,
+    /// The running cell, and the connections of each thread at its beginning.
+    running: Option<(String, ServerStats)>,
     /// The cell in its warm-up.
     warming: Option<String>,
     /// The last cell: a client that missed the response repeats its request.
@@ -170,10 +138,7 @@ struct Cells {
 impl Agent for HostAgent {
     fn info(&self, peer: IpAddr) -> Info {
         let watched = self.watch.watched();
-        let port = match watched.tested {
-            Tested::Server { port } => Some(port),
-            _ => None,
-        };
+        let port = tested_port(&watched);
         let look = EnvironmentQuery {
             version: env!("CARGO_PKG_VERSION"),
             pids: &watched.pids,
@@ -181,7 +146,7 @@ impl Agent for HostAgent {
             peer: Some(peer),
             period: LOOK_WINDOW,
         };
-        let tcp_port = self.server.as_ref().and_then(|server| server.tcp_port());
+        let tcp_port = self.server.as_ref().and_then(|server| server.tcp_port);
         let restart = self.server.iter().map(|_| "restart-workers".to_owned());
         let capabilities = restart.chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}"))).collect();
         Info {
@@ -206,7 +171,7 @@ impl Agent for HostAgent {
             if cells.warming.take().as_ref() != Some(&mark.id) {
                 self.watch.forget_seconds();
             }
-            let server = self.server.as_ref().map_or_else(Vec::new, |server| server.connections());
+            let server = self.server.as_ref().map(|server| server.stats()).unwrap_or_default();
             cells.running = Some((mark.id.clone(), server));
             self.watch.begin(Some(peer), step)
         };
@@ -218,9 +183,9 @@ impl Agent for HostAgent {
         if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
             let mut stats = self.watch.end().ok_or_else(|| Refusal::Failed("no window was begun".to_owned()))?;
             if let Some(server) = &self.server {
-                let now = server.connections();
-                stats.threads = u32::try_from(now.len()).ok();
-                stats.thread_imbalance = imbalance(&before, &now);
+                let now = server.stats();
+                stats.threads = u32::try_from(now.threads.len()).ok();
+                stats.thread_imbalance = imbalance(&before.threads, &now.threads);
             }
             cells.ended = Some((id.to_owned(), stats));
         }
@@ -244,14 +209,14 @@ impl Agent for HostAgent {
 
 /// Connections of the fullest thread over the mean: those it had at the beginning and those it took since. Absent
 /// without connections, and when the threads changed meanwhile.
-fn imbalance(before: &[ThreadConnections], now: &[ThreadConnections]) -> Option<f64> {
+fn imbalance(before: &[ThreadStats], now: &[ThreadStats]) -> Option<f64> {
     if before.len() != now.len() {
         return None;
     }
     let carried: Option<Vec<u64>> = before
         .iter()
         .zip(now)
-        .map(|(before, now)| now.accepted.checked_sub(before.accepted)?.checked_add(before.open))
+        .map(|(before, now)| now.accepted.checked_sub(before.accepted)?.checked_add(before.open()))
         .collect();
     let carried = carried?;
     let total: u64 = carried.iter().sum();
@@ -263,13 +228,15 @@ fn imbalance(before: &[ThreadConnections], now: &[ThreadConnections]) -> Option<
 mod tests {
     use super::*;
 
-    fn thread(accepted: u64, open: u64) -> ThreadConnections {
-        ThreadConnections { accepted, open }
+    fn thread(accepted: u64, open: u64) -> ThreadStats {
+        let mut stats = ThreadStats::default();
+        (stats.accepted, stats.closed) = (accepted, accepted - open);
+        stats
     }
 
     #[test]
     fn threads_are_compared_by_what_they_carried() {
-        let rows: [(&[ThreadConnections], &[ThreadConnections], Option<f64>); 5] = [
+        let rows: [(&[ThreadStats], &[ThreadStats], Option<f64>); 5] = [
             (&[thread(5, 0), thread(0, 0)], &[thread(8, 3), thread(1, 1)], Some(1.5)),
             (&[thread(5, 4), thread(4, 4)], &[thread(5, 4), thread(4, 0)], Some(1.0)),
             (&[thread(5, 0)], &[thread(5, 0)], None),

@@ -4,41 +4,29 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_doctor::http::{descriptors_for, worker_processes};
+use linerate_host::{Tested, Watched};
 use linerate_http::load::ports::parse_reserved;
-use linerate_http::load::{PortChoice, Processes, WorkerPool};
+use linerate_http::load::{Local, Processes, WorkerPool};
 use linerate_http::target::Target;
+use linerate_model::http::Ports;
 use linerate_sys::socket::{self, Family};
 use linerate_sys::{cpu, interfaces, process};
 
-use std::time::Duration;
-
+use super::cannot_watch;
+use super::watch::Watch;
 use crate::Error;
 
-/// How connections are opened and closed.
+/// What the command line leaves to this host.
 #[derive(Debug, Clone)]
 pub struct Opening {
     /// Threads; `None` for the CPUs this process may use.
     pub threads: Option<u32>,
     /// Worker processes; `None`: as many as needed.
     pub processes: Option<u32>,
-    /// Connections opened per second; `None` for no limit.
-    pub ramp_per_s: Option<u32>,
-    /// Connections being opened at a time.
-    pub connects_in_flight: u32,
-    /// Longest time to open one.
-    pub connect_timeout: Duration,
-    /// Times a connection is reopened after an unannounced loss.
-    pub reconnects: u8,
-    /// Local addresses; empty for the choice of the kernel.
-    pub sources: Vec<IpAddr>,
     /// Device whose addresses are local addresses as well.
     pub source_device: Option<String>,
-    /// How local ports are chosen.
-    pub ports: PortChoice,
-    /// By a reset; `None`: depends on the location of the server.
+    /// Connections are reset at the end; `None`: depends on the location of the server.
     pub resets_at_end: Option<bool>,
-    /// TCP keepalive interval of idle connections; `None` without.
-    pub tcp_keepalive: Option<Duration>,
     /// Given addresses of names.
     pub resolved: Vec<Resolved>,
     /// Address family; `true` for IPv6.
@@ -84,22 +72,41 @@ pub(super) fn addresses(
     Ok(target.ports.clone().map(|port| SocketAddr::new(address, port)).collect())
 }
 
-/// The local addresses that were asked for; empty for the kernel's choice.
+/// The addresses of a device; none without one.
 ///
 /// # Errors
 /// A device without an address.
-pub(super) fn sources(opening: &Opening) -> Result<Vec<IpAddr>, Error> {
-    let mut sources = opening.sources.clone();
-    if let Some(device) = &opening.source_device {
-        let known = interfaces::addresses().into_iter().map(|(address, _)| address);
-        let of_device: Vec<IpAddr> =
-            known.filter(|address| interfaces::device_of(*address).as_deref() == Some(device)).collect();
-        if of_device.is_empty() {
-            return Err(Error::usage(format!("--src-dev {device}: there is no such device, or it has no address")));
-        }
-        sources.extend(of_device);
+pub(super) fn addresses_of_device(device: Option<&str>) -> Result<Vec<IpAddr>, Error> {
+    let Some(device) = device else {
+        return Ok(Vec::new());
+    };
+    let known = interfaces::addresses().into_iter().map(|(address, _)| address);
+    let of_device: Vec<IpAddr> =
+        known.filter(|address| interfaces::device_of(*address).as_deref() == Some(device)).collect();
+    if of_device.is_empty() {
+        return Err(Error::usage(format!("--src-dev {device}: there is no such device, or it has no address")));
     }
-    Ok(sources)
+    Ok(of_device)
+}
+
+/// Local end of one connection to `server`.
+pub(super) fn local_end<'a>(
+    server: SocketAddr,
+    sources: &[IpAddr],
+    ports: Ports,
+    ports_skipped: &'a [u16],
+) -> Local<'a> {
+    let address = sources.iter().copied().find(|source| source.is_ipv4() == server.is_ipv4());
+    Local { address, ports, ports_skipped }
+}
+
+/// Observes this process as the client of a server.
+///
+/// # Errors
+/// A host that cannot be observed.
+pub(super) fn watch(server: Option<SocketAddr>) -> Result<Watch, Error> {
+    let tested = server.map_or(Tested::Nothing, |server| Tested::Client { server, ports: None });
+    Watch::start(Watched { pids: vec![std::process::id()], tested }).map_err(cannot_watch)
 }
 
 /// `net.ipv4.ip_local_port_range`.

@@ -1,70 +1,45 @@
 //! `linerate http load`: probes the server, runs one load and reports it.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_doctor::http::{cell_verdict, run_flags};
-use linerate_host as host;
 use linerate_http::control::CellMark;
-use linerate_http::load::{self, Breaker, LoadSpec, Local, SecondPart};
+use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
-use linerate_http::safety_limits::{self, TargetOwnership, TargetScope};
-use linerate_lab::http::ceiling::IpVersion;
+use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
+use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::{Setup, StudyInput, study};
+use linerate_lab::http::study::{Kept, Setup, StudyInput, study};
 use linerate_model::http::{Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, RunState};
 use linerate_report::http::{LoadReport, load_json, load_text};
-use linerate_sys::interfaces;
+use linerate_sys::{interfaces, process};
 
+use super::generator::{self, Opening};
 use super::lab::{is_local, is_wanted, outputs};
-use super::observed::{BothSides, LoadProgress, Observed, step_of};
-use super::server_side::ServerSide;
+use super::observed::{BothSides, LoadProgress, Observed};
+use super::server_side::{ControlPath, ServerSide};
 use super::signals::Stop;
 use super::watch::Watch;
-use super::{cannot_watch, generator, probe_error};
-use crate::Error;
-use crate::Outcome;
-use crate::http::generator::Opening;
-use crate::http::output::Output;
-use crate::http::server_side::ControlPath;
+use super::{Output, own_environment, probe_error, protocol_name};
 use crate::progress::Progress;
-use linerate_http::protocol::Protocol;
-use linerate_http::safety_limits::Demand;
-use linerate_http::target::Target;
-use linerate_lab::http::units::nanoseconds;
+use crate::{Error, Outcome};
 
 /// A load as far as the command line determines it.
 #[derive(Debug, Clone)]
 pub struct LoadPlan {
     /// The server and the path.
     pub target: Target,
-    /// The request as bytes.
-    pub request: Vec<u8>,
-    /// HTTP/1.1 or HTTP/2, with or without TLS.
-    pub protocol: Protocol,
-    /// Concurrent requests per connection of HTTP/2.
-    pub streams: u32,
-    /// Whether the method is HEAD, whose responses have no body.
-    pub is_head: bool,
-    /// Connections, mode and duration, as the safety limits see them.
-    pub demand: Demand,
+    /// The load; the addresses of the server, the device's addresses and the port settings of this host are added.
+    pub spec: LoadSpec,
     /// Statements about the ownership of the server.
     pub claims: TargetOwnership,
     /// Access to the control channel of the server.
     pub control: ControlPath,
-    /// Recorded part.
-    pub duration: Duration,
-    /// Unrecorded part before it.
-    pub warmup: Duration,
-    /// Longest time for a response.
-    pub timeout: Duration,
-    /// Details of the pace.
-    pub pace: PaceDetails,
-    /// How connections are opened and closed.
+    /// What this host resolves: threads, processes, addresses.
     pub opening: Opening,
-    /// Whether all bodies must equal the first.
-    pub verifies: bool,
     /// Whether the user confirms a load on a foreign server.
     pub asks_first: bool,
     /// Whether the load continues although the server fails.
@@ -73,32 +48,24 @@ pub struct LoadPlan {
     pub output: Output,
 }
 
-/// Details common to all modes.
-#[derive(Debug, Clone, Copy)]
-pub struct PaceDetails {
-    /// One request on every connection before the load begins.
-    pub sends_first_request: bool,
-    /// Busy-waiting before a due time.
-    pub spins: bool,
-    /// Seed of random arrivals.
-    pub seed: u64,
-}
-
 /// Runs a load: probes the server, sends requests, reports what was measured.
 ///
 /// # Errors
 /// Options that this host or the server does not allow, or a server that does not answer.
 pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
-    let opening = &plan.opening;
-    let destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6)?;
-    let first = *destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
+    let mut spec = completed(plan)?;
+    let first = *spec.destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
     let mut side = ServerSide::contact(first, &plan.control)?;
-    let claims = TargetOwnership {
-        is_ours: side.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
-        ..plan.claims
+    let claims = ServerSide::ownership(side.as_ref(), first, plan.claims);
+    let scope = TargetScope::of(first.ip(), &interfaces::addresses());
+    let demand = Demand {
+        connections: spec.connections,
+        mode: spec.mode,
+        duration_ns: spec.duration_ns.saturating_add(spec.warmup_ns),
     };
-    let bytes_max = safety_limits::check(&plan.demand, scope(first), claims).map_err(Error::usage)?;
-    let answer = probe_server(plan, first)?;
+    let bytes_max = safety_limits::check(&demand, scope, claims).map_err(Error::usage)?;
+    spec.sources.extend(generator::addresses_of_device(plan.opening.source_device.as_deref())?);
+    let answer = probe_server(&spec, first)?;
     let mut progress = Progress::new(plan.output.quiet);
     let remark = introduction(first, &answer);
     progress.line(&remark);
@@ -112,15 +79,18 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     }
     let stop = Stop::new()?;
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
-    let spec = spec(plan, destinations)?;
-    let result = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
-    report(plan, &result, side.as_ref(), remark)
+    let (load, sides) = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
+    report(plan, &load, &sides, side.as_ref(), (first, remark))
 }
 
-/// A load and the measurements of both hosts.
-struct Watched {
-    load: LoadResult,
-    sides: BothSides,
+/// Runs the workers a parent assigns over standard input, and reports over standard output.
+///
+/// # Errors
+/// An assignment that cannot be read, or a lost parent.
+pub fn work() -> Result<(), Error> {
+    // Each process has its own limit, which is its purpose.
+    let _ = process::raise_fd_limit();
+    load::work(io::stdin(), io::stdout()).map_err(|error| Error::failed(format!("worker: {error}")))
 }
 
 fn watched(
@@ -129,108 +99,49 @@ fn watched(
     breaker: Breaker,
     (side, mut stop): (Option<&mut ServerSide>, Stop),
     progress: Progress,
-) -> Result<Watched, Error> {
+) -> Result<(LoadResult, BothSides), Error> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
-    let (threads, processes) = (plan.opening.threads, plan.opening.processes);
-    let threads = generator::threads(are_local, threads);
-    let pool = generator::worker_pool(spec.connections, threads, processes)?;
-    let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
-    let own = host::Watched {
-        pids: vec![std::process::id()],
-        tested: match spec.destinations.first() {
-            Some(server) => host::Tested::Client { server: *server, ports: None },
-            None => host::Tested::Nothing,
-        },
-    };
-    let watch = Watch::start(own).map_err(cannot_watch)?;
+    let threads = generator::threads(are_local, plan.opening.threads);
+    let pool = generator::worker_pool(spec.connections, threads, plan.opening.processes)?;
+    let watch = generator::watch(spec.destinations.first().copied())?;
     let mut progress = SecondsPrinter {
         progress,
         is_stream: plan.output.json_stream,
-        seconds_total: (plan.duration + plan.warmup).as_secs(),
+        seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
     };
-    let mut seen = Observed {
-        watch: &watch,
-        side,
-        stop: &mut stop,
-        progress: &mut progress,
-        mark: CellMark {
-            connections: Some(spec.connections),
-            expected_ms: Some(spec.duration_ns / 1_000_000),
-            ..CellMark::named("load")
-        },
-        server,
-        step: step_of(&spec),
-        stats: BothSides::default(),
-    };
-    let outcome = load::run(spec, &pool, Some(breaker), &mut seen);
-    let sides = seen.stats;
+    let hosts = Observed::new(&watch, side, &mut stop, &mut progress, CellMark::named("load"));
+    let found = hosts.run(spec, &pool, breaker);
     progress.progress.clear();
-    let mut load = outcome.map_err(Error::failed)?;
+    let (mut load, sides) = found?;
     load.flags = run_flags(&load);
-    Ok(Watched { load, sides })
+    Ok((load, sides))
 }
 
-fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Error> {
+/// The load with what this host and the resolver know.
+fn completed(plan: &LoadPlan) -> Result<LoadSpec, Error> {
     let opening = &plan.opening;
-    let are_local = destinations.iter().all(|address| is_local(address.ip()));
-    Ok(LoadSpec {
-        sources: generator::sources(opening)?,
-        ports: opening.ports,
-        request: plan.request.clone(),
-        is_head: plan.is_head,
-        protocol: plan.protocol.clone(),
-        streams: plan.streams,
-        mode: plan.demand.mode,
-        connections: plan.demand.connections,
-        sends_first_request: plan.pace.sends_first_request,
-        ramp_per_s: opening.ramp_per_s,
-        connects_in_flight: opening.connects_in_flight,
-        connect_timeout_ns: nanoseconds(opening.connect_timeout),
-        timeout_ns: nanoseconds(plan.timeout),
-        warmup_ns: nanoseconds(plan.warmup),
-        duration_ns: nanoseconds(plan.duration),
-        reconnects_max: opening.reconnects,
-        resets_at_end: opening.resets_at_end.unwrap_or(are_local),
-        verifies: plan.verifies,
-        spins: plan.pace.spins,
-        tcp_keepalive_s: opening
-            .tcp_keepalive
-            .map(|pause| u32::try_from(pause.as_secs()).unwrap_or(u32::MAX).clamp(1, KEEPALIVE_MAX_S)),
-        seed: plan.pace.seed,
-        port_range: generator::port_range(),
-        ports_skipped: generator::reserved_ports(),
-        destinations,
-    })
+    let mut spec = plan.spec.clone();
+    spec.destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6)?;
+    let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
+    spec.resets_at_end = opening.resets_at_end.unwrap_or(are_local);
+    spec.port_range = generator::port_range();
+    spec.ports_skipped = generator::reserved_ports();
+    Ok(spec)
 }
 
-fn scope(address: SocketAddr) -> TargetScope {
-    TargetScope::of(address.ip(), &interfaces::addresses())
-}
-
-fn probe_server(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Error> {
-    let sources = generator::sources(&plan.opening)?;
-    let target = ProbeTarget {
-        address,
-        local: Local {
-            address: sources.into_iter().find(|source| source.is_ipv4() == address.is_ipv4()),
-            ports: plan.opening.ports,
-            ports_skipped: &generator::reserved_ports(),
-        },
-        protocol: &plan.protocol,
-        timeout: plan.timeout.max(SHORTEST_PROBE),
-    };
-    probe::send(target, &plan.request, plan.is_head).map_err(probe_error)
+fn probe_server(spec: &LoadSpec, address: SocketAddr) -> Result<ProbeResult, Error> {
+    let timeout = Duration::from_nanos(spec.timeout_ns).max(SHORTEST_PROBE);
+    let local = generator::local_end(address, &spec.sources, spec.ports, &spec.ports_skipped);
+    let target = ProbeTarget { address, local, protocol: &spec.protocol, timeout };
+    probe::send(target, &spec.request, spec.is_head).map_err(probe_error)
 }
 
 fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
     let server = answer.server.as_deref().map(printable);
     let head = answer.head_bytes.map_or_else(String::new, |bytes| format!(", {bytes} of header"));
-    let protocol = match &answer.protocol {
-        protocol if protocol.is_plain_http1() => String::new(),
-        protocol => format!("{protocol}, "),
-    };
     format!(
-        "{address}: {protocol}status {}, {} bytes of body{head}, server {}",
+        "{address}: {}status {}, {} bytes of body{head}, server {}",
+        protocol_name(&answer.protocol),
         answer.status,
         answer.body_bytes,
         server.as_deref().unwrap_or("unnamed"),
@@ -250,13 +161,19 @@ fn redirects_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
 }
 
 /// Writes what was found, with the verdict that one run allows.
-fn report(plan: &LoadPlan, found: &Watched, side: Option<&ServerSide>, remark: String) -> Result<Outcome, Error> {
+fn report(
+    plan: &LoadPlan,
+    load: &LoadResult,
+    sides: &BothSides,
+    side: Option<&ServerSide>,
+    (address, remark): (SocketAddr, String),
+) -> Result<Outcome, Error> {
     let run = CellRun {
         key: CellKey {
             phase: Phase::Matrix,
-            payload_bytes: found.load.payload_bytes.checked_div(found.load.ok).unwrap_or(0),
-            connections: plan.demand.connections,
-            rate_per_s: match plan.demand.mode {
+            payload_bytes: load.payload_bytes.checked_div(load.ok).unwrap_or(0),
+            connections: plan.spec.connections,
+            rate_per_s: match plan.spec.mode {
                 Mode::Open { rate_per_s, .. } => Some(rate_per_s as u32),
                 Mode::Closed { .. } | Mode::Idle { .. } => None,
             },
@@ -265,69 +182,49 @@ fn report(plan: &LoadPlan, found: &Watched, side: Option<&ServerSide>, remark: S
         state: RunState::Done,
         reason: None,
         started_unix_ms: linerate_sys::clock::unix_ms(),
-        load: Some(found.load.clone()),
-        client: found.sides.client.clone().unwrap_or_default(),
-        server: found.sides.server.clone(),
-        flags: found.load.flags.clone(),
+        client: sides.client.clone().unwrap_or_default(),
+        server: sides.server.clone(),
+        flags: load.flags.clone(),
+        load: Some(load.clone()),
     };
-    let address = generator::addresses(&plan.target, &plan.opening.resolved, plan.opening.only_v6)
-        .ok()
-        .and_then(|addresses| addresses.first().copied());
-    let judged = judged(plan, &run, side, address);
+    let judged = judged(plan, run, side, address.ip());
     let target = plan.target.to_string();
-    let remarks = [remark];
     let report = LoadReport {
         target: &target,
-        load: &found.load,
+        load,
         wire_bps: judged.as_ref().and_then(|cell| cell.median.wire_bps),
-        client: found.sides.client.as_ref(),
-        server: found.sides.server.as_ref(),
+        client: sides.client.as_ref(),
+        server: sides.server.as_ref(),
         verdict: judged.as_ref().map(|cell| &cell.verdict),
-        remarks: &remarks,
+        remarks: &[remark],
     };
     outputs::print(&if plan.output.json || plan.output.json_stream {
         load_json(&report)
     } else {
         load_text(&report, outputs::style())
     })?;
-    Ok(code(&found.load))
+    Ok(code(load))
 }
 
 /// The run as an experiment of one cell.
-fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Option<SocketAddr>) -> Option<Cell> {
-    if matches!(plan.demand.mode, Mode::Idle { .. }) {
+fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpAddr) -> Option<Cell> {
+    if matches!(plan.spec.mode, Mode::Idle { .. }) {
         return None;
     }
-    let client = host::environment(&host::EnvironmentQuery {
-        version: env!("CARGO_PKG_VERSION"),
-        pids: &[std::process::id()],
-        port: None,
-        peer: address.map(|address| address.ip()),
-        period: Duration::ZERO,
-    });
     let setup = Setup {
         target: String::new(),
         port: *plan.target.ports.start(),
-        ip: match address {
-            Some(SocketAddr::V6(_)) => IpVersion::V6,
-            _ => IpVersion::V4,
-        },
+        is_ipv6: address.is_ipv6(),
         plan: Plan::default(),
         phases: Phases::ALL,
         started_unix_ms: run.started_unix_ms,
         checks: Vec::new(),
-        client,
+        client: own_environment(address, Duration::ZERO),
         server: side.map(|side| side.info.environment.clone()),
         judge: cell_verdict,
     };
-    let study = study(&StudyInput {
-        setup: &setup,
-        elapsed_ns: 0,
-        is_complete: true,
-        baseline: &[],
-        runs: std::slice::from_ref(run),
-        notes: &[],
-    });
+    let kept = Kept { runs: vec![run], ..Kept::default() };
+    let study = study(&StudyInput { setup: &setup, elapsed_ns: 0, is_complete: true, kept: &kept });
     study.cells.into_iter().next()
 }
 
@@ -390,4 +287,3 @@ fn load_event(second: &SecondPart) -> String {
 
 /// The first response may take longer than the measured ones.
 const SHORTEST_PROBE: Duration = Duration::from_secs(5);
-const KEEPALIVE_MAX_S: u32 = 32_767;

@@ -5,25 +5,54 @@ mod generator;
 pub mod lab;
 pub mod load;
 mod observed;
-mod output;
 mod restartable_server;
 pub mod serve;
 mod server_side;
 mod signals;
 pub(crate) mod watch;
-pub mod worker;
 
+use std::net::IpAddr;
+use std::time::Duration;
+
+use linerate_host::{EnvironmentQuery, environment};
 use linerate_http::probe::ProbeError;
+use linerate_model::http::{Environment, NegotiatedProtocol};
 
 use crate::{Error, Outcome};
 
 pub use generator::{Opening, Resolved};
 pub use linerate_doctor::http::too_many_connections;
-pub use output::{Files, Output};
 pub use server_side::ControlPath;
+
+/// What is written to standard output and standard error.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Output {
+    /// Write one JSON object instead of text
+    pub json: bool,
+    /// Write one JSON object per second and one at the end
+    pub json_stream: bool,
+    /// Say nothing while it runs
+    pub quiet: bool,
+}
 
 fn cannot_watch(error: impl std::fmt::Display) -> Error {
     Error::failed(format!("cannot watch this host: {error}"))
+}
+
+/// This host, on the way to `peer`; the load of other programs is observed for `period`.
+fn own_environment(peer: IpAddr, period: Duration) -> Environment {
+    environment(&EnvironmentQuery {
+        version: env!("CARGO_PKG_VERSION"),
+        pids: &[std::process::id()],
+        port: None,
+        peer: Some(peer),
+        period,
+    })
+}
+
+/// `HTTP/2 in plain text, `; empty for HTTP/1.1 in plain text, the default.
+fn protocol_name(protocol: &NegotiatedProtocol) -> String {
+    if protocol.is_plain_http1() { String::new() } else { format!("{protocol}, ") }
 }
 
 /// A server that could not be reached, or an invalid request.

@@ -1,17 +1,18 @@
 //! A load with both hosts watched while it is recorded.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_http::control::CellMark;
-use linerate_http::load::{LoadSpec, Observer, SecondPart};
-use linerate_model::http::{EndpointStats, Mode};
+use linerate_http::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
+use linerate_model::http::{EndpointStats, LoadResult, Mode};
 
 use super::server_side::ServerSide;
 use super::signals::Stop;
 use super::watch::{STEP, STEP_LONG, Watch};
+use crate::Error;
 
-/// Says how far a load is.
+/// Shows the progress of a load.
 pub(super) trait LoadProgress {
     /// Its connections are open.
     fn ramped(&mut self, opened: u64, wanted: u64);
@@ -22,16 +23,46 @@ pub(super) trait LoadProgress {
 
 /// Begins and ends the statistics of both hosts with the window of a load.
 pub(super) struct Observed<'a> {
-    pub(super) watch: &'a Watch,
-    pub(super) side: Option<&'a mut ServerSide>,
-    pub(super) stop: &'a mut Stop,
-    pub(super) progress: &'a mut dyn LoadProgress,
+    watch: &'a Watch,
+    side: Option<&'a mut ServerSide>,
+    stop: &'a mut Stop,
+    progress: &'a mut dyn LoadProgress,
     /// What is sent to the server's host.
-    pub(super) mark: CellMark,
-    pub(super) server: IpAddr,
-    /// Time between two samples of this host, see [`step_of`].
-    pub(super) step: Duration,
-    pub(super) stats: BothSides,
+    mark: CellMark,
+    server: Option<IpAddr>,
+    /// Time between two samples of this host.
+    step: Duration,
+    stats: BothSides,
+}
+
+impl<'a> Observed<'a> {
+    pub(super) fn new(
+        watch: &'a Watch,
+        side: Option<&'a mut ServerSide>,
+        stop: &'a mut Stop,
+        progress: &'a mut dyn LoadProgress,
+        mark: CellMark,
+    ) -> Self {
+        Self { watch, side, stop, progress, mark, server: None, step: STEP, stats: BothSides::default() }
+    }
+
+    /// Runs a load.
+    ///
+    /// # Errors
+    /// The generator's.
+    pub(super) fn run(
+        mut self,
+        load: LoadSpec,
+        pool: &WorkerPool,
+        breaker: Breaker,
+    ) -> Result<(LoadResult, BothSides), Error> {
+        self.mark.connections = Some(load.connections);
+        self.mark.expected_ms = Some(load.duration_ns / 1_000_000);
+        self.server = load.destinations.first().map(SocketAddr::ip);
+        self.step = step_of(&load);
+        let result = load::run(load, pool, Some(breaker), &mut self).map_err(Error::failed)?;
+        Ok((result, self.stats))
+    }
 }
 
 /// What a load cost both hosts.
@@ -51,14 +82,14 @@ impl Observer for Observed<'_> {
     }
 
     fn load_begins(&mut self) {
-        self.watch.prepare(Some(self.server), self.step);
+        self.watch.prepare(self.server, self.step);
         if let Some(side) = &mut self.side {
             side.prepare(&self.mark);
         }
     }
 
     fn window_opened(&mut self) {
-        self.watch.begin(Some(self.server), self.step);
+        self.watch.begin(self.server, self.step);
         if let Some(side) = &mut self.side {
             side.begin(&self.mark);
         }
@@ -81,7 +112,7 @@ impl Observer for Observed<'_> {
 }
 
 /// Time between two samples of this host under such a load. Samples are most of the cost of idle connections.
-pub(super) fn step_of(load: &LoadSpec) -> Duration {
+fn step_of(load: &LoadSpec) -> Duration {
     if matches!(load.mode, Mode::Idle { .. }) || Duration::from_nanos(load.duration_ns) > LONG {
         STEP_LONG
     } else {

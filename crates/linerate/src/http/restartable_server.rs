@@ -5,15 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use linerate_http::control::Refusal;
 use linerate_http::server::{Listen, Server, ServerSpec, ServerStats};
 
-use super::agent::{TestedServer, ThreadConnections};
-
 /// A server that can be restarted on the same addresses.
 #[derive(Debug)]
 pub(super) struct RestartableServer {
     /// With ports chosen by the kernel.
     spec: ServerSpec,
     /// Port of the iperf3 server beside it.
-    tcp_port: Option<u16>,
+    pub(super) tcp_port: Option<u16>,
     state: Mutex<State>,
 }
 
@@ -48,6 +46,25 @@ impl RestartableServer {
         std::mem::take(&mut state.past)
     }
 
+    /// Statistics since the last restart.
+    pub(super) fn stats(&self) -> ServerStats {
+        self.lock().server.as_ref().map(Server::stats).unwrap_or_default()
+    }
+
+    /// Restarts its threads.
+    ///
+    /// # Errors
+    /// Why it cannot restart.
+    pub(super) fn restart(&self) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        // Two servers on one port would share its connections, so the old one stops first.
+        state.retire();
+        let server = Server::start(&self.spec);
+        let refused = |error| Refusal::Failed(format!("the server could not be restarted: {error}"));
+        state.server = Some(server.map_err(refused)?);
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,31 +74,6 @@ impl State {
     fn retire(&mut self) {
         if let Some(server) = self.server.take() {
             self.past.threads.extend(server.stop().threads);
-        }
-    }
-}
-
-impl TestedServer for RestartableServer {
-    fn connections(&self) -> Vec<ThreadConnections> {
-        let stats = self.lock().server.as_ref().map(Server::stats).unwrap_or_default();
-        let threads = stats.threads.iter();
-        threads.map(|thread| ThreadConnections { accepted: thread.accepted, open: thread.open() }).collect()
-    }
-
-    fn tcp_port(&self) -> Option<u16> {
-        self.tcp_port
-    }
-
-    fn restart(&self) -> Result<(), Refusal> {
-        let mut state = self.lock();
-        // Two servers on one port would share its connections, so the old one stops first.
-        state.retire();
-        match Server::start(&self.spec) {
-            Ok(server) => {
-                state.server = Some(server);
-                Ok(())
-            }
-            Err(error) => Err(Refusal::Failed(format!("the server could not be restarted: {error}"))),
         }
     }
 }
@@ -104,12 +96,12 @@ mod tests {
         let server = RestartableServer::new(&spec, server, None);
         assert_eq!(server.port(), Some(address.port()));
         ask(address);
-        assert_eq!(server.connections().iter().map(|thread| thread.accepted).sum::<u64>(), 1);
+        assert_eq!(server.stats().total().accepted, 1);
         restart(&server);
-        assert_eq!(server.connections().iter().map(|thread| thread.accepted).sum::<u64>(), 0, "as if new");
+        assert_eq!(server.stats().total().accepted, 0, "as if new");
         ask(address);
         assert_eq!(server.stop().total().requests, 2);
-        assert!(server.connections().is_empty());
+        assert!(server.stats().threads.is_empty());
     }
 
     /// A process started by a concurrent test inherits the listeners until it executes.

@@ -9,7 +9,7 @@ use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerSt
 use linerate_model::policy::AccessRules;
 use linerate_sys::process;
 
-use super::agent::{self, ControlChannel, TestedServer};
+use super::agent::{self, ControlChannel};
 use super::restartable_server::RestartableServer;
 use crate::Error;
 use crate::server::{self as iperf3, in_use};
@@ -41,8 +41,10 @@ pub struct HttpServer {
     server: Arc<RestartableServer>,
     control: Option<Control>,
     tcp: Option<iperf3::Server>,
-    introduction: String,
-    warnings: Vec<String>,
+    /// Addresses, limits and a generated token, one line each.
+    pub introduction: String,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
 }
 
 impl HttpServer {
@@ -76,16 +78,6 @@ impl HttpServer {
         Ok(running)
     }
 
-    /// Addresses, limits and a generated token, one line each.
-    pub fn introduction(&self) -> &str {
-        &self.introduction
-    }
-
-    /// What the operator should know.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
     /// Stops every part and returns a line of statistics for the server and for each thread.
     pub fn stop(self) -> String {
         drop((self.control, self.tcp));
@@ -99,9 +91,8 @@ impl HttpServer {
             pids: vec![std::process::id()],
             tested: port.map_or(Tested::Nothing, |port| Tested::Server { port }),
         };
-        self.warnings.extend(channel.warning());
-        let server = Arc::clone(&self.server) as Arc<dyn TestedServer>;
-        match agent::open(&watched, Some(server), channel) {
+        self.warnings.extend(channel.warning.clone());
+        match agent::open(&watched, Some(Arc::clone(&self.server)), channel) {
             Ok(control) => {
                 self.introduction.push_str(&agent::introduction(control.address(), channel));
                 self.control = Some(control);

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token};
+use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::EndpointStats;
 
-use crate::Error;
-use crate::Outcome;
+use crate::{Error, Outcome};
 
 /// A way to a control channel.
 #[derive(Debug, Clone)]
@@ -47,6 +47,12 @@ impl ServerSide {
             Err(error) if is_wanted => Err(Error::new(Outcome::Unreachable, error)),
             Err(_) => Ok(None),
         }
+    }
+
+    /// The user's statements about the server at `address`, which is theirs where this is its own channel.
+    pub(super) fn ownership(side: Option<&Self>, address: SocketAddr, claims: TargetOwnership) -> TargetOwnership {
+        // Who knows the token of the channel beside this very port is the user's own.
+        TargetOwnership { is_ours: side.is_some_and(|side| side.info.port == Some(address.port())), ..claims }
     }
 
     fn ask(mut client: ControlClient, is_wanted: bool) -> Result<Self, ControlError> {

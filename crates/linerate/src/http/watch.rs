@@ -230,14 +230,12 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_host::Tested;
 
     const TIMEOUT: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_window_knows_what_this_process_did() {
-        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
-        let watch = Watch::start(own).expect("a thread");
+        let watch = crate::http::generator::watch(None).expect("a thread");
         assert_eq!(watch.end(), None, "nothing was begun");
         let (_, baseline) = watch.begin(Some([127, 0, 0, 1].into()), STEP);
         assert!(baseline.rss_bytes > Some(0) && baseline.window_ns == 0, "{baseline:?}");
@@ -258,8 +256,7 @@ mod tests {
 
     #[test]
     fn seconds_are_kept_from_before_the_window() {
-        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
-        let watch = Watch::start(own).expect("a thread");
+        let watch = crate::http::generator::watch(None).expect("a thread");
         let begun = Instant::now();
         watch.prepare(None, STEP);
         while begun.elapsed() < Duration::from_millis(1050) {
@@ -276,8 +273,7 @@ mod tests {
 
     #[test]
     fn readings_arrive_while_they_are_requested() {
-        let own = Watched { pids: vec![std::process::id()], tested: Tested::Nothing };
-        let watch = Watch::start(own).expect("a thread");
+        let watch = crate::http::generator::watch(None).expect("a thread");
         let first = watch.readings(1, TIMEOUT);
         assert_eq!(first.first().map(|reading| reading.sequence), Some(1));
         let next = first.last().map_or(1, |reading| reading.sequence + 1);

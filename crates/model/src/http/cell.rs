@@ -4,13 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::units::payload_name;
 use super::{CellVerdict, EndpointStats, Flag, LoadResult};
+use crate::stored_name;
 
 /// Part of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// TCP alone.
-    Baseline,
     /// Payloads at one number of connections.
     Payload,
     /// Payloads by connections.
@@ -21,21 +20,6 @@ pub enum Phase {
     LowRate,
     /// Many connections that are all busy.
     Active,
-}
-
-impl Phase {
-    /// The word it has in JSON and in file names.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Payload => "payload",
-            Self::Matrix => "matrix",
-            Self::Idle => "idle",
-            Self::LowRate => "low_rate",
-            Self::Active => "active",
-        }
-    }
 }
 
 /// Identity of a cell.
@@ -55,7 +39,7 @@ impl CellKey {
     /// Its name in messages and file names: `matrix-10k-c64`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}-{}-c{}", self.phase.name(), payload_name(self.payload_bytes), self.connections)
+        format!("{}-{}-c{}", stored_name(self.phase), payload_name(self.payload_bytes), self.connections)
     }
 }
 

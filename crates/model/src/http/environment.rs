@@ -81,13 +81,14 @@ pub struct Environment {
 }
 
 /// Choice of local ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ports {
     /// By the kernel as long as its range suffices, then explicit.
+    #[default]
     Auto,
-    /// By the kernel.
+    /// By the kernel, within `net.ipv4.ip_local_port_range`.
     Kernel,
-    /// By the generator.
+    /// By the generator: any free port from 1024 on, without a setting or a privilege.
     Explicit,
 }

@@ -53,30 +53,6 @@ impl ErrorClass {
     pub fn is_client_limit(self) -> bool {
         matches!(self, Self::AddrNotAvail | Self::FdLimit | Self::NoBuffers)
     }
-
-    /// The name it has in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ConnectRefused => "connect_refused",
-            Self::ConnectTimeout => "connect_timeout",
-            Self::Unreachable => "unreachable",
-            Self::AddrNotAvail => "addr_not_avail",
-            Self::FdLimit => "fd_limit",
-            Self::NoBuffers => "no_buffers",
-            Self::ResetBeforeAnswer => "reset_before_answer",
-            Self::ResetMidAnswer => "reset_mid_answer",
-            Self::ResetIdle => "reset_idle",
-            Self::Eof => "eof",
-            Self::Timeout => "timeout",
-            Self::Unsent => "unsent",
-            Self::Status3xx => "status_3xx",
-            Self::Status4xx => "status_4xx",
-            Self::Status5xx => "status_5xx",
-            Self::Protocol => "protocol",
-            Self::Tls => "tls",
-        }
-    }
 }
 
 /// How often one kind of failure happened.

@@ -183,12 +183,6 @@ fn plain_http1() -> Option<NegotiatedProtocol> {
 }
 
 impl LoadResult {
-    /// Requests that each connection keeps outstanding, at least 1: pipelined ones, or streams of HTTP/2.
-    #[must_use]
-    pub fn streams(&self) -> u32 {
-        self.mode.streams()
-    }
-
     /// Complete 2xx responses per second of the window; absent for an empty window.
     #[must_use]
     pub fn ok_per_s(&self) -> Option<f64> {

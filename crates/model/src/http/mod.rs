@@ -23,6 +23,6 @@ pub use environment::{Environment, Ports};
 pub use errors::{ErrorClass, ErrorCount, ErrorCounts};
 pub use facts::{CellFacts, EndpointFacts, Network, Position};
 pub use load::{Arrivals, Connections, Flag, Latency, LoadResult, Mode, Quantile, Second};
-pub use protocol::{HttpVersion, NegotiatedProtocol, NegotiatedTls};
+pub use protocol::{HttpVersion, NegotiatedProtocol, NegotiatedTls, Trust};
 pub use study::{Baseline, CeilingPoint, Idle, IdleStep, MemoryLine, Pass, Row, Study};
 pub use verdict::{CellVerdict, Judgement, VerdictClass};

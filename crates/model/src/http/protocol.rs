@@ -1,6 +1,7 @@
 //! The protocol negotiated by client and server.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,21 @@ pub struct NegotiatedProtocol {
     /// What encrypts it; absent in plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<NegotiatedTls>,
+}
+
+/// Trusted certificates.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Those of an authority in the store of the client's host.
+    #[default]
+    System,
+    /// Those of a certificate in this PEM file, and those in it.
+    File(PathBuf),
+    /// The one with this SHA-256.
+    Pinned([u8; 32]),
+    /// All.
+    Anything,
 }
 
 /// A version of HTTP.

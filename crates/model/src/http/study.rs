@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Cell, Check, Environment, NegotiatedProtocol};
 
 /// One TCP test without HTTP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Baseline {
     /// The server sends.
     pub is_reverse: bool,
@@ -26,7 +26,7 @@ pub struct Baseline {
 }
 
 /// One payload over numbers of connections.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Row {
     /// Bytes of a body.
     pub payload_bytes: u64,

@@ -47,6 +47,9 @@ pub fn payload_name(bytes: u64) -> String {
     }
 }
 
+/// Units of time in milliseconds, from the largest on.
+const TIMES_MS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+
 /// A time from its name: digits with `ms`, `s`, `m` or `h` behind them.
 ///
 /// # Errors
@@ -54,15 +57,9 @@ pub fn payload_name(bytes: u64) -> String {
 pub fn duration(name: &str) -> Result<Duration, UnitError> {
     let unit_at = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
     let (digits, unit) = name.split_at(unit_at);
-    let unit_ms = match unit {
-        "ms" => Some(1),
-        "s" => Some(1000),
-        "m" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
+    let unit_ms = TIMES_MS.iter().find(|(name, _)| *name == unit);
     unit_ms
-        .and_then(|unit_ms| number(digits)?.checked_mul(unit_ms))
+        .and_then(|(_, unit_ms)| number(digits)?.checked_mul(*unit_ms))
         .map(Duration::from_millis)
         .ok_or_else(|| UnitError::Time(shown(name)))
 }
@@ -71,13 +68,8 @@ pub fn duration(name: &str) -> Result<Duration, UnitError> {
 #[must_use]
 pub fn duration_name(time: Duration) -> String {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    match ms {
-        0 => "0s".to_owned(),
-        ms if ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
-        ms if ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
-        ms if ms.is_multiple_of(1000) => format!("{}s", ms / 1000),
-        ms => format!("{ms}ms"),
-    }
+    let fitting = TIMES_MS.iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms));
+    fitting.map_or_else(|| "0s".to_owned(), |(unit, unit_ms)| format!("{}{unit}", ms / unit_ms))
 }
 
 /// A time in nanoseconds.
@@ -103,35 +95,25 @@ pub fn grouped(count: u64) -> String {
 /// A rate in bit/s with a decimal unit: `1 Gbit/s`, `941.5 Mbit/s`.
 #[must_use]
 pub fn rate_name(bps: f64) -> String {
-    let (value, unit) = match bps {
-        bps if bps >= 1e9 => (bps / 1e9, "Gbit/s"),
-        bps if bps >= 1e6 => (bps / 1e6, "Mbit/s"),
-        bps => (bps / 1e3, "kbit/s"),
-    };
-    format!("{} {unit}", rounded(value))
+    in_unit(bps, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")])
 }
 
 /// A time in nanoseconds with a fitting unit: `290 µs`, `12.5 ms`.
 #[must_use]
 pub fn time_name(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns >= 1e9 => (ns / 1e9, "s"),
-        ns if ns >= 1e6 => (ns / 1e6, "ms"),
-        ns => (ns / 1e3, "µs"),
-    };
-    format!("{} {unit}", rounded(value))
+    in_unit(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs")])
 }
 
 /// Bytes with a binary unit: `20.5 KiB`, `407 MiB`.
 #[must_use]
 pub fn bytes_name(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        bytes if bytes >= 1_073_741_824.0 => (bytes / 1_073_741_824.0, "GiB"),
-        bytes if bytes >= 1_048_576.0 => (bytes / 1_048_576.0, "MiB"),
-        bytes if bytes >= 1024.0 => (bytes / 1024.0, "KiB"),
-        bytes => (bytes, "B"),
-    };
-    format!("{} {unit}", rounded(value))
+    in_unit(bytes, &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")])
+}
+
+/// A value in the first unit that is not larger, or else in the last one.
+fn in_unit(value: f64, units: &[(f64, &str)]) -> String {
+    let fitting = units.iter().find(|(size, _)| value >= *size).or(units.last());
+    fitting.map_or_else(String::new, |(size, unit)| format!("{} {unit}", rounded(value / size)))
 }
 
 /// A part of a whole in percent: `0.12 %`, `12.5 %`.

@@ -34,27 +34,6 @@ pub enum VerdictClass {
     Unknown,
 }
 
-impl VerdictClass {
-    /// The word for it, as in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::ClientLimit => "client-limit",
-            Self::ServerLimit => "server-limit",
-            Self::NetworkBound => "network-bound",
-            Self::NetworkLoss => "network-loss",
-            Self::CpuBoundTotal => "cpu-bound-total",
-            Self::CpuBoundCore => "cpu-bound-core",
-            Self::QueueingBound => "queueing-bound",
-            Self::ConcurrencyLimited => "concurrency-limited",
-            Self::ServerInternal => "server-internal",
-            Self::NotSaturated => "not-saturated",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// One class that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {

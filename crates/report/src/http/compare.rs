@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_lab::http::compare::{ComparedCell, compare};
+use linerate_lab::http::compare::{Change, ComparedCell, compare};
 use linerate_model::http::{CellKey, Phase, Study};
 use serde_json::json;
 
@@ -13,8 +13,6 @@ use crate::document::style::Style;
 use crate::document::table::{Cell as Entry, Table};
 use crate::document::{Block, Document};
 
-/// A figure of a cell, after as a multiple of before, and whether that is more than chance.
-type Ratio = (Option<f64>, bool);
 /// Cells that differ by their connections alone.
 type RowKey = (Phase, u64, Option<u32>);
 
@@ -43,13 +41,12 @@ pub fn comparison_json(before: &Study, after: &Study) -> String {
     let comparison = compare(before, after);
     let cell = |cell: &ComparedCell| {
         let throughput = json!({
-            "before": cell.before_per_s, "after": cell.after_per_s, "ratio": cell.throughput_ratio,
-            "tolerance": cell.tolerance, "is_different": cell.is_different,
+            "before": cell.before_per_s, "after": cell.after_per_s, "ratio": cell.throughput.ratio,
+            "tolerance": cell.throughput.tolerance, "is_different": cell.throughput.is_different,
         });
-        let p99 = json!({
-            "ratio": cell.p99_ratio, "tolerance": cell.p99_tolerance, "is_different": cell.is_p99_different,
-        });
-        json!({ "key": cell.key, "ok_per_s": throughput, "p99": p99, "server_cpu_per_request": cell.server_cpu_ratio })
+        json!({
+            "key": cell.key, "ok_per_s": throughput, "p99": cell.p99, "server_cpu_per_request": cell.server_cpu_ratio,
+        })
     };
     let end = |study: &Study| json!({ "target": study.target, "started_unix_ms": study.started_unix_ms });
     let object = json!({
@@ -77,15 +74,13 @@ fn tables(before: &Study, after: &Study) -> Vec<Table> {
     if !alone.is_empty() {
         notes.push(format!("{} cells are in one of the studies only", alone.len()));
     }
-    let throughput = |cell: &ComparedCell| (cell.throughput_ratio, cell.is_different);
-    let p99 = |cell: &ComparedCell| (cell.p99_ratio, cell.is_p99_different);
     let mut tables = vec![
-        matrix(&both, "C1", "2xx per second, after over before", &throughput, notes),
+        matrix(&both, "C1", "2xx per second, after over before", |cell| cell.throughput, notes),
         matrix(
             &both,
             "C2",
             "99th percentile of the latency, after over before",
-            &p99,
+            |cell| cell.p99,
             vec![
                 "*: differs by more than that tolerance and than the runs of either study do among themselves; not told \
                  where a study has one run"
@@ -102,7 +97,7 @@ fn matrix(
     both: &[ComparedCell],
     id: &'static str,
     title: &str,
-    figure: &dyn Fn(&ComparedCell) -> Ratio,
+    figure: fn(&ComparedCell) -> Change,
     notes: Vec<String>,
 ) -> Table {
     let connections: BTreeSet<u32> = both.iter().map(|cell| cell.key.connections).collect();
@@ -122,8 +117,8 @@ fn matrix(
     table.notes(notes).table()
 }
 
-fn entry((ratio, is_different): Ratio) -> Entry {
-    Entry::marked(known(ratio, |ratio| format!("{ratio:.3}")), is_different)
+fn entry(change: Change) -> Entry {
+    Entry::marked(known(change.ratio, |ratio| format!("{ratio:.3}")), change.is_different)
 }
 
 /// What differs between the hosts of both; none without differences.

@@ -2,7 +2,8 @@
 
 pub(super) use crate::number::counted;
 
-use linerate_model::http::{Arrivals, CellVerdict, CheckStatus, ErrorClass, Flag, Phase, Side, VerdictClass};
+use linerate_model::http::{CellRun, CellVerdict, ErrorClass, Flag, Phase, RunState, VerdictClass};
+use linerate_model::stored_name;
 
 /// The letter of a kind of bottleneck in a matrix, and its meaning.
 pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
@@ -32,16 +33,15 @@ pub(super) fn letters(verdict: &CellVerdict) -> String {
     letters
 }
 
-/// The word for a part of the experiment.
-pub(super) fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Baseline => "baseline",
-        Phase::Payload => "payload",
-        Phase::Matrix => "matrix",
-        Phase::Idle => "idle",
-        Phase::LowRate => "low rate",
-        Phase::Active => "active",
-    }
+/// `aborted: interrupted`; `None` for a finished run.
+pub(super) fn ending(run: &CellRun) -> Option<String> {
+    let reason = run.reason.as_deref().unwrap_or("no reason given");
+    (run.state != RunState::Done).then(|| format!("{}: {reason}", stored_name(run.state)))
+}
+
+/// The words for a part of the experiment.
+pub(super) fn phase(phase: Phase) -> String {
+    stored_name(phase).replace('_', " ")
 }
 
 /// Whose a kind of failure is.
@@ -66,64 +66,24 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
 }
 
 /// The name of a flag as in JSON, and its meaning.
-fn flag_words(flag: Flag) -> (&'static str, &'static str) {
-    match flag {
-        Flag::GeneratorLate => (
-            "generator-late",
-            "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
-             the median latency), so latencies are in part its own",
-        ),
-        Flag::Unsteady => ("unsteady", "the two halves of the window differ by more than 5 % in throughput"),
-        Flag::Overload => ("overload", "the offered rate cannot be sustained; the run ended early"),
-        Flag::Little => (
-            "little",
-            "throughput times mean latency is not the number of connections (Little's law, within 10 %); some \
-             connections idled, or something was counted wrongly",
-        ),
-        Flag::DirtyStart => ("dirty-start", "the hosts had not come to rest when it began"),
-        Flag::BreakerTripped => (
-            "breaker-tripped",
-            "too many failures, or the server asked for a pause (Retry-After), so the run was ended",
-        ),
-        Flag::ControlLost => ("control-lost", "the control channel broke, so the server's figures are incomplete"),
-        Flag::Interrupted => ("interrupted", "the user ended it"),
-    }
-}
-
-/// The name of a flag, as in JSON.
-pub(super) fn flag_name(flag: Flag) -> &'static str {
-    flag_words(flag).0
-}
-
-/// What a flag means, in a sentence.
 pub(super) fn flag(flag: Flag) -> String {
-    let (name, meaning) = flag_words(flag);
-    format!("{name}: {meaning}")
-}
-
-/// The word for an outcome, as it is printed.
-pub(super) fn status(status: CheckStatus) -> &'static str {
-    match status {
-        CheckStatus::Pass => "PASS",
-        CheckStatus::Info => "INFO",
-        CheckStatus::Warn => "WARN",
-        CheckStatus::Fail => "FAIL",
-        CheckStatus::Unknown => "UNKNOWN",
-    }
-}
-
-/// The word for an end.
-pub(super) fn side(side: Side) -> &'static str {
-    match side {
-        Side::Client => "client",
-        Side::Server => "server",
-    }
-}
-
-/// How due times are spread.
-pub(super) fn arrivals(arrivals: Arrivals) -> &'static str {
-    match arrivals {
-        Arrivals::Uniform => "uniform",
-        Arrivals::Poisson => "poisson",
-    }
+    let meaning = match flag {
+        Flag::GeneratorLate => {
+            "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
+             the median latency), so latencies are in part its own"
+        }
+        Flag::Unsteady => "the two halves of the window differ by more than 5 % in throughput",
+        Flag::Overload => "the offered rate cannot be sustained; the run ended early",
+        Flag::Little => {
+            "throughput times mean latency is not the number of connections (Little's law, within 10 %); some \
+             connections idled, or something was counted wrongly"
+        }
+        Flag::DirtyStart => "the hosts had not come to rest when it began",
+        Flag::BreakerTripped => {
+            "too many failures, or the server asked for a pause (Retry-After), so the run was ended"
+        }
+        Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
+        Flag::Interrupted => "the user ended it",
+    };
+    format!("{}: {meaning}", stored_name(flag))
 }

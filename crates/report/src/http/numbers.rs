@@ -4,13 +4,9 @@ pub(super) use linerate_lab::http::units::{grouped, payload_name as payload};
 use linerate_model::http::{CellKey, Peak, Quantile};
 
 use crate::number::general;
+pub(super) use crate::number::known;
 pub(super) use crate::numbers::MISSING;
 use crate::numbers::{digits, scaled};
-
-/// A figure as `text` writes it; `n/a` for a missing one.
-pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| MISSING.to_owned(), text)
-}
 
 /// `10k c64`, `1k c10000 at 1,000/s`
 pub(super) fn cell(key: &CellKey) -> String {
@@ -127,13 +123,5 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(text, expected);
         }
-    }
-
-    #[test]
-    fn lower_bound_of_a_quantile_is_marked() {
-        let of = |is_lower_bound| Some(Quantile { ns: 5_000_000_000, is_lower_bound });
-        assert_eq!(quantile(of(false), 9), "5.00 s");
-        assert_eq!(quantile(of(true), 9), "≥ 5.00 s");
-        assert_eq!(quantile(None, 9), "n/a (n=9)");
     }
 }

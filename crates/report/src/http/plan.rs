@@ -1,7 +1,7 @@
 //! What an experiment would do (`--plan-only`).
 
-use linerate_model::http::CellKey;
-use serde::Serialize;
+use linerate_lab::http::estimate::Estimate;
+use serde_json::{Value, json};
 
 use crate::numbers::{bytes, clock};
 
@@ -11,74 +11,35 @@ use crate::document::style::Style;
 use crate::document::table::Table;
 use crate::document::{Block, Document};
 
-/// What an experiment would do.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct PlanListing {
-    /// The server, as the user wrote it.
-    pub target: String,
-    /// Cells in the order in which they are run first.
-    pub cells: Vec<PlannedCell>,
-    /// Estimated time of all of it in seconds.
-    pub estimate_s: f64,
-    /// Bytes of all answers, at most; absent where that depends on what the server can do.
-    pub bytes: Option<u64>,
-    /// What both hosts must have for it.
-    pub needs: Vec<Need>,
-}
-
-/// One cell of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlannedCell {
-    /// Which one.
-    pub key: CellKey,
-    /// Runs of it.
-    pub repeats: u32,
-    /// Time of all its runs in seconds.
-    pub estimate_s: f64,
-    /// Bytes of its responses in all runs, at most; absent where unknown.
-    pub bytes: Option<u64>,
-}
-
-/// Something a plan needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Need {
-    /// What, for instance `descriptors`.
-    pub what: String,
-    /// How much, with its unit, and of which end.
-    pub need: String,
-}
+/// What both hosts must have for an experiment, and how much: `descriptors`, `10,128 on each end`.
+pub type Needs = [[String; 2]];
 
 /// The plan as text.
 #[must_use]
-pub fn plan_text(plan: &PlanListing, style: Style) -> String {
-    let runs: u64 = plan.cells.iter().map(|planned| u64::from(planned.repeats)).sum();
-    let bytes = match plan.bytes {
+pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style) -> String {
+    let total = estimate.total;
+    let runs: u64 = estimate.cells.iter().map(|(_, cost)| u64::from(cost.runs)).sum();
+    let bytes = match total.bytes {
         Some(bytes) => format!("{} of answers at most", amount(Some(bytes))),
         None => "how many bytes depends on what the server and the path can do".to_owned(),
     };
-    let time = clock(plan.estimate_s);
+    let time = clock(total.time.as_secs_f64());
     let cost = format!("About {time} for {} runs; {bytes}", grouped(runs));
-    let blocks = vec![Block::Table(cells(plan)), Block::Paragraph(cost), Block::Table(needs(plan))];
+    let of_both = "of both hosts; linerate http check compares them with what there is";
+    let needs = Table::of_words("needs", of_both, ["what", "how much"], needs);
+    let blocks = vec![Block::Table(cells(target, estimate)), Block::Paragraph(cost), Block::Table(needs)];
     let name = "linerate http lab --plan-only";
     Document { name, blocks }.text(style).trim_start().to_owned()
 }
 
-fn cells(plan: &PlanListing) -> Table {
-    let title = format!("of {}: {}", plan.target, counted(plan.cells.len(), "cell"));
-    Table::of("plan", title, &plan.cells)
-        .text("cell", |planned| cell(&planned.key))
-        .text("phase", |planned| phase(planned.key.phase))
-        .number("runs", |planned| planned.repeats.to_string())
-        .number("time", |planned| clock(planned.estimate_s))
-        .number("bytes at most", |planned| amount(planned.bytes))
-        .table()
-}
-
-fn needs(plan: &PlanListing) -> Table {
-    let title = "of both hosts; linerate http check compares them with what there is";
-    Table::of("needs", title, &plan.needs)
-        .text("what", |need| need.what.as_str())
-        .text("how much", |need| need.need.as_str())
+fn cells(target: &str, estimate: &Estimate) -> Table {
+    let title = format!("of {target}: {}", counted(estimate.cells.len(), "cell"));
+    Table::of("plan", title, &estimate.cells)
+        .text("cell", |(key, _)| cell(key))
+        .text("phase", |(key, _)| phase(key.phase))
+        .number("runs", |(_, cost)| cost.runs.to_string())
+        .number("time", |(_, cost)| clock(cost.time.as_secs_f64()))
+        .number("bytes at most", |(_, cost)| amount(cost.bytes))
         .table()
 }
 
@@ -88,12 +49,17 @@ fn amount(amount: Option<u64>) -> String {
 
 /// The plan as one JSON object.
 #[must_use]
-pub fn plan_json(plan: &PlanListing) -> String {
-    #[derive(Serialize)]
-    struct Object<'a> {
-        schema: &'static str,
-        #[serde(flatten)]
-        plan: &'a PlanListing,
-    }
-    crate::pretty_json(&Object { schema: "linerate.http-plan/1", plan })
+pub fn plan_json(target: &str, estimate: &Estimate, needs: &Needs) -> String {
+    let cells = estimate.cells.iter().map(|(key, cost)| {
+        json!({ "key": key, "repeats": cost.runs, "estimate_s": cost.time.as_secs_f64(), "bytes": cost.bytes })
+    });
+    let object = json!({
+        "schema": "linerate.http-plan/1",
+        "target": target,
+        "cells": cells.collect::<Vec<Value>>(),
+        "estimate_s": estimate.total.time.as_secs_f64(),
+        "bytes": estimate.total.bytes,
+        "needs": needs.iter().map(|[what, need]| json!({ "what": what, "need": need })).collect::<Vec<Value>>(),
+    });
+    crate::pretty_json(&object)
 }

@@ -1,8 +1,9 @@
 //! The checks of `linerate http check`, and those before an experiment.
 
 use linerate_model::http::{Check, CheckStatus};
+use linerate_model::stored_name;
 
-use super::labels::{counted, side, status};
+use super::labels::counted;
 use crate::document::style::{Style, shortened};
 use crate::document::{Block, Document, Entry};
 
@@ -20,7 +21,7 @@ const BY_URGENCY: [CheckStatus; 5] =
 pub fn preflight(checks: &[Check], style: Style) -> String {
     let of = |wanted| checks.iter().filter(move |check| check.status == wanted);
     let mut blocks: Vec<Block> = BY_URGENCY.into_iter().flat_map(of).flat_map(blocks).collect();
-    let counts = BY_URGENCY.map(|wanted| (of(wanted).count(), status(wanted)));
+    let counts = BY_URGENCY.map(|wanted| (of(wanted).count(), word(wanted)));
     let counts = counts.iter().filter(|(number, _)| *number > 0);
     let words: Vec<String> = counts.map(|(number, word)| format!("{number} {word}")).collect();
     let total = counted(checks.len(), "check");
@@ -35,12 +36,16 @@ pub fn preflight_json(checks: &[Check]) -> String {
     crate::pretty_json(&checks)
 }
 
+fn word(status: CheckStatus) -> String {
+    stored_name(status).to_uppercase()
+}
+
 fn blocks(check: &Check) -> Vec<Block> {
     let name: String = shortened(&check.id).chars().take(NAME_CHARS_MAX).collect();
     let need = if check.need.is_empty() { "" } else { "; need " };
     let first = Block::Entry(Entry {
-        status: format!("{:<7}", status(check.status)),
-        label: format!("  {:<6}  {name:<20}  ", side(check.side)),
+        status: format!("{:<7}", word(check.status)),
+        label: format!("  {:<6}  {name:<20}  ", stored_name(check.side)),
         text: format!("have {}{need}{}", check.have, check.need),
         is_verbatim: false,
     });

@@ -3,13 +3,14 @@
 
 use std::fmt::Write;
 
-use linerate_model::http::{CellKey, CellRun, Peak, RunState, Share};
+use linerate_model::http::{CellKey, CellRun, Peak, Share};
+use linerate_model::stored_name;
 use serde::Serialize;
 
 use crate::numbers::clock;
 
-use super::labels::{flag_name, phase};
-use super::numbers::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
+use super::labels::{ending, phase};
+use super::numbers::{cell, grouped, known, mega, peak, per_s, percent, quantile, time_ns};
 use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
 
@@ -66,33 +67,12 @@ pub struct HostSample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Connections are opened.
-    Connect,
     /// Load is on and not recorded.
     WarmUp,
     /// Load is on and recorded.
     Measure,
     /// Nothing more is sent; answers are awaited.
     Drain,
-    /// Connections are closed.
-    Close,
-    /// Both hosts come to rest.
-    Cooldown,
-}
-
-impl Stage {
-    /// The word for it, as in events.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::WarmUp => "warm-up",
-            Self::Measure => "measure",
-            Self::Drain => "drain",
-            Self::Close => "close",
-            Self::Cooldown => "cooldown",
-        }
-    }
 }
 
 /// The status block of a terminal: always four lines, each at most 120 columns, so that it can be drawn over.
@@ -104,7 +84,7 @@ pub fn block(now: &Progress, style: Style) -> String {
         phase(now.key.phase),
         cell(&now.key),
         now.repeat,
-        now.stage.name(),
+        stored_name(now.stage),
         now.run,
         now.runs,
         clock(now.elapsed_ms as f64 / 1e3)
@@ -146,15 +126,9 @@ fn whole_percent(share: Share) -> String {
 #[must_use]
 pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
     let name = format!("[{run}/{runs}] {} {} r{}", phase(finished.key.phase), cell(&finished.key), finished.repeat);
-    let ending = match finished.state {
-        RunState::Done => None,
-        RunState::Aborted => Some("aborted"),
-        RunState::Skipped => Some("skipped"),
-    };
-    let ending = ending.map(|state| format!("{state}: {}", finished.reason.as_deref().unwrap_or("no reason given")));
-    let mut words: Vec<String> = ending.into_iter().collect();
+    let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
-    let flags: Vec<&str> = finished.flags.iter().map(|flag| flag_name(*flag)).collect();
+    let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
     if !flags.is_empty() {
         words.push(format!("flags {}", flags.join(" ")));
     }
@@ -169,9 +143,7 @@ fn numbers(run: &CellRun) -> Option<String> {
         "{} 2xx/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
         known(load.ok_per_s(), per_s),
         known(load.payload_bytes_per_s(), mega),
-        load.latency
-            .p99
-            .map_or_else(|| MISSING.to_owned(), |p99| { super::numbers::quantile(Some(p99), load.latency.n) }),
+        known(load.latency.p99, |p99| quantile(Some(p99), load.latency.n)),
         grouped(load.errors.total()),
         busiest(run.client.busiest_cpu_busy),
         busiest(server.and_then(|server| server.busiest_cpu_busy))

@@ -1,6 +1,6 @@
 //! The report of a study: the answers first, then section by section the numbers behind them.
 
-use linerate_model::http::{Environment, LoadResult, NegotiatedProtocol, Study};
+use linerate_model::http::{Environment, NegotiatedProtocol, Study};
 
 use super::numbers::moment;
 use super::plots::plots;
@@ -113,7 +113,7 @@ fn protocol(study: &Study) -> Option<String> {
     }
     let all: Vec<String> = study.protocol.iter().map(ToString::to_string).collect();
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);
-    let streams = runs.filter_map(|run| run.load.as_ref()).map(LoadResult::streams).max();
+    let streams = runs.filter_map(|run| run.load.as_ref()).map(|load| load.mode.streams()).max();
     let streams = streams
         .filter(|streams| *streams > 1)
         .map_or_else(String::new, |streams| format!(", {streams} requests at a time on each connection"));

@@ -1,83 +1,40 @@
 //! Amounts, rates and times as iperf 2 writes them.
 
-/// Unit of amounts and rates (`-f`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Units {
-    /// Rates are in bytes.
-    bytes: bool,
-    /// Power of 1000 or 1024, `None` for whatever fits.
-    power: Option<i32>,
+use linerate_model::units::UnitFormat;
+
+/// Transferred bytes. They are shown in bytes even where rates are shown in bits.
+pub(super) fn transfer(units: UnitFormat, bytes: u64) -> String {
+    scaled(bytes as f64, UnitFormat { is_bytes: true, ..units })
 }
 
-impl Units {
-    /// Reads the letter of `-f`: lower case for bits, upper case for bytes, `a` for whatever fits.
-    #[must_use]
-    pub fn from_letter(letter: char) -> Option<Self> {
-        let power = match letter.to_ascii_lowercase() {
-            'b' => Some(0),
-            'k' => Some(1),
-            'm' => Some(2),
-            'g' => Some(3),
-            't' => Some(4),
-            'p' => Some(5),
-            'a' => None,
-            _ => return None,
-        };
-        Some(Self { bytes: letter.is_ascii_uppercase(), power })
-    }
+/// A rate in bit/s, without `s/sec`.
+pub(super) fn rate(units: UnitFormat, bits_per_s: f64) -> String {
+    scaled(if units.is_bytes { bits_per_s / 8.0 } else { bits_per_s }, units)
+}
 
-    /// Transferred bytes. They are shown in bytes even where rates are shown in bits.
-    pub(super) fn transfer(self, bytes: u64) -> String {
-        scaled(bytes as f64, true, self.power)
-    }
-
-    /// A rate in bit/s, without `s/sec`.
-    pub(super) fn rate(self, bits_per_s: f64) -> String {
-        if self.bytes { scaled(bits_per_s / 8.0, true, self.power) } else { scaled(bits_per_s, false, self.power) }
-    }
-
-    /// Size of a socket buffer: plain bytes if that is what the user wants, else whatever fits.
-    pub(super) fn window(self, bytes: u64) -> String {
-        scaled(bytes as f64, true, self.power.filter(|power| *power == 0))
-    }
+/// Size of a socket buffer: plain bytes if that is what the user wants, else whatever fits.
+pub(super) fn buffer_size(units: UnitFormat, bytes: u64) -> String {
+    scaled(bytes as f64, UnitFormat { is_bytes: true, power: units.power.filter(|power| *power == 0) })
 }
 
 /// Bytes in the unit that fits: `16.0 KByte`.
 pub(super) fn bytes(bytes: f64) -> String {
-    scaled(bytes, true, None)
+    scaled(bytes, UnitFormat::BYTES)
 }
 
 /// Bits in the unit that fits: `20.0 Mbit`.
 pub(super) fn bits(bits: f64) -> String {
-    scaled(bits, false, None)
+    scaled(bits, UnitFormat::BITS)
 }
 
-fn scaled(mut value: f64, is_bytes: bool, fixed: Option<i32>) -> String {
-    const BITS: [&str; 6] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit", "Pbit"];
-    const BYTES: [&str; 6] = ["Byte", "KByte", "MByte", "GByte", "TByte", "PByte"];
-    let (labels, base) = if is_bytes { (BYTES, 1024.0) } else { (BITS, 1000.0) };
-    let mut index = 0;
-    match fixed {
-        Some(power) => {
-            value /= f64::powi(base, power);
-            index = usize::try_from(power).unwrap_or_default();
-        }
-        None => {
-            while value >= base && index + 1 < labels.len() {
-                value /= base;
-                index += 1;
-            }
-        }
-    }
-    let label = labels.get(index).copied().unwrap_or_default();
-    if value < 0.9995 {
-        format!("{value:4.3} {label}")
-    } else if value < 9.995 {
-        format!("{value:4.2} {label}")
-    } else if value < 99.95 {
-        format!("{value:4.1} {label}")
-    } else {
-        format!("{value:4.0} {label}")
+fn scaled(value: f64, units: UnitFormat) -> String {
+    const PETA: usize = 5;
+    let (value, label) = units.scaled(value, PETA);
+    match value {
+        tiny if tiny < 0.9995 => format!("{value:4.3} {label}"),
+        small if small < 9.995 => format!("{value:4.2} {label}"),
+        middle if middle < 99.95 => format!("{value:4.1} {label}"),
+        _ => format!("{value:4.0} {label}"),
     }
 }
 
@@ -123,8 +80,8 @@ mod tests {
             (bits(0.0), "0.000 bit"),
             (bits(20e6), "20.0 Mbit"),
             (bits(999.7e6), "1000 Mbit"),
-            (Units::default().transfer(2_621_500), "2.50 MByte"),
-            (Units::default().rate(20_972_000.0), "21.0 Mbit"),
+            (transfer(UnitFormat::BITS, 2_621_500), "2.50 MByte"),
+            (rate(UnitFormat::BITS, 20_972_000.0), "21.0 Mbit"),
         ];
         for (found, expected) in rows {
             assert_eq!(found, expected);
@@ -142,14 +99,14 @@ mod tests {
             ('A', "2.63 MByte", "2.49 MByte"),
             ('a', "2.63 MByte", "20.9 Mbit"),
         ];
-        for (letter, transfer, rate) in rows {
-            let units = Units::from_letter(letter).expect("a letter of -f");
-            assert_eq!(units.transfer(2_752_572), transfer, "{letter}");
-            assert_eq!(units.rate(20_856_688.0), rate, "{letter}");
+        for (letter, bytes, bits) in rows {
+            let units = UnitFormat::from_letter(letter).expect("a letter of -f");
+            assert_eq!(transfer(units, 2_752_572), bytes, "{letter}");
+            assert_eq!(rate(units, 20_856_688.0), bits, "{letter}");
         }
-        assert_eq!(Units::from_letter('q'), None);
-        let window = |letter| Units::from_letter(letter).expect("a letter of -f").window(16_384);
-        assert_eq!((window('b'), window('g')), ("16384 Byte".to_owned(), "16.0 KByte".to_owned()));
+        assert_eq!(UnitFormat::from_letter('q'), None);
+        let size = |letter| buffer_size(UnitFormat::from_letter(letter).expect("a letter of -f"), 16_384);
+        assert_eq!((size('b'), size('g')), ("16384 Byte".to_owned(), "16.0 KByte".to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::stream::{ListenerFacts, SocketFacts};
 use linerate_model::workload::{BounceBack, Isochronous, Shape, working_load};
 
-use super::amount::{bits, bytes};
+use super::amount::{bits, buffer_size, bytes};
 use super::options::Options;
 
 /// The line above and below a banner.
@@ -14,11 +14,11 @@ pub(super) const RULE: &str = "-------------------------------------------------
 
 /// The banner of a listening socket.
 pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec) -> String {
-    let mut lines = Lines::default();
+    let mut lines = Vec::new();
     let transport = transport(test.transport);
     let family = if options.is_new() && facts.is_v6 { " (v6)" } else { "" };
     let process_id = options.process_id;
-    lines.add(match facts.last_port {
+    lines.push(match facts.last_port {
         Some(last) => format!("Server listening on {transport} ports {}-{last} with pid {process_id}", facts.port),
         None if options.enhanced => {
             format!("Server listening on {transport}{family} port {} with pid {process_id}", facts.port)
@@ -33,13 +33,13 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
         lines.extend(read_buffer(options, test));
     }
     lines.extend(mss(options, &facts.socket, test));
-    lines.extend(server_congestion(options, &facts.socket, test));
+    lines.extend(congestion(options, &facts.socket, test, true));
     lines.extend(tos_of_server(options, test));
     if test.workload.reports_frames {
-        lines.add("Frame or burst interval reporting (feature is experimental)");
+        lines.push("Frame or burst interval reporting (feature is experimental)".to_owned());
     }
     if let Some(histogram) = test.workload.histogram {
-        lines.add(format!(
+        lines.push(format!(
             "Enabled receive histograms bin-width={:.3} ms, bins={} (clients should use --trip-times)",
             f64::from(histogram.bin_width_us) / 1000.0,
             histogram.bins
@@ -47,12 +47,12 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
     }
     lines.extend(window(options, test, facts.socket.effective.receive_buffer_bytes));
     lines.extend(permit_key(options, test));
-    lines.framed()
+    framed(&lines)
 }
 
 /// The banner of a client, or of a server that connects back.
 pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, socket: &SocketFacts) -> String {
-    let mut lines = Lines::default();
+    let mut lines = Vec::new();
     let host = if options.hide_addresses { "(**hidden**)" } else { host };
     let flows = match (options.enhanced, options.is_new()) {
         (false, _) => String::new(),
@@ -62,14 +62,14 @@ pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, 
             format!(" with pid {} ({}/{load} flows/load)", options.process_id, test.streams)
         }
     };
-    lines.add(format!("Client connecting to {host}, {} port {port}{flows}", transport(test.transport)));
+    lines.push(format!("Client connecting to {host}, {} port {port}{flows}", transport(test.transport)));
     let shape = &test.workload.shape;
     if let Shape::ConnectOnly { .. } = shape {
         lines.extend(write_buffer(options, test));
-        lines.extend(client_congestion(options, socket, test));
+        lines.extend(congestion(options, socket, test, false));
         lines.extend(tos_of_client(options, test));
-        lines.add("TCP three-way-handshake (3WHS) only");
-        return lines.framed();
+        lines.push("TCP three-way-handshake (3WHS) only".to_owned());
+        return framed(&lines);
     }
     if let Shape::BounceBack(bounce) = shape {
         lines.extend(bounce_back(options, bounce));
@@ -78,31 +78,16 @@ pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, 
     }
     lines.extend(shaping(options, test));
     lines.extend(mss(options, socket, test));
-    lines.extend(client_congestion(options, socket, test));
+    lines.extend(congestion(options, socket, test, false));
     lines.extend(tos_of_client(options, test));
     lines.extend(datagrams(test));
     lines.extend(window(options, test, socket.effective.send_buffer_bytes));
     lines.extend(client_histogram(options, test));
-    lines.framed()
+    framed(&lines)
 }
 
-/// Lines in the making.
-#[derive(Default)]
-struct Lines(String);
-
-impl Lines {
-    fn add(&mut self, line: impl AsRef<str>) {
-        self.0.push_str(line.as_ref());
-        self.0.push('\n');
-    }
-
-    fn extend(&mut self, lines: impl IntoIterator<Item = String>) {
-        lines.into_iter().for_each(|line| self.add(line));
-    }
-
-    fn framed(self) -> String {
-        format!("{RULE}{}{RULE}", self.0)
-    }
+fn framed(lines: &[String]) -> String {
+    format!("{RULE}{}\n{RULE}", lines.join("\n"))
 }
 
 fn transport(transport: Transport) -> &'static str {
@@ -128,7 +113,7 @@ fn read_buffer(options: &Options, test: &TestSpec) -> Option<String> {
         (Transport::Udp, true) => format!("Read buffer size: {len:.0} Byte "),
         _ => format!(
             "Read buffer size: {} (Dist bin width={})",
-            options.units.window(u64::from(test.block_len_bytes)),
+            buffer_size(options.units, u64::from(test.block_len_bytes)),
             bytes((len / 8.0).floor())
         ),
     })
@@ -143,17 +128,6 @@ fn mss(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<Strin
     Some(format!("MSS size {mss} bytes"))
 }
 
-fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<String> {
-    if test.transport == Transport::Udp {
-        return None;
-    }
-    if let Some(name) = congestion_in_use(socket, test) {
-        return Some(format!("TCP congestion control set to {name}"));
-    }
-    let name = socket.effective.congestion.as_ref().filter(|_| options.is_new() && options.enhanced)?;
-    Some(format!("TCP congestion control default {name}"))
-}
-
 /// The requested algorithm, unless the system has refused it.
 fn congestion_in_use<'a>(socket: &SocketFacts, test: &'a TestSpec) -> Option<&'a String> {
     let used = socket.effective.congestion.as_ref();
@@ -161,17 +135,17 @@ fn congestion_in_use<'a>(socket: &SocketFacts, test: &'a TestSpec) -> Option<&'a
     wanted.filter(|wanted| used.is_none_or(|used| used == *wanted))
 }
 
-fn client_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<String> {
+fn congestion(options: &Options, socket: &SocketFacts, test: &TestSpec, is_listener: bool) -> Option<String> {
     if test.transport == Transport::Udp {
         return None;
     }
     let used = socket.effective.congestion.as_ref().filter(|_| options.is_new() && options.enhanced);
-    match (congestion_in_use(socket, test), used) {
-        (Some(wanted), Some(used)) => Some(format!("TCP congestion control set to {wanted} using {used}")),
-        (Some(wanted), None) => Some(format!("TCP congestion control set to {wanted}")),
-        (None, Some(used)) => Some(format!("TCP congestion control using {used}")),
-        (None, None) => None,
-    }
+    let algorithm = match (congestion_in_use(socket, test), used) {
+        (Some(wanted), Some(used)) if !is_listener => format!("set to {wanted} using {used}"),
+        (Some(wanted), _) => format!("set to {wanted}"),
+        (None, used) => format!("{} {}", if is_listener { "default" } else { "using" }, used?),
+    };
+    Some(format!("TCP congestion control {algorithm}"))
 }
 
 fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
@@ -287,11 +261,11 @@ fn datagrams(test: &TestSpec) -> Option<String> {
 fn window(options: &Options, test: &TestSpec, granted_bytes: Option<u32>) -> Option<String> {
     let granted_bytes = u64::from(granted_bytes?);
     let name = if test.transport == Transport::Udp { "UDP buffer size" } else { "TCP window size" };
-    let granted = options.units.window(granted_bytes);
+    let granted = buffer_size(options.units, granted_bytes);
     let remark = match test.socket.window_bytes.map(u64::from) {
         None => " (default)".to_owned(),
         Some(wanted) if wanted == granted_bytes => String::new(),
-        Some(wanted) => format!(" (WARNING: requested {})", options.units.window(wanted)),
+        Some(wanted) => format!(" (WARNING: requested {})", buffer_size(options.units, wanted)),
     };
     Some(format!("{name}: {granted}{remark}"))
 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_model::event::TestHeader;
-use linerate_model::metrics::{Distribution, StreamMetrics};
+use linerate_model::metrics::StreamMetrics;
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::{Event, EventSink, IntervalReport, SinkError, Stream, StreamId, StreamRole, Summary, UdpInterval};
 
 use super::clock;
 use super::options::Options;
 use super::row::{Row, is_leftover};
-use super::stream_columns::datagram_rate;
+use super::stream_columns::{datagram_rate, ms};
+use super::sum::{Numbered, Sum};
 use crate::Output;
 
 /// Whether the header line was shown; the writers of a server share it.
@@ -60,37 +61,28 @@ impl CsvWriter {
         if is_leftover(report, grid) {
             return;
         }
-        let rows: Vec<(StreamId, Row<'_>)> =
-            report.streams.iter().map(|interval| (interval.id, Row::of_interval(interval))).collect();
-        self.rows(&rows);
+        let rows = report.streams.iter();
+        self.rows(rows.map(|interval| (interval.id, Row::of_interval(interval))));
     }
 
     fn summary(&mut self, summary: &Summary) {
-        let rows: Vec<(StreamId, Row<'_>)> =
-            summary.streams.iter().filter_map(|stream| Some((stream.id, Row::of_total(stream)?))).collect();
-        self.rows(&rows);
+        let rows = summary.streams.iter();
+        self.rows(rows.filter_map(|stream| Some((stream.id, Row::of_total(stream)?))));
     }
 
-    fn rows(&mut self, rows: &[(StreamId, Row<'_>)]) {
+    fn rows<'a>(&mut self, rows: impl Iterator<Item = (StreamId, Row<'a>)>) {
         let test = self.header.as_ref().map(|header| header.spec.clone()).unwrap_or_default();
-        for (id, row) in rows {
-            let Some((stream, number)) = self.streams.iter().find(|(stream, _)| stream.id == *id).cloned() else {
-                continue;
-            };
-            let ends = ends(&stream, row.role);
-            self.row(&test, &ends, &number.to_string(), row);
+        let known = |id| self.streams.iter().find(|(stream, _)| stream.id == id).cloned();
+        let rows: Vec<_> = rows.filter_map(|(id, row)| Some((known(id)?, row))).collect();
+        for ((stream, number), row) in &rows {
+            self.row(&test, &ends(stream, row.role), &number.to_string(), row);
         }
         // 2.2.1 adds the sum, without a port of the streams' own.
-        if self.options.is_new()
-            && !self.options.enhanced
-            && rows.len() > 1
-            && let Some((stream, _)) = self.streams.first().cloned()
-            && let Some((_, first)) = rows.first()
-        {
-            let mut ends = ends(&stream, first.role);
-            ends.1 = 0;
-            let sum = summed(rows, *first);
-            self.row(&test, &ends, "-1", &sum);
+        let is_summed = self.options.is_new() && !self.options.enhanced && rows.len() > 1;
+        if let Some(((stream, _), first)) = rows.first().filter(|_| is_summed) {
+            let numbered: Vec<Numbered<'_>> = rows.iter().map(|((_, number), row)| (*number, *row)).collect();
+            let (from, _, to, port) = ends(stream, first.role);
+            self.row(&test, &(from, 0, to, port), "-1", &Sum::of(&numbered).row(*first));
         }
     }
 
@@ -173,22 +165,6 @@ fn ends(stream: &Stream, role: StreamRole) -> Ends {
     (from.ip().to_string(), from.port(), to.ip().to_string(), to.port())
 }
 
-fn summed<'a>(rows: &[(StreamId, Row<'a>)], first: Row<'a>) -> Row<'a> {
-    let mut sum = Row { bytes: 0, udp: None, ..first };
-    for (_, row) in rows {
-        sum.bytes = sum.bytes.saturating_add(row.bytes);
-        sum.end_s = sum.end_s.max(row.end_s);
-        if let Some(udp) = row.udp {
-            let mut all = sum.udp.unwrap_or_default();
-            all.packets = all.packets.saturating_add(udp.packets);
-            all.lost = all.lost.saturating_add(udp.lost);
-            all.out_of_order = all.out_of_order.saturating_add(udp.out_of_order);
-            sum.udp = Some(all);
-        }
-    }
-    sum
-}
-
 /// Jitter in ms, lost, total, lost in percent, late.
 fn loss(udp: Option<UdpInterval>) -> String {
     let udp = udp.unwrap_or_default();
@@ -236,7 +212,7 @@ fn reads(more: &StreamMetrics) -> Columns {
 fn delays(more: &StreamMetrics) -> Columns {
     let delay = more.one_way.unwrap_or_default();
     let size = more.burst_mean_bytes.unwrap_or(0);
-    ("ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize".to_owned(), format!("{},{},{size}", ms(&delay), delay.count))
+    ("ttavg,ttmin,ttmax,ttsdev,ttcnt,ttsize".to_owned(), format!("{},{},{size}", ms(&delay, ','), delay.count))
 }
 
 fn bounces(row: &Row<'_>) -> Columns {
@@ -246,18 +222,13 @@ fn bounces(row: &Row<'_>) -> Columns {
     let (window_names, window) = window(row);
     (
         format!("bbcnt,bbavg,bbmin,bbmax,bbstdev,{window_names},txbytes,rxbytes,rps"),
-        format!("{},{},{window},{},{},{rate:.1}", trips.count, ms(&trips), bounces.sent_bytes, bounces.received_bytes),
-    )
-}
-
-/// Mean, extremes and deviation in ms.
-fn ms(numbers: &Distribution) -> String {
-    format!(
-        "{:.3},{:.3},{:.3},{:.3}",
-        numbers.mean * 1e3,
-        numbers.min * 1e3,
-        numbers.max * 1e3,
-        numbers.deviation * 1e3
+        format!(
+            "{},{},{window},{},{},{rate:.1}",
+            trips.count,
+            ms(&trips, ','),
+            bounces.sent_bytes,
+            bounces.received_bytes
+        ),
     )
 }
 

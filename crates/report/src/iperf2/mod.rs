@@ -22,17 +22,12 @@ use linerate_model::{EventSink, ServerReporter};
 
 use crate::Output;
 
-pub use amount::Units;
 pub use options::{Excluded, Layout, Options, Style};
 
 /// A writer for the one test of a client.
 #[must_use]
 pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
-    let options = Arc::new(options);
-    match options.style {
-        Style::Text => Box::new(text::TextWriter::new(options, output, text::Headers::default())),
-        Style::Csv => Box::new(csv::CsvWriter::new(options, output, csv::Header::default())),
-    }
+    server::Reporter::new(Arc::new(options), output).sink()
 }
 
 /// A reporter for a server and all its tests.

@@ -1,9 +1,8 @@
 //! What the user chose about the output.
 
 use linerate_model::event::Endpoint;
+use linerate_model::units::UnitFormat;
 use linerate_model::workload::Iperf2Defaults;
-
-use super::amount::Units;
 
 /// Release whose lines are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub struct Excluded {
 }
 
 /// Everything about the output that is not in the events.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Release whose lines are written.
     pub layout: Layout,
@@ -50,7 +49,7 @@ pub struct Options {
     /// Which end reports.
     pub endpoint: Endpoint,
     /// Unit of amounts and rates (`-f`).
-    pub units: Units,
+    pub units: UnitFormat,
     /// More columns (`-e`).
     pub enhanced: bool,
     /// Sums and nothing else (`--sum-only`).
@@ -70,25 +69,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Text with the original's defaults.
-    #[must_use]
-    pub fn new(endpoint: Endpoint) -> Self {
-        Self {
-            layout: Layout::default(),
-            style: Style::default(),
-            endpoint,
-            units: Units::default(),
-            enhanced: false,
-            sum_only: false,
-            hide_addresses: false,
-            print_mss: false,
-            utc: false,
-            excluded: Excluded::default(),
-            process_id: 0,
-            defaults: None,
-        }
-    }
-
     pub(super) fn is_new(&self) -> bool {
         self.layout == Layout::V2_2
     }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use linerate_model::metrics::StreamMetrics;
 use linerate_model::spec::TestSpec;
+use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::workload::Pairing;
 use linerate_model::{
     Direction, EndpointTotals, Flow, IntervalReport, StreamInterval, StreamRole, StreamSummary, TcpInterval,
     UdpInterval,
 };
 
+use super::amount::{rate, transfer};
 use super::options::Options;
 
 /// The facts of a line.
@@ -41,8 +43,8 @@ impl<'a> Row<'a> {
     pub(super) fn of_interval(interval: &'a StreamInterval) -> Self {
         Self {
             role: interval.role,
-            start_s: linerate_model::units::ns_to_s(interval.start_ns),
-            end_s: linerate_model::units::ns_to_s(interval.end_ns),
+            start_s: ns_to_s(interval.start_ns),
+            end_s: ns_to_s(interval.end_ns),
             bytes: interval.bytes,
             tcp: interval.tcp,
             udp: interval.udp,
@@ -82,7 +84,7 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn bits_per_s(&self) -> f64 {
-        linerate_model::units::rate_bps(self.bytes, self.seconds())
+        rate_bps(self.bytes, self.seconds())
     }
 
     pub(super) fn bytes_per_s(&self) -> f64 {
@@ -91,13 +93,7 @@ impl<'a> Row<'a> {
 
     /// What every line begins with behind its label.
     pub(super) fn opening(&self, options: &Options) -> String {
-        let units = options.units;
-        format!(
-            "{} sec  {}s  {}s/sec",
-            times(self.start_s, self.end_s, options),
-            units.transfer(self.bytes),
-            units.rate(self.bits_per_s())
-        )
+        opening(options, self.start_s, self.end_s, self.bytes)
     }
 }
 
@@ -106,6 +102,12 @@ pub(super) fn is_leftover(report: &IntervalReport, grid: Option<Duration>) -> bo
     let Some(grid) = grid else { return true };
     let shortest_s = grid.as_secs_f64() / 4.0;
     report.last && report.streams.iter().all(|row| row.seconds() < shortest_s)
+}
+
+/// Times, amount and rate of a row or a sum.
+pub(super) fn opening(options: &Options, start_s: f64, end_s: f64, bytes: u64) -> String {
+    let (times, amount) = (times(start_s, end_s, options), transfer(options.units, bytes));
+    format!("{times} sec  {amount}s  {}s/sec", rate(options.units, rate_bps(bytes, end_s - start_s)))
 }
 
 /// `0.0000-1.0000`.

@@ -21,20 +21,20 @@ impl Reporter {
     pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
         Self { options, output, headers: text::Headers::default(), csv_header: csv::Header::default() }
     }
+
+    /// A writer for one test.
+    pub(super) fn sink(&self) -> Box<dyn EventSink> {
+        let (options, output) = (Arc::clone(&self.options), self.output.clone());
+        match self.options.style {
+            Style::Text => Box::new(text::TextWriter::new(options, output, self.headers.clone())),
+            Style::Csv => Box::new(csv::CsvWriter::new(options, output, self.csv_header.clone())),
+        }
+    }
 }
 
 impl ServerReporter for Reporter {
-    /// The banner of the socket is printed once, with [`ServerReporter::listener`].
-    fn listening(&mut self, _port: u16, _test_number: u32) -> Result<(), SinkError> {
-        Ok(())
-    }
-
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        let (options, output) = (Arc::clone(&self.options), self.output.clone());
-        Ok(match self.options.style {
-            Style::Text => Box::new(text::TextWriter::new(options, output, self.headers.clone())),
-            Style::Csv => Box::new(csv::CsvWriter::new(options, output, self.csv_header.clone())),
-        })
+        Ok(self.sink())
     }
 
     fn warning(&mut self, text: &str) {

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 use linerate_model::metrics::{Distribution, ReadCounts, WriteCounts};
 use linerate_model::spec::{TestSpec, Transport};
-use linerate_model::{StreamRole, units};
+use linerate_model::{StreamRole, UdpInterval};
 
 use super::amount::{bytes, percent};
 use super::connection::implies_more;
 use super::options::Options;
-use super::row::{Row, times};
+use super::row::{Row, opening};
 use super::stream_columns::{PLAIN_HEADER, datagram_rate, reads};
 
 /// A row of the test, with the number of its stream.
 pub(super) type Numbered<'a> = (u32, Row<'a>);
 
 /// Several rows added up.
+#[derive(Default)]
 pub(super) struct Sum {
     streams: usize,
     start_s: f64,
@@ -40,25 +41,8 @@ impl Sum {
     /// Adds up rows of the same boundaries. The sum ends with the last of them.
     pub(super) fn of(rows: &[Numbered<'_>]) -> Self {
         let numbers: BTreeSet<u32> = rows.iter().map(|(number, _)| *number).collect();
-        let mut sum = Self {
-            streams: numbers.len(),
-            start_s: rows.first().map_or(0.0, |(_, row)| row.start_s),
-            end_s: 0.0,
-            bytes: 0,
-            writes: WriteCounts::default(),
-            retransmits: 0,
-            reads: ReadCounts::default(),
-            lost: 0,
-            datagrams: 0,
-            sent_datagrams: 0,
-            out_of_order: 0,
-            datagrams_per_s: 0.0,
-            received: 0,
-            delay: Distribution::default(),
-            load_bytes: 0.0,
-            has_senders: false,
-            has_receivers: false,
-        };
+        let start_s = rows.first().map_or(0.0, |(_, row)| row.start_s);
+        let mut sum = Self { streams: numbers.len(), start_s, ..Self::default() };
         rows.iter().for_each(|(_, row)| sum.add(row));
         sum
     }
@@ -106,6 +90,13 @@ impl Sum {
         }
     }
 
+    /// The amounts as a row that is otherwise that of the first stream.
+    pub(super) fn row<'a>(&self, first: Row<'a>) -> Row<'a> {
+        let (packets, lost, out_of_order) = (self.datagrams, self.lost, self.out_of_order);
+        let udp = first.udp.map(|_| UdpInterval { packets, lost, out_of_order, jitter_s: 0.0 });
+        Row { bytes: self.bytes, end_s: self.end_s, udp, ..first }
+    }
+
     /// Streams in it; both directions of a connection are one.
     pub(super) fn streams(&self) -> usize {
         self.streams
@@ -124,14 +115,10 @@ impl Sum {
 
     /// Header of these columns, if they have one of their own, and the line behind its label.
     pub(super) fn line(&self, options: &Options, test: &TestSpec) -> (Option<String>, String) {
-        let opening = format!(
-            "{} sec  {}s  {}s/sec",
-            times(self.start_s, self.end_s, options),
-            options.units.transfer(self.bytes),
-            options.units.rate(units::rate_bps(self.bytes, self.end_s - self.start_s))
-        );
+        let opening = opening(options, self.start_s, self.end_s, self.bytes);
         let (header, columns) = if test.transport == Transport::Udp {
-            self.datagram_columns(options, test)
+            let (header, columns) = self.datagram_columns(options, test);
+            (Some(header), columns)
         } else {
             self.stream_columns(options, test)
         };
@@ -166,12 +153,7 @@ impl Sum {
         }
     }
 
-    fn datagram_columns(&self, options: &Options, test: &TestSpec) -> (Option<String>, String) {
-        let (header, columns) = self.counted_datagrams(options, test);
-        (Some(header), columns)
-    }
-
-    fn counted_datagrams(&self, options: &Options, test: &TestSpec) -> (String, String) {
+    fn datagram_columns(&self, options: &Options, test: &TestSpec) -> (String, String) {
         let (lost, total) = (self.lost, self.datagrams);
         let loss = format!("{lost}/{total} ({}%)", percent(lost, total));
         let rate = self.datagrams_per_s;

@@ -15,7 +15,7 @@ use linerate_model::{
 
 use super::options::Options;
 use super::row::{Row, is_leftover, is_reversed, label};
-use super::stream_columns::{Family, PLAIN_HEADER, one_way, out_of_order};
+use super::stream_columns::{Columns, PLAIN_HEADER, one_way, out_of_order};
 use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
 use crate::Output;
@@ -252,30 +252,25 @@ impl TextWriter {
             return;
         }
         let has_burst_rows = self.test().reports_bursts();
-        let rows: Vec<(StreamId, Row<'_>)> = report
-            .streams
-            .iter()
-            .filter(|interval| !has_burst_rows || interval.role == StreamRole::Sender)
-            .map(|interval| (interval.id, Row::of_interval(interval)))
-            .collect();
-        self.rows(&rows);
+        let rows = report.streams.iter().filter(|row| !has_burst_rows || row.role == StreamRole::Sender);
+        self.rows(rows.map(|row| (row.id, Row::of_interval(row))));
     }
 
     fn summary(&mut self, summary: &Summary) {
         if self.options.excluded.data {
             return;
         }
-        let rows: Vec<(StreamId, Row<'_>)> =
-            summary.streams.iter().filter_map(|stream| Some((stream.id, Row::of_total(stream)?))).collect();
-        self.rows(&rows);
+        let rows = summary.streams.iter();
+        self.rows(rows.filter_map(|stream| Some((stream.id, Row::of_total(stream)?))));
         if !self.options.excluded.server && !self.options.sum_only {
             summary.streams.iter().for_each(|stream| self.server_report(stream));
         }
     }
 
     /// All streams, pairs of directions, and their sum.
-    fn rows(&mut self, rows: &[(StreamId, Row<'_>)]) {
+    fn rows<'a>(&mut self, rows: impl Iterator<Item = (StreamId, Row<'a>)>) {
         let test = self.test();
+        let rows: Vec<_> = rows.collect();
         let numbered: Vec<Numbered<'_>> = rows.iter().map(|(id, row)| (self.number(*id), *row)).collect();
         for (at, (id, row)) in rows.iter().enumerate() {
             let number = self.number(*id);
@@ -294,9 +289,8 @@ impl TextWriter {
     fn row(&mut self, test: &TestSpec, id: StreamId, row: &Row<'_>) {
         let label = self.label(test, id);
         let options = Arc::clone(&self.options);
-        let family = Family::of(&options, test, row);
-        let line = format!("{label}{}", family.line(&options, test, row));
-        self.line_under(&family.header(&options), &line);
+        let Columns { header, line } = Columns::of(&options, test, row);
+        self.line_under(&header, &format!("{label}{line}"));
         let udp = row.udp.unwrap_or_default();
         let is_datagrams = test.transport == Transport::Udp;
         if is_datagrams && row.role == StreamRole::Receiver {
@@ -326,13 +320,11 @@ impl TextWriter {
     /// Both directions of a connection together.
     fn pair(&mut self, test: &TestSpec, number: u32, rows: &[Numbered<'_>]) {
         let options = Arc::clone(&self.options);
-        let bytes = rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.bytes));
-        let end_s = rows.iter().map(|(_, row)| row.end_s).fold(0.0, f64::max);
         let Some((_, first)) = rows.first() else { return };
-        let both = Row { bytes, end_s, ..*first };
+        let both = Sum::of(rows).row(*first);
         let opening = both.opening(&options);
         if test.transport == Transport::Udp {
-            let datagrams: u64 = rows.iter().filter_map(|(_, row)| row.udp).map(|udp| udp.packets).sum();
+            let datagrams = both.udp.map_or(0, |udp| udp.packets);
             let per_s = if both.seconds() > 0.0 { datagrams as f64 / both.seconds() } else { 0.0 };
             let header = format!("{PLAIN_HEADER}    Datagrams   PPS");
             self.line_under(&header, &format!("[FD{number}] {opening} {datagrams} {per_s:7.0} pps"));
@@ -379,15 +371,11 @@ impl TextWriter {
         let number = self.number(stream.id);
         self.line(&format!("[{number:3}] Server Report:"));
         let row = Row::of_totals(StreamRole::Receiver, &half, stream.peer_metrics.as_deref());
-        if row.more.one_way.is_some() {
-            let family = Family::ArrivalDelays;
-            let line = format!("{label}{}", family.line(&options, &test, &row));
-            self.line_under(&family.header(&options), &line);
-        } else {
-            let family = Family::PlainDatagrams;
-            self.line(&family.header(&options));
-            self.line(&format!("{label}{}", family.line(&options, &test, &row)));
+        let Columns { header, line } = Columns::of_server_report(&options, &row);
+        if row.more.one_way.is_none() || self.headers.is_first(&header) {
+            self.line(&header);
         }
+        self.line(&format!("{label}{line}"));
         let late = row.udp.map_or(0, |udp| udp.out_of_order);
         if let Some(late) = out_of_order(&options, row.start_s, row.end_s, late) {
             self.line(&format!("{label}{late}"));

@@ -11,7 +11,7 @@ use super::text::{Page, control_facts};
 use super::{Appendix, Options, Style, TestReport, wording};
 use crate::{Output, pretty};
 
-/// One document per test (`-J`).
+/// One document per test (`-J`), one object per event (`--json-stream`), or both.
 pub(super) struct JsonWriter {
     options: Arc<Options>,
     output: Output,
@@ -23,59 +23,17 @@ impl JsonWriter {
         Self { document: Document::new(Arc::clone(&options), budget), options, output }
     }
 
-    fn close(&self, failure: Option<&Failure>) -> Result<(), SinkError> {
-        let error = failure.map(|f| wording::failure_json(f, self.options.endpoint));
-        Ok(self.output.report(self.document.whole(error.as_deref()))?)
-    }
-}
-
-impl EventSink for JsonWriter {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        enter(&mut self.document, event);
-        write_to_stderr(event, &self.options, &self.output);
-        match event {
-            Event::Interval(report) => {
-                if let Some(warning) = self.document.keep_interval(report) {
-                    write_to_stderr(&Event::Warning(warning), &self.options, &self.output);
-                }
-            }
-            Event::Finished => self.close(None)?,
-            Event::Failed(failure) => self.close(Some(failure))?,
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-impl TestReport for JsonWriter {
-    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
-        self.document.append(appendix);
-        Ok(())
-    }
-}
-
-/// One object per event (`--json-stream`).
-pub(super) struct JsonStreamWriter {
-    options: Arc<Options>,
-    output: Output,
-    document: Document,
-}
-
-impl JsonStreamWriter {
-    pub(super) fn new(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Self {
-        Self { document: Document::new(Arc::clone(&options), budget), options, output }
-    }
-
     fn interval(&mut self, report: &IntervalReport) -> Result<(), SinkError> {
-        let Some(interval) = self.document.interval(report) else {
-            return Ok(());
-        };
-        self.send("interval", &interval)?;
+        if self.is_stream()
+            && let Some(interval) = self.document.interval(report)
+        {
+            self.send("interval", &interval)?;
+        }
         // A long test must not fill the memory with intervals that are not reported.
-        if self.has_full_output()
+        if self.has_document()
             && let Some(warning) = self.document.keep_interval(report)
         {
-            write_to_stderr(&Event::Warning(warning), &self.options, &self.output);
+            self.write_to_stderr(&Event::Warning(warning));
         }
         Ok(())
     }
@@ -89,28 +47,51 @@ impl JsonStreamWriter {
             self.send(name, value)?;
         }
         self.send("end", self.document.end())?;
-        if self.has_full_output() {
+        if self.has_document() {
             let error = failure.map(|f| wording::failure_json(f, endpoint));
             self.output.report(self.document.whole(error.as_deref()))?;
         }
         Ok(())
     }
 
+    /// Writes an object of its own, where the style has any.
     fn send(&self, name: &str, data: &Value) -> Result<(), SinkError> {
+        if !self.is_stream() {
+            return Ok(());
+        }
         let data = pretty::compact(data);
         let line = format!("{{\"event\":\"{name}\",\"data\":{data}}}\n");
         Ok(self.output.report(line)?)
     }
 
-    fn has_full_output(&self) -> bool {
-        self.options.style == Style::JsonStream { full_output: true }
+    fn is_stream(&self) -> bool {
+        self.options.style != Style::Json
+    }
+
+    fn has_document(&self) -> bool {
+        matches!(self.options.style, Style::Json | Style::JsonStream { full_output: true })
+    }
+
+    /// Everything that is no JSON goes to the error stream, so that what comes out is always JSON.
+    fn write_to_stderr(&self, event: &Event) {
+        let lines = match event {
+            Event::ControlConnected(control) if self.options.verbose => control_facts(control),
+            Event::Debug(text) if self.options.debug > 0 => vec![text.clone()],
+            Event::Warning(text) => {
+                return Page::new(Arc::clone(&self.options), self.output.clone()).warning(text);
+            }
+            _ => return,
+        };
+        for line in lines {
+            self.output.error(&format!("{line}\n"));
+        }
     }
 }
 
-impl EventSink for JsonStreamWriter {
+impl EventSink for JsonWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        enter(&mut self.document, event);
-        write_to_stderr(event, &self.options, &self.output);
+        self.document.enter(event);
+        self.write_to_stderr(event);
         match event {
             Event::TestStarted => self.send("start", &self.document.start()),
             Event::Interval(report) => self.interval(report),
@@ -121,24 +102,10 @@ impl EventSink for JsonStreamWriter {
     }
 }
 
-impl TestReport for JsonStreamWriter {
+impl TestReport for JsonWriter {
     fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
         self.document.append(appendix);
         self.send(appendix.name, &appendix.value())
-    }
-}
-
-/// Enters an event into the document, except for intervals, which the styles keep differently.
-pub(super) fn enter(document: &mut Document, event: &Event) {
-    match event {
-        Event::TestAccepted(header) => document.accept(header),
-        Event::StreamOpened(stream) => document.open_stream(stream),
-        Event::DataPath(path) => document.take_path(path),
-        Event::Notice(text) => document.take_notice(text),
-        Event::TestStarted => document.start_test(),
-        Event::Summary(summary) => document.summarise(summary),
-        Event::PeerOutput(output) => document.take_server_output(output),
-        _ => {}
     }
 }
 
@@ -146,18 +113,5 @@ impl Appendix {
     /// What cannot be read as JSON is still worth its words.
     pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or_else(|_| self.text.as_str().into())
-    }
-}
-
-/// Everything that is no JSON goes to the error stream, so that what comes out is always JSON.
-fn write_to_stderr(event: &Event, options: &Arc<Options>, output: &Output) {
-    let lines = match event {
-        Event::ControlConnected(control) if options.verbose => control_facts(control),
-        Event::Debug(text) if options.debug > 0 => vec![text.clone()],
-        Event::Warning(text) => return Page::new(Arc::clone(options), output.clone()).warning(text),
-        _ => return,
-    };
-    for line in lines {
-        output.error(&format!("{line}\n"));
     }
 }

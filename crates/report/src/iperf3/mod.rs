@@ -15,14 +15,14 @@ mod wording;
 
 use std::sync::Arc;
 
-use linerate_model::event::{Event, ServerOutput};
-use linerate_model::sink::CollectorFactory;
-use linerate_model::{EventSink, Failure, ServerReporter, SinkError};
+use linerate_model::{Event, EventSink, Failure, SinkError};
 
 use crate::Output;
 use document::RowBudget;
 
 pub use options::{Options, Style};
+pub use peer_report::peer_report;
+pub use server::server_reporter;
 
 /// The report of one test.
 pub trait TestReport: EventSink {
@@ -50,18 +50,6 @@ pub fn client_sink(options: Options, output: Output) -> Box<dyn TestReport> {
     sink(Arc::new(options), output, None)
 }
 
-/// A reporter for a server and all its tests.
-#[must_use]
-pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
-    server::reporter(Arc::new(options), output)
-}
-
-/// Writes the report of a server's test for a client that requests it (`--get-server-output`).
-#[must_use]
-pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
-    peer_report::factory(Arc::new(options))
-}
-
 /// Reports a failure outside any test, for example of a server that was interrupted while it waited.
 ///
 /// # Errors
@@ -74,7 +62,6 @@ pub fn report_failure(options: Options, output: Output, failure: &Failure) -> Re
 fn sink(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Box<dyn TestReport> {
     match options.style {
         Style::Text => Box::new(text::TextWriter::new(options, output)),
-        Style::Json => Box::new(json::JsonWriter::new(options, output, budget)),
-        Style::JsonStream { .. } => Box::new(json::JsonStreamWriter::new(options, output, budget)),
+        Style::Json | Style::JsonStream { .. } => Box::new(json::JsonWriter::new(options, output, budget)),
     }
 }

@@ -4,9 +4,10 @@ use linerate_model::event::Endpoint;
 use linerate_model::units::UnitFormat;
 
 /// Form of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Style {
     /// Lines for people.
+    #[default]
     Text,
     /// One JSON document per test, when the test is over (`-J`).
     Json,
@@ -18,7 +19,7 @@ pub enum Style {
 }
 
 /// Everything about the output that is not in the events.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Form of the report.
     pub style: Style,
@@ -46,17 +47,7 @@ impl Options {
     /// Text with iperf3's defaults.
     #[must_use]
     pub fn new(endpoint: Endpoint, version: impl Into<String>, system_info: impl Into<String>) -> Self {
-        Self {
-            style: Style::Text,
-            endpoint,
-            format: UnitFormat::default(),
-            verbose: false,
-            debug: 0,
-            timestamps: None,
-            title: None,
-            version: version.into(),
-            system_info: system_info.into(),
-            additions: false,
-        }
+        let (version, system_info) = (version.into(), system_info.into());
+        Self { endpoint, version, system_info, ..Self::default() }
     }
 }

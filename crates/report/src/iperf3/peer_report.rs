@@ -8,14 +8,15 @@ use linerate_model::sink::{Collector, CollectorFactory};
 use linerate_model::{EventSink, SinkError};
 
 use super::document::{Document, RowBudget};
-use super::json::enter;
 use super::numbered::Numbered;
 use super::text::TextWriter;
 use super::{Options, Style};
 use crate::Output;
 
-pub(super) fn factory(options: Arc<Options>) -> CollectorFactory<ServerOutput> {
-    let budget = RowBudget::new();
+/// Writes the report of a server's test for a client that requests it (`--get-server-output`).
+#[must_use]
+pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
+    let (options, budget) = (Arc::new(options), RowBudget::new());
     Box::new(move || {
         let options = Arc::clone(&options);
         let document = |options| JsonReport(Document::new(options, Some(budget.clone())));
@@ -83,7 +84,7 @@ struct JsonReport(Document);
 
 impl EventSink for JsonReport {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        enter(&mut self.0, event);
+        self.0.enter(event);
         if let Event::Interval(report) = event {
             // The report of the server itself contains the warning.
             let _ = self.0.keep_interval(report);

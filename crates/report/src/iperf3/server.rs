@@ -14,9 +14,11 @@ use super::{Options, Style, sink};
 use crate::Output;
 use crate::flood::FloodGate;
 
-pub(super) fn reporter(options: Arc<Options>, output: Output) -> Box<dyn ServerReporter> {
-    let flood = FloodGate::new();
-    Box::new(Reporter { options, output, flood, intervals: RowBudget::new() })
+/// A reporter for a server and all its tests.
+#[must_use]
+pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
+    let options = Arc::new(options);
+    Box::new(Reporter { options, output, flood: FloodGate::new(), intervals: RowBudget::new() })
 }
 
 struct Reporter {
@@ -33,7 +35,7 @@ impl ServerReporter for Reporter {
         if self.options.style != Style::Text {
             return Ok(());
         }
-        let mut page = Page::new(Arc::clone(&self.options), self.output.clone());
+        let mut page = self.page();
         if self.options.verbose {
             page.identify();
         }
@@ -47,7 +49,7 @@ impl ServerReporter for Reporter {
         if self.options.style != Style::Text || !self.options.verbose {
             return Ok(());
         }
-        let mut page = Page::new(Arc::clone(&self.options), self.output.clone());
+        let mut page = self.page();
         page.identify();
         page.send()
     }
@@ -62,7 +64,7 @@ impl ServerReporter for Reporter {
     }
 
     fn warning(&mut self, text: &str) {
-        Page::new(Arc::clone(&self.options), self.output.clone()).warning(text);
+        self.page().warning(text);
     }
 
     fn server_event(&mut self, event: &ServerEvent) {
@@ -80,6 +82,10 @@ impl ServerReporter for Reporter {
 }
 
 impl Reporter {
+    fn page(&self) -> Page {
+        Page::new(Arc::clone(&self.options), self.output.clone())
+    }
+
     /// The sum over all clients, once there is more than one. Each has its own rows.
     fn progress(&self, progress: &Progress) {
         if self.options.style != Style::Text || progress.tests < 2 {
@@ -90,7 +96,7 @@ impl Reporter {
             let bytes_per_second = rate_bps(bytes, progress.elapsed.as_secs_f64()) / 8.0;
             format_amount(bytes_per_second, self.options.format)
         };
-        let mut page = Page::new(Arc::clone(&self.options), self.output.clone());
+        let mut page = self.page();
         page.line(&format!(
             "[ALL] {} tests, {} streams  {}s/sec received  {}s/sec sent",
             progress.tests,

@@ -6,15 +6,18 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use linerate_model::service::{Outcome, Progress, TestFacts, TestRecord};
 use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
-use linerate_model::{Direction, Event, EventSink, ServerEvent, ServerReporter, SinkError, Transport};
+use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError, stored_name};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::flood::FloodGate;
 use crate::number::counted;
-use crate::{DroppedNotice, Output, pretty};
+use crate::printable::without_controls;
+use crate::{DroppedNotice, Output, members, pretty};
 
 /// How important a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The server cannot do its work.
     Error,
@@ -46,15 +49,18 @@ pub struct LogOptions {
     pub progress_interval: Duration,
 }
 
-/// The line about lines that could not be written.
-pub(super) fn dropped_notice(options: LogOptions) -> DroppedNotice {
+/// How the log announces its lines that were dropped.
+#[must_use]
+pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
     DroppedNotice::report(move |lines| {
         let sentence = format!("{lines} lines of the log were dropped: they could not be written in time, or at all");
         text_of(options.format, line(Level::Warn, "dropped", sentence, json!({ "lines": lines })))
     })
 }
 
-pub(super) fn reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
+/// A reporter that writes log lines.
+#[must_use]
+pub fn log_reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
     Box::new(LogReporter {
         log: Log { options, output },
         flood: FloodGate::new(),
@@ -86,12 +92,8 @@ struct Line {
 }
 
 impl ServerReporter for LogReporter {
-    fn listening(&mut self, _: u16, _: u32) -> Result<(), SinkError> {
-        Ok(())
-    }
-
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(TestLog { log: self.log.clone() }))
+        Ok(Box::new(self.log.clone()))
     }
 
     fn warning(&mut self, text: &str) {
@@ -155,7 +157,7 @@ impl Log {
         }
         let text = text_of(self.options.format, line);
         // A log that cannot be written must not end the tests of others.
-        let _ = self.output.report(&text);
+        let _ = self.output.report(text);
     }
 
     fn write_progress(&self, progress: &Progress) {
@@ -199,11 +201,11 @@ impl Log {
 fn text_of(format: Format, line: Line) -> String {
     let time = Timestamp::now();
     match format {
-        Format::Text => format!("{time:.3} {:<5} {}\n", line.level.name(), line.sentence),
+        Format::Text => format!("{time:.3} {:<5} {}\n", stored_name(line.level), line.sentence),
         Format::Json => {
             let mut object = Map::new();
             object.insert("time".into(), format!("{time:.3}").into());
-            object.insert("level".into(), line.level.name().into());
+            object.insert("level".into(), stored_name(line.level).into());
             object.insert("event".into(), line.event.into());
             object.insert("message".into(), line.sentence.into());
             object.extend(line.members);
@@ -213,36 +215,17 @@ fn text_of(format: Format, line: Line) -> String {
 }
 
 /// Lines of a single test besides its begin and end.
-struct TestLog {
-    log: Log,
-}
-
-impl EventSink for TestLog {
+impl EventSink for Log {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         if let Event::Warning(text) | Event::Notice(text) | Event::Debug(text) = event {
-            self.log.write(line(Level::Debug, "detail", text.clone(), json!({})));
+            self.write(line(Level::Debug, "detail", text.clone(), json!({})));
         }
         Ok(())
     }
 }
 
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-}
-
 fn line(level: Level, event: &'static str, sentence: String, members: Value) -> Line {
-    let members = match members {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    };
-    Line { level, event, sentence, members }
+    Line { level, event, sentence, members: crate::members(members) }
 }
 
 fn line_of(event: &ServerEvent) -> Line {
@@ -256,7 +239,7 @@ fn line_of(event: &ServerEvent) -> Line {
         E::TestEnded(record) => ended(record),
         E::Refused { peer, reason } => {
             let sentence = format!("{} port {} refused: {reason}", peer.ip(), peer.port());
-            let members = json!({ "peer": peer.to_string(), "reason": reason.label() });
+            let members = json!({ "peer": peer.to_string(), "reason": reason });
             line(Level::Warn, "refused", sentence, members)
         }
         E::LoginFailed { peer, cause, explanation } => {
@@ -266,7 +249,7 @@ fn line_of(event: &ServerEvent) -> Line {
         }
         E::HandshakeFailed { peer, cause, explanation } => {
             let sentence = format!("{} port {} started no test: {explanation}", peer.ip(), peer.port());
-            let members = json!({ "peer": peer.to_string(), "cause": cause.label() });
+            let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Info, "handshake_failed", sentence, members)
         }
         E::Reloaded => line(Level::Info, "reloaded", "address lists read again".to_owned(), json!({})),
@@ -288,7 +271,7 @@ fn started(facts: &TestFacts) -> Line {
 fn ended(record: &TestRecord) -> Line {
     let facts = &record.facts;
     let seconds = ns_to_s(record.duration_ns);
-    let amount = |bytes: u64| format!("{}s", format_amount(bytes as f64, UnitFormat::AdaptiveBytes).trim_start());
+    let amount = |bytes: u64| format!("{}s", format_amount(bytes as f64, UnitFormat::BYTES).trim_start());
     let mut sentence = format!("test {} ", facts.number);
     let (level, outcome, reason) = match &record.outcome {
         Outcome::Complete => (Level::Info, "complete", None),
@@ -306,7 +289,7 @@ fn ended(record: &TestRecord) -> Line {
         let _ = write!(sentence, ", up to {others} at the same time");
     }
     if let Some(reason) = reason {
-        let _ = write!(sentence, "; partial result: {}", printable(reason));
+        let _ = write!(sentence, "; partial result: {}", without_controls(reason, &[]));
     }
     let mut members = members_of(facts);
     members.extend([
@@ -328,52 +311,28 @@ fn description(facts: &TestFacts) -> String {
         "{} port {}, {} {}, {}",
         facts.peer.ip(),
         facts.peer.port(),
-        protocol(facts.transport).to_uppercase(),
-        direction(facts.direction),
+        stored_name(facts.transport).to_uppercase(),
+        stored_name(facts.direction),
         counted(facts.streams as usize, "stream")
     );
     if let Some(user) = &facts.user {
-        let _ = write!(text, ", user {}", printable(user));
+        let _ = write!(text, ", user {}", without_controls(user, &[]));
     }
     text
 }
 
 fn members_of(facts: &TestFacts) -> Map<String, Value> {
-    let mut members = Map::from_iter([
-        ("test".into(), facts.number.into()),
-        ("peer".into(), facts.peer.to_string().into()),
-        ("protocol".into(), protocol(facts.transport).into()),
-        ("direction".into(), direction(facts.direction).into()),
-        ("streams".into(), facts.streams.into()),
-    ]);
+    let mut members = members(json!({
+        "test": facts.number, "peer": facts.peer.to_string(), "protocol": facts.transport,
+        "direction": facts.direction, "streams": facts.streams,
+    }));
     if let Some(user) = &facts.user {
         members.insert("user".into(), user.as_str().into());
     }
     members
 }
 
-pub(super) fn protocol(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Tcp => "tcp",
-        Transport::Udp => "udp",
-        Transport::Sctp => "sctp",
-    }
-}
-
-pub(super) fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Forward => "forward",
-        Direction::Reverse => "reverse",
-        Direction::Bidirectional => "bidirectional",
-    }
-}
-
 fn rate(bps: f64) -> String {
-    let text = format_amount(bps / 8.0, UnitFormat::AdaptiveBits);
+    let text = format_amount(bps / 8.0, UnitFormat::BITS);
     format!("{}s/sec", text.trim_start())
-}
-
-/// Text of a peer, unable to begin a line or to drive a terminal.
-fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }

@@ -7,9 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_model::ServerEvent;
 use linerate_model::service::{Outcome, TestFacts, TestRecord, TransportTotal};
+use linerate_model::stored_name;
 use linerate_model::units::{ns_to_s, rate_bps};
-
-use super::log::{direction, protocol};
 
 /// Counts of a server; one thread counts, another one reads.
 #[derive(Debug, Default)]
@@ -28,7 +27,7 @@ struct Counts {
     running_tests: u64,
     running_streams: u64,
     totals: Vec<TransportTotal>,
-    rates: BTreeMap<&'static str, Histogram>,
+    rates: BTreeMap<String, Histogram>,
 }
 
 /// Counters of the operating system for this process.
@@ -84,10 +83,12 @@ impl Metrics {
             }
             ServerEvent::TestEnded(record) => counts.end(record),
             ServerEvent::Progress(progress) => counts.totals.clone_from(&progress.totals),
-            ServerEvent::Refused { reason, .. } => increment(&mut counts.refused, label("reason", reason.label())),
+            ServerEvent::Refused { reason, .. } => {
+                increment(&mut counts.refused, label("reason", stored_name(*reason)));
+            }
             ServerEvent::LoginFailed { cause, .. } => increment(&mut counts.logins_failed, label("cause", cause)),
             ServerEvent::HandshakeFailed { cause, .. } => {
-                increment(&mut counts.handshakes_failed, label("cause", cause.label()));
+                increment(&mut counts.handshakes_failed, label("cause", stored_name(*cause)));
             }
             ServerEvent::Listening { .. } | ServerEvent::Reloaded | ServerEvent::Stopping { .. } => {}
         }
@@ -136,7 +137,7 @@ impl Counts {
         self.running_streams = self.running_streams.saturating_sub(u64::from(record.facts.streams));
         let bytes = record.received_bytes.saturating_add(record.sent_bytes);
         let rate_bps = rate_bps(bytes, ns_to_s(record.duration_ns));
-        self.rates.entry(protocol(record.facts.transport)).or_default().add(rate_bps);
+        self.rates.entry(stored_name(record.facts.transport)).or_default().add(rate_bps);
     }
 }
 
@@ -177,14 +178,14 @@ impl Page {
         const NAME: &str = "linerate_bytes_total";
         self.head(NAME, "counter", "Payload bytes moved, warm-ups included.");
         for total in totals {
-            let protocol = label("protocol", protocol(total.transport));
+            let protocol = label("protocol", stored_name(total.transport));
             for (direction, bytes) in [("received", total.received_bytes), ("sent", total.sent_bytes)] {
                 self.sample(NAME, &format!("{},{protocol}", label("direction", direction)), bytes);
             }
         }
     }
 
-    fn rates(&mut self, rates: &BTreeMap<&'static str, Histogram>) {
+    fn rates(&mut self, rates: &BTreeMap<String, Histogram>) {
         const NAME: &str = "linerate_test_rate_bits_per_second";
         self.head(NAME, "histogram", "Payload rates of tests that are over, both directions together.");
         for (protocol, histogram) in rates {
@@ -221,12 +222,12 @@ impl Page {
 }
 
 fn kind(facts: &TestFacts) -> String {
-    let protocol = label("protocol", protocol(facts.transport));
-    format!("{protocol},{}", label("direction", direction(facts.direction)))
+    let protocol = label("protocol", stored_name(facts.transport));
+    format!("{protocol},{}", label("direction", stored_name(facts.direction)))
 }
 
 /// Values are words of our own, so that nothing in them needs escaping.
-fn label(name: &str, value: &str) -> String {
+fn label(name: &str, value: impl std::fmt::Display) -> String {
     format!("{name}=\"{value}\"")
 }
 

@@ -5,14 +5,15 @@ use linerate_lab::stats::Interval;
 use linerate_lab::sweep::{FactorResult, Level, Recommendation, Run, RunMetrics, Sweep};
 
 use super::sentences;
-use super::values::{self, count, lost, percent, round_trip};
+use super::values;
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
 use crate::document::style::Style;
 use crate::document::table::{Cell, Table, TableOf};
 use crate::document::{Block, Document};
 use crate::glyphs::Glyphs;
-use crate::numbers::{MISSING, clock};
+use crate::number::known;
+use crate::numbers::clock;
 
 /// The report as text.
 #[must_use]
@@ -61,7 +62,7 @@ fn cost(sweep: &Sweep) -> String {
     )
 }
 
-/// Medians with their intervals over levels. Levels have equal distances, as on a ladder.
+/// Medians with the ranges of their runs over levels. Levels have equal distances, as on a ladder.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     let objective = sweep.spec.objective;
     let labels: Vec<String> = factor.levels.iter().map(|level| level.label.clone()).collect();
@@ -71,7 +72,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         x: place,
         y: level.median,
         is_marked: place as usize == factor.advised + 1,
-        interval: level.interval.map(|Interval { low, high }| (low, high)),
+        interval: level.range.map(|Interval { low, high }| (low, high)),
         ..Point::default()
     };
     let x = Axis::linear(factor.name, label).at(places());
@@ -82,7 +83,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     Plot {
         number: None,
         title: format!("{} by {}", values::title(objective), factor.name),
-        key: "vertical: interval; ",
+        key: "vertical: lowest to highest run; ",
         note: "ringed or *: advised".to_owned(),
         charts: vec![chart],
     }
@@ -91,10 +92,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let levels: Vec<(bool, &Level)> =
         factor.levels.iter().enumerate().map(|(place, level)| (place == factor.advised, level)).collect();
-    let interval = |level: &Level| {
-        let text = |interval| values::interval(sweep.spec.objective, interval);
-        level.interval.map_or_else(|| MISSING.to_owned(), text)
-    };
+    let range = |level: &Level| known(level.range, |range| values::interval(sweep.spec.objective, range));
     let failures = factor.levels.iter().flat_map(|level| {
         let failures = level.failures.iter();
         failures.map(|failure| format!("{} failed: {failure}", level.label))
@@ -102,7 +100,7 @@ fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let table = Table::of("", "", &levels)
         .number(factor.name, |(is_advised, level)| Cell::marked(level.label.clone(), *is_advised))
         .number("median", |(_, level)| values::value(sweep.spec.objective, level.median))
-        .number("interval", |(_, level)| interval(level))
+        .number("lowest to highest run", |(_, level)| range(level))
         .number("runs", |(_, level)| level.runs.to_string());
     with_metrics(table, sweep, |(_, level)| Some(&level.metrics)).notes(failures).table()
 }
@@ -113,15 +111,20 @@ fn with_metrics<'a, T>(
     sweep: &Sweep,
     metrics: impl Fn(&T) -> Option<&RunMetrics>,
 ) -> TableOf<'a, T> {
-    let text = |item: &T, text: &dyn Fn(&RunMetrics) -> String| metrics(item).map_or_else(String::new, text);
-    let table = table
-        .number("CPU client", |item| text(item, &|metrics| percent(metrics.cpu_client_percent)))
-        .number("CPU server", |item| text(item, &|metrics| percent(metrics.cpu_server_percent)));
-    let table = match sweep.spec.protocol() {
-        "UDP" => table.number("lost", |item| text(item, &|metrics| lost(metrics.lost_percent))),
-        _ => table.number("retransmits", |item| text(item, &|metrics| count(metrics.retransmits))),
+    let text = |item: &T, figure: fn(&RunMetrics) -> Option<f64>, text: fn(f64) -> String| {
+        metrics(item).map_or_else(String::new, |metrics| known(figure(metrics), text))
     };
-    table.number("round trip", |item| text(item, &|metrics| round_trip(metrics.rtt_us)))
+    let percent = |percent: f64| format!("{percent:.0}%");
+    let table = table
+        .number("CPU client", |item| text(item, |metrics| metrics.cpu_client_percent, percent))
+        .number("CPU server", |item| text(item, |metrics| metrics.cpu_server_percent, percent));
+    let table = match sweep.spec.protocol() {
+        "UDP" => table.number("lost", |item| text(item, |metrics| metrics.lost_percent, |lost| format!("{lost:.2}%"))),
+        _ => {
+            table.number("retransmits", |item| text(item, |metrics| metrics.retransmits, |count| format!("{count:.0}")))
+        }
+    };
+    table.number("round trip", |item| text(item, |metrics| metrics.rtt_us, |us| format!("{us:.0} us")))
 }
 
 fn runs(sweep: &Sweep) -> Table {

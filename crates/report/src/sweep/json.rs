@@ -3,9 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::sentences;
-use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
-};
+use crate::members;
+use linerate_lab::sweep::{Degradation, FactorResult, Recommendation, Run, Sweep};
 
 /// The report as one JSON object with its schema's name.
 #[must_use]
@@ -16,11 +15,11 @@ pub fn json(sweep: &Sweep) -> String {
         "port": sweep.spec.port,
         "protocol": sweep.spec.protocol(),
         "reverse": sweep.spec.is_reverse,
-        "objective": sweep.spec.objective.name(),
+        "objective": sweep.spec.objective,
         "value_unit": sweep.spec.objective.key(),
         "cpu_of_client_only": sweep.is_client_cpu_only,
         "plan": {
-            "factors": sweep.planned.iter().map(|one| json!({ "name": one.name, "levels": one.levels })).collect::<Vec<_>>(),
+            "factors": sweep.planned.iter().map(|one| json!({ "name": one.name, "levels": one.levels_text() })).collect::<Vec<_>>(),
             "seed": sweep.spec.seed,
             "repetitions": sweep.spec.repetitions,
             "time_s": sweep.spec.time_s,
@@ -29,8 +28,8 @@ pub fn json(sweep: &Sweep) -> String {
             "confidence": sweep.confidence,
             "tolerance": sweep.tolerance,
         },
-        "estimate": cost(sweep.estimate),
-        "cost": cost(sweep.cost),
+        "estimate": sweep.estimate,
+        "cost": sweep.cost,
         "client_cores": sweep.client_cores,
         "server_cores": sweep.server_cores,
         "verdict": verdict(sweep),
@@ -40,10 +39,6 @@ pub fn json(sweep: &Sweep) -> String {
     crate::pretty_json(&object)
 }
 
-fn cost(cost: Cost) -> Value {
-    json!({ "runs": cost.runs, "seconds": cost.seconds })
-}
-
 fn verdict(sweep: &Sweep) -> Value {
     let named = |levels: &[String]| named(sweep, levels);
     let mut verdict = match &sweep.answer {
@@ -51,7 +46,7 @@ fn verdict(sweep: &Sweep) -> Value {
             "verdict": "use",
             "setting": named(levels),
             "value": value,
-            "interval": range.map(interval),
+            "interval": range,
             "command": command,
         }),
         Recommendation::Inconclusive { reason, leader } => json!({
@@ -79,14 +74,14 @@ fn factor(factor: &FactorResult) -> Value {
         "plateau": [label(*factor.plateau.start()), label(*factor.plateau.end())],
         "limits": factor.limits,
         "degradations": factor.degradations.iter().map(|one| degradation(factor, one)).collect::<Vec<_>>(),
-        "levels": factor.levels.iter().map(level).collect::<Vec<_>>(),
+        "levels": factor.levels,
     })
 }
 
 fn degradation(factor: &FactorResult, fall: &Degradation) -> Value {
     let label = |place: usize| factor.levels.get(place).map(|level| level.label.as_str());
     json!({
-        "side": match fall.side { PlateauSide::Below => "below", PlateauSide::Above => "above", PlateauSide::Elsewhere => "elsewhere" },
+        "side": fall.side,
         "edge": label(fall.edge),
         "worst": label(fall.worst),
         "change_percent": fall.change_percent,
@@ -94,50 +89,25 @@ fn degradation(factor: &FactorResult, fall: &Degradation) -> Value {
     })
 }
 
-fn level(level: &Level) -> Value {
-    let mut object = json!({
-        "level": level.label,
-        "median": level.median,
-        "interval": level.interval.map(interval),
-        "runs": level.runs,
-        "failures": level.failures,
-    });
-    add_metrics(&mut object, &level.metrics);
-    object
-}
-
 fn run(sweep: &Sweep, run: &Run) -> Value {
-    let mut object = json!({
+    let mut object = members(json!({
         "setting": named(sweep, &run.levels),
         "started_s": run.started_s,
         "warm_up": run.is_warm_up,
-    });
+    }));
     match &run.outcome {
         Ok((value, metrics)) => {
-            object["value"] = json!(value);
-            add_metrics(&mut object, metrics);
+            object.insert("value".to_owned(), json!(value));
+            object.extend(members(json!(metrics)));
         }
-        Err(error) => object["error"] = json!(error.to_string()),
+        Err(error) => {
+            object.insert("error".to_owned(), error.to_string().into());
+        }
     }
-    object
+    object.into()
 }
 
-fn add_metrics(object: &mut Value, metrics: &RunMetrics) {
-    object["received_bps"] = json!(metrics.received_bps);
-    object["cpu_client_percent"] = json!(metrics.cpu_client_percent);
-    object["cpu_server_percent"] = json!(metrics.cpu_server_percent);
-    object["retransmits"] = json!(metrics.retransmits);
-    object["rtt_us"] = json!(metrics.rtt_us);
-    object["lost_percent"] = json!(metrics.lost_percent);
-}
-
-fn interval(spread: linerate_lab::stats::Interval) -> Value {
-    json!([spread.low, spread.high])
-}
-
-fn named(sweep: &Sweep, levels: &[String]) -> Value {
+fn named(sweep: &Sweep, levels: &[String]) -> Map<String, Value> {
     let pairs = sweep.planned.iter().zip(levels);
-    Value::Object(
-        pairs.map(|(factor, level)| (factor.name.to_owned(), Value::from(level.as_str()))).collect::<Map<_, _>>(),
-    )
+    pairs.map(|(factor, level)| (factor.name.to_owned(), level.as_str().into())).collect()
 }

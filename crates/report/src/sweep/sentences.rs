@@ -12,14 +12,12 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
         Recommendation::Use { levels, value, interval, .. } => {
             let setting = setting(sweep, levels);
             let value_text = values::value(sweep.spec.objective, *value);
-            let sure = interval.map_or_else(String::new, |interval| {
-                format!(
-                    " ({}, {:.0} % confidence)",
-                    values::interval(sweep.spec.objective, interval),
-                    sweep.confidence * 100.0
-                )
-            });
-            format!("Use {setting}: {} {value_text}{sure}", values::title(sweep.spec.objective))
+            format!(
+                "Use {setting}: {} {value_text} ({}, {:.0} % confidence)",
+                values::title(sweep.spec.objective),
+                values::interval(sweep.spec.objective, *interval),
+                sweep.confidence * 100.0
+            )
         }
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {

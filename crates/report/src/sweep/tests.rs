@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
+use linerate_lab::sweep::grammar::{Levels, SweptFactor};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, Held, Level, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
-    Sweep, SweepSpec,
+    Cost, Degradation, FactorResult, Level, Objective, PlateauSide, Recommendation, Run, RunMetrics, Sweep, SweepSpec,
+    TestSettings,
 };
 use linerate_model::sweep::{Reason, WindowDeficit};
 
@@ -18,7 +19,7 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
         label: label.to_owned(),
         level: amount,
         median,
-        interval: Some(Interval { low: median * 0.98, high: median * 1.01 }),
+        range: Some(Interval { low: median * 0.98, high: median * 1.01 }),
         runs,
         failures: Vec::new(),
         metrics: RunMetrics {
@@ -62,11 +63,11 @@ fn sweep() -> Sweep {
             seed: 1,
             is_reverse: false,
             is_udp: false,
-            held: Held::default(),
+            held: TestSettings::default(),
             family: None,
         },
         is_client_cpu_only: false,
-        planned: vec![Planned { name: "streams", levels: "1..20".to_owned() }],
+        planned: vec![SweptFactor { name: "streams", levels: Levels::Range(1, 20) }],
         confidence: 0.95,
         tolerance: 0.03,
         estimate: Cost { runs: 58, seconds: 261.0 },
@@ -76,7 +77,7 @@ fn sweep() -> Sweep {
         answer: Recommendation::Use {
             levels: vec!["10".to_owned()],
             value: 288e9,
-            interval: Some(Interval { low: 285e9, high: 291e9 }),
+            interval: Interval { low: 285e9, high: 291e9 },
             command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
         },
         factors: vec![FactorResult {

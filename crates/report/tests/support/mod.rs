@@ -1,16 +1,15 @@
 //! What the golden tests share: the recorded files, the events behind them, and an output that can be read.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-pub(crate) mod output;
-
 use std::fs;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use linerate_model::{Event, EventSink, Failure};
+use linerate_report::Output;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-pub(crate) use output::captured_output;
 
 /// A recorded process of iperf3.
 #[derive(Deserialize)]
@@ -76,8 +75,42 @@ pub(crate) fn read(name: &str) -> String {
 /// Passes events to a writer, each through the form in which it is stored: reports of stored tests are those of live ones.
 pub(crate) fn play(sink: &mut dyn EventSink, events: &[Event]) {
     for event in events {
-        sink.event(&output::stored(event)).expect("memory can be written");
+        sink.event(&stored(event)).expect("memory can be written");
     }
+}
+
+/// An event that was written to a record and read again. Reports of stored tests are those of live ones.
+fn stored(event: &Event) -> Event {
+    let text = serde_json::to_string(event).expect("events can be stored");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Captured bytes.
+#[derive(Clone, Default)]
+pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl Captured {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no writer panicked").clone()).expect("writers write UTF-8")
+    }
+}
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no writer panicked").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An output and what goes to its two streams.
+pub(crate) fn captured_output() -> (Output, Captured, Captured) {
+    let (normal, errors) = (Captured::default(), Captured::default());
+    let output = Output::new(Box::new(normal.clone()), Box::new(errors.clone()));
+    (output, normal, errors)
 }
 
 /// Asserts that two texts are the same and names the first line that is not.

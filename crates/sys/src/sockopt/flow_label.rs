@@ -19,7 +19,7 @@ pub fn lease_flow_label(fd: impl AsFd, remote: &SocketAddrV6, label: u32) -> Res
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).during(MANAGER.set, label);
     }
     MANAGER.set_bytes(&fd, &request(remote, label), label)?;
-    FLOWINFO_SEND.set_bool(fd, true)
+    FLOWINFO_SEND.set(fd, true)
 }
 
 /// The address with the label in its flow information, in network byte order as `sin6_flowinfo` wants it.
@@ -51,4 +51,4 @@ const SHARE_ANY: u8 = 255;
 const FLAG_CREATE: u16 = 1;
 
 const MANAGER: SocketOption = option!(IPPROTO_IPV6, IPV6_FLOWLABEL_MGR);
-const FLOWINFO_SEND: SocketOption = option!(IPPROTO_IPV6, IPV6_FLOWINFO_SEND);
+const FLOWINFO_SEND: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_FLOWINFO_SEND);

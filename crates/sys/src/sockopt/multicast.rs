@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 use socket2::SockRef;
 
 use crate::error::{During, Result};
-use crate::option::option;
 
 /// Time to live of datagrams to a group: how many routers they pass (`IP_MULTICAST_TTL`, `IPV6_MULTICAST_HOPS`).
 ///
@@ -37,20 +36,4 @@ pub fn join_group(fd: impl AsFd, group: IpAddr, source: Option<IpAddr>) -> Resul
         (IpAddr::V6(group), None) => socket.join_multicast_v6(&group, 0).during("join group", group),
         (group, Some(_)) => Err(std::io::Error::from(std::io::ErrorKind::InvalidInput)).during("join group", group),
     }
-}
-
-/// Receives only from groups this socket itself has joined (`IP_MULTICAST_ALL` off, Linux 2.6.31).
-///
-/// # Errors
-/// The operating system's.
-pub fn set_own_groups_only(fd: impl AsFd) -> Result<()> {
-    option!(IPPROTO_IP, IP_MULTICAST_ALL).set_bool(fd, false)
-}
-
-/// Sends to hosts on the local network only, never through a gateway (`SO_DONTROUTE`, socket(7)).
-///
-/// # Errors
-/// The operating system's.
-pub fn set_without_routing(fd: impl AsFd) -> Result<()> {
-    option!(SOL_SOCKET, SO_DONTROUTE).set_bool(fd, true)
 }

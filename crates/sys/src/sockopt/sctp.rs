@@ -7,15 +7,10 @@ use std::os::fd::AsFd;
 use socket2::SockAddr;
 
 use crate::error::Result;
-use crate::option::option;
+use crate::option::{SocketOption, option};
 
-/// Sends small messages at once (`SCTP_NODELAY`).
-///
-/// # Errors
-/// The operating system's.
-pub fn set_sctp_no_delay(fd: impl AsFd, on: bool) -> Result<()> {
-    option!(IPPROTO_SCTP, SCTP_NODELAY, 3).set_bool(fd, on)
-}
+/// Sends small messages at once.
+pub const SCTP_NODELAY: SocketOption<bool> = option!(IPPROTO_SCTP, SCTP_NODELAY, 3);
 
 /// Requests this many streams per association, out and in (`SCTP_INITMSG`); before the connection.
 ///
@@ -26,7 +21,8 @@ pub fn set_sctp_init_streams(fd: impl AsFd, streams: u16) -> Result<()> {
     let mut message = [0; 8];
     message[..2].copy_from_slice(&streams.to_ne_bytes());
     message[2..4].copy_from_slice(&streams.to_ne_bytes());
-    option!(IPPROTO_SCTP, SCTP_INITMSG, 2).set_bytes(fd, &message, streams)
+    let option: SocketOption = option!(IPPROTO_SCTP, SCTP_INITMSG, 2);
+    option.set_bytes(fd, &message, streams)
 }
 
 /// Limits the payload of one packet to `bytes` (`SCTP_MAXSEG`); 0 lets the path MTU decide.
@@ -37,7 +33,8 @@ pub fn set_sctp_max_seg(fd: impl AsFd, bytes: u32) -> Result<()> {
     // struct sctp_assoc_value: association 0 (those to come), value.
     let mut value = [0; 8];
     value[4..].copy_from_slice(&bytes.to_ne_bytes());
-    option!(IPPROTO_SCTP, SCTP_MAXSEG, 13).set_bytes(fd, &value, bytes)
+    let option: SocketOption = option!(IPPROTO_SCTP, SCTP_MAXSEG, 13);
+    option.set_bytes(fd, &value, bytes)
 }
 
 /// Adds local addresses to a multi-homed endpoint (`sctp_bindx(3)`, without its library).
@@ -46,7 +43,8 @@ pub fn set_sctp_max_seg(fd: impl AsFd, bytes: u32) -> Result<()> {
 /// The operating system's.
 pub fn sctp_bindx(fd: impl AsFd, addresses: &[SocketAddr]) -> Result<()> {
     let shown = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
-    option!(IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, 100).set_bytes(fd, &packed(addresses), shown)
+    let option: SocketOption = option!(IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, 100);
+    option.set_bytes(fd, &packed(addresses), shown)
 }
 
 /// The addresses one behind the other, each as long as its family.

@@ -20,7 +20,7 @@ pub const SLOTS_MAX: usize = 128;
 pub const SLOT_LEN_MAX: usize = 65536;
 
 /// Buffers for up to `slots` messages per call (recvmmsg(2), Linux 2.6.33). A message is a datagram or, on a socket with
-/// [`crate::sockopt::set_udp_gro`], a train of them.
+/// [`crate::sockopt::UDP_GRO`], a train of them.
 ///
 /// Every slot begins at a page boundary, for the reason given at [`PageBuffer`]: slots of 65,535 bytes one behind the other
 /// would drift by a byte each. Memory is `slots` × (`slot_len` up to the next boundary + about 300 bytes), allocated once:
@@ -51,12 +51,10 @@ pub struct Message<'a> {
     pub segment_len: usize,
     /// The sender, unmapped.
     pub from: Option<SocketAddr>,
-    /// Whether the slot was too short; the bytes beyond are lost, [`Self::full_len`] still counts them.
-    pub truncated: bool,
-    /// Length of the message as it came.
+    /// Length of the message as it came; what exceeds the slot is lost.
     pub full_len: usize,
     /// When the kernel received it, by the wall clock, ns since 1970; of joined datagrams the first. `None` without
-    /// [`crate::sockopt::set_receive_stamps`].
+    /// [`crate::sockopt::SO_TIMESTAMPNS`].
     pub stamped_unix_ns: Option<u64>,
 }
 
@@ -162,7 +160,6 @@ impl RecvBatch {
             data: &slot[..full_len.min(self.slot_len)],
             segment_len: attached.segment_len.map_or(full_len, |len| len.min(full_len)),
             from: from.map(unmap),
-            truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             full_len,
             stamped_unix_ns: attached.stamped_unix_ns,
         }

@@ -50,11 +50,11 @@ impl AgentArgs {
 pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
     // Before any thread starts: threads inherit the signal mask.
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(Error::failed)?;
-    if let Some(warning) = spec.control.warning() {
+    if let Some(warning) = &spec.control.warning {
         let _ = writeln!(io::stderr(), "linerate http: {warning}");
     }
     let agent = RunningAgent::start(spec)?;
-    super::say(agent.introduction());
+    super::say(&agent.introduction);
     super::wait_for_signal(&signals);
     Ok(Outcome::Done)
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use linerate::http::lab::CompareSpec;
+use linerate::http::lab::compare;
+use linerate::{Error, Outcome};
 
 /// Two experiments that were made.
 #[derive(Debug, Args)]
@@ -25,8 +26,10 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
-    pub(crate) fn resolve(&self) -> CompareSpec {
-        CompareSpec { before: self.before.clone(), after: self.after.clone(), json: self.json, html: self.html.clone() }
+    /// # Errors
+    /// An experiment that cannot be read, or a report that cannot be written.
+    pub(crate) fn run(&self) -> Result<Outcome, Error> {
+        compare(&self.before, &self.after, self.json, self.html.as_deref())
     }
 }
 

@@ -60,7 +60,8 @@ impl ControlArgs {
         }
         let is_token_new = self.token.is_none() && self.token_file.is_none() && spec.token.is_some();
         let file = self.token_file.as_deref();
-        let warning = file.and_then(|path| file_modes::secret("token file", path));
+        let warning =
+            file.and_then(|path| file_modes::secret("token file", path)).map(|text| format!("warning - {text}"));
         let is_address_chosen = self.control.is_some();
         Ok(ControlChannel { spec, is_token_new, is_address_chosen, warning })
     }

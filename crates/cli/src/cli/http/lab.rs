@@ -9,11 +9,11 @@ use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
 
-use super::output::{FilesArgs, OutputArgs};
+use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
+use linerate::http::Output;
 use linerate::http::lab::{Directory, LabSpec, PLAN_FILE, Stage};
-use linerate::http::{Files, Output};
 
 /// An experiment: what it is about, which parts of it, and how it is reported.
 #[derive(Debug, Args)]
@@ -57,8 +57,9 @@ pub(crate) struct LabArgs {
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
     output: OutputArgs,
-    #[command(flatten)]
-    files: FilesArgs,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 const NOTES: &str = "\
@@ -141,7 +142,7 @@ impl LabArgs {
                 None => Directory::New(self.out.clone()),
             },
             output: self.output.resolve(),
-            files: Files { html: self.files.html.clone() },
+            html: self.html.clone(),
         })
     }
 }
@@ -169,7 +170,7 @@ impl CheckArgs {
             asserts: false,
             directory: Directory::New(None),
             output: Output { json: self.json, ..Output::default() },
-            files: Files::default(),
+            html: None,
         })
     }
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate::http::too_many_connections;
-use linerate_http::load::PortChoice;
+use linerate_http::load::LoadSpec;
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
-use linerate_http::safety_limits::Demand;
 use linerate_http::target::Target;
 use linerate_lab::http::plan;
-use linerate_model::http::{Arrivals, Mode};
+use linerate_lab::http::units::nanoseconds;
+use linerate_model::http::{Arrivals, Mode, Ports};
 
-use super::output::OutputArgs;
+use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
-use super::values::{self, Ramp};
-use linerate::http::load::{LoadPlan, PaceDetails};
+use super::values;
+use linerate::http::load::LoadPlan;
 use linerate::http::{Opening, Resolved};
 
 /// Options of a load.
@@ -119,7 +119,7 @@ struct OpeningArgs {
     procs: String,
     /// Connections opened per second, or max
     #[arg(long, value_name = "RATE", default_value = "2000/s", value_parser = values::ramp)]
-    ramp: Ramp,
+    ramp: std::option::Option<u32>,
     /// Connections being opened at a time
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     inflight_connects: u32,
@@ -213,25 +213,47 @@ impl LoadArgs {
             return Err("--duration must not be 0".to_owned());
         }
         let request = self.request()?;
-        Ok(LoadPlan {
+        let opening = &self.opening;
+        let mut sources = opening.src.clone();
+        sources.extend(opening.src_range.iter().flatten());
+        let spec = LoadSpec {
+            destinations: Vec::new(),
+            sources,
+            ports: match opening.ports {
+                PortsArg::Auto => Ports::Auto,
+                PortsArg::Kernel => Ports::Kernel,
+                PortsArg::Explicit => Ports::Explicit,
+            },
             request: request.bytes(&target).map_err(|error| error.to_string())?,
             is_head: request.method == "HEAD",
-            demand: Demand {
-                connections: self.connections,
-                mode: self.mode(&protocol, wanted.streams),
-                duration_ns: nanoseconds(self.duration + self.warmup),
-            },
+            mode: self.mode(&protocol, wanted.streams),
+            protocol,
+            streams: wanted.streams,
+            connections: self.connections,
+            sends_first_request: self.pace.touch,
+            ramp_per_s: opening.ramp,
+            connects_in_flight: opening.inflight_connects,
+            connect_timeout_ns: nanoseconds(opening.connect_timeout),
+            timeout_ns: nanoseconds(self.pace.timeout),
+            warmup_ns: nanoseconds(self.warmup),
+            duration_ns: nanoseconds(self.duration),
+            reconnects_max: opening.reconnects,
+            resets_at_end: false,
+            verifies: self.request.verify,
+            spins: self.pace.spin,
+            tcp_keepalive_s: opening
+                .tcp_keepalive
+                .map(|pause| u32::try_from(pause.as_secs()).unwrap_or(u32::MAX).clamp(1, KEEPALIVE_MAX_S)),
+            seed: self.pace.seed,
+            port_range: None,
+            ports_skipped: Vec::new(),
+        };
+        Ok(LoadPlan {
             claims: self.safety.claims(&target)?,
             control: self.control.resolve()?,
-            streams: wanted.streams,
-            protocol,
             target,
-            duration: self.duration,
-            warmup: self.warmup,
-            timeout: self.pace.timeout,
-            pace: PaceDetails { sends_first_request: self.pace.touch, spins: self.pace.spin, seed: self.pace.seed },
-            opening: self.opening()?,
-            verifies: self.request.verify,
+            spec,
+            opening: opening.resolve()?,
             asks_first: !self.safety.yes,
             tolerates_failures: self.safety.no_breaker,
             output: self.output.resolve(),
@@ -298,39 +320,27 @@ impl LoadArgs {
             body: args.body.as_deref().map_or(Ok(Vec::new()), read_body)?,
         })
     }
+}
 
-    fn opening(&self) -> Result<Opening, String> {
-        let args = &self.opening;
-        let mut sources = args.src.clone();
-        sources.extend(args.src_range.iter().flatten());
+impl OpeningArgs {
+    fn resolve(&self) -> Result<Opening, String> {
         Ok(Opening {
-            threads: args.threads,
-            processes: match args.procs.as_str() {
+            threads: self.threads,
+            processes: match self.procs.as_str() {
                 "auto" => None,
                 number => match number.parse() {
                     Ok(count) if (1..=PROCESSES_MAX).contains(&count) => Some(count),
                     _ => return Err(format!("--procs takes auto or a number from 1 to {PROCESSES_MAX}")),
                 },
             },
-            ramp_per_s: args.ramp.0,
-            connects_in_flight: args.inflight_connects,
-            connect_timeout: args.connect_timeout,
-            reconnects: args.reconnects,
-            sources,
-            source_device: args.src_dev.clone(),
-            ports: match args.ports {
-                PortsArg::Auto => PortChoice::Auto,
-                PortsArg::Kernel => PortChoice::Kernel,
-                PortsArg::Explicit => PortChoice::Explicit,
-            },
-            resets_at_end: match args.close {
+            source_device: self.src_dev.clone(),
+            resets_at_end: match self.close {
                 CloseArg::Auto => None,
                 CloseArg::Rst => Some(true),
                 CloseArg::Fin => Some(false),
             },
-            tcp_keepalive: args.tcp_keepalive,
-            resolved: args.resolve.clone(),
-            only_v6: match (args.v4, args.v6) {
+            resolved: self.resolve.clone(),
+            only_v6: match (self.v4, self.v6) {
                 (true, _) => Some(false),
                 (_, true) => Some(true),
                 _ => None,
@@ -348,10 +358,6 @@ fn read_body(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(trouble)
 }
 
-/// Nanoseconds of a duration of at most a day.
-pub(crate) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 const BODY_MAX_BYTES: u64 = 64 << 20;
 const PROCESSES_MAX: u32 = 256;
+const KEEPALIVE_MAX_S: u32 = 32_767;

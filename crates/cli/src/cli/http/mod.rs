@@ -5,7 +5,6 @@ pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
-pub(crate) mod output;
 mod protocol;
 pub(crate) mod serve;
 pub(crate) mod target_access;
@@ -68,6 +67,26 @@ enum HttpCommand {
     Worker,
 }
 
+/// What is written to standard output and standard error.
+#[derive(Debug, Clone, Copy, Default, Args)]
+struct OutputArgs {
+    /// Write one JSON object instead of text
+    #[arg(long, conflicts_with = "json_stream")]
+    json: bool,
+    /// Write one JSON object per second and one at the end
+    #[arg(long)]
+    json_stream: bool,
+    /// Say nothing while it runs
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl OutputArgs {
+    fn resolve(self) -> http::Output {
+        http::Output { json: self.json, json_stream: self.json_stream, quiet: self.quiet }
+    }
+}
+
 /// Carries out a command line of the lab.
 pub(crate) fn main(args: &HttpArgs) -> Outcome {
     let outcome = match &args.command {
@@ -77,9 +96,9 @@ pub(crate) fn main(args: &HttpArgs) -> Outcome {
         HttpCommand::Matrix(args) => args.resolve("2").map(|spec| http::lab::run(&spec)),
         HttpCommand::C10k(args) => args.resolve("3").map(|spec| http::lab::run(&spec)),
         HttpCommand::Check(args) => args.resolve().map(|spec| http::lab::run(&spec)),
-        HttpCommand::Compare(args) => Ok(http::lab::compare(&args.resolve())),
+        HttpCommand::Compare(args) => Ok(args.run()),
         HttpCommand::Agent(args) => args.resolve().map(|spec| agent::run(&spec)),
-        HttpCommand::Worker => Ok(http::worker::run().map(|()| Outcome::Done)),
+        HttpCommand::Worker => Ok(http::load::work().map(|()| Outcome::Done)),
     };
     match outcome {
         Ok(Ok(outcome)) => outcome,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate_http::protocol::{self, TlsPeer};
 use linerate_http::target::Target;
-use linerate_lab::http::plan::{Protocol, Trust, TrustError, file_name, fingerprint};
+use linerate_lab::http::plan::{Protocol, Trust, file_name, fingerprint};
 use linerate_model::http::HttpVersion;
 
 /// HTTP/2 and TLS.
@@ -25,13 +25,9 @@ pub(crate) struct ProtocolArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "pin_sha256")]
     cacert: Option<PathBuf>,
     /// Trust the certificate with this SHA-256 and no other
-    #[arg(long, value_name = "HEX", value_parser = pin)]
-    pin_sha256: Option<Pin>,
+    #[arg(long, value_name = "HEX", value_parser = fingerprint)]
+    pin_sha256: Option<[u8; 32]>,
 }
-
-/// SHA-256 of a certificate.
-#[derive(Debug, Clone, Copy)]
-struct Pin([u8; 32]);
 
 impl ProtocolArgs {
     /// The protocol of the plan, overridden by the command line.
@@ -57,15 +53,11 @@ impl ProtocolArgs {
     fn trust(&self) -> Result<Option<Trust>, String> {
         let file = self.cacert.as_ref().map(|path| {
             let name = path.to_str().ok_or("--cacert: its name is no UTF-8")?;
-            file_name(name).map(Trust::File).map_err(|error| format!("--cacert: {error}"))
+            file_name(name).map(|name| Trust::File(name.into())).map_err(|error| format!("--cacert: {error}"))
         });
-        let pinned = self.pin_sha256.map(|Pin(bytes)| Trust::Pinned(bytes));
+        let pinned = self.pin_sha256.map(Trust::Pinned);
         Ok(self.insecure.then_some(Trust::Anything).or(file.transpose()?).or(pinned))
     }
-}
-
-fn pin(digits: &str) -> Result<Pin, TrustError> {
-    fingerprint(digits).map(Pin)
 }
 
 /// The protocol of a load.
@@ -78,15 +70,7 @@ pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Pr
     }
     let protocol = protocol::Protocol {
         is_http2: wanted.version == HttpVersion::Http2,
-        tls: target.is_tls.then(|| TlsPeer {
-            name: target.host.clone(),
-            trust: match &wanted.trust {
-                Trust::System => protocol::Trust::System,
-                Trust::File(file) => protocol::Trust::File(PathBuf::from(file)),
-                Trust::Pinned(fingerprint) => protocol::Trust::Pinned(*fingerprint),
-                Trust::Anything => protocol::Trust::Anything,
-            },
-        }),
+        tls: target.is_tls.then(|| TlsPeer { name: target.host.clone(), trust: wanted.trust.clone() }),
     };
     if protocol.is_built() { Ok(protocol) } else { Err("this build speaks neither TLS nor HTTP/2".to_owned()) }
 }

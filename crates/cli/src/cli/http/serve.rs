@@ -87,10 +87,10 @@ pub(super) fn run(plan: &ServePlan) -> Result<Outcome, Error> {
     // Before any thread starts: threads inherit the signal mask.
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(Error::failed)?;
     let server = HttpServer::start(plan)?;
-    for warning in server.warnings() {
+    for warning in &server.warnings {
         let _ = writeln!(io::stderr(), "linerate http: {warning}");
     }
-    super::say(server.introduction());
+    super::say(&server.introduction);
     // Notification of the service manager is optional.
     let _ = sd_notify::notify("READY=1");
     super::wait_for_signal(&signals);

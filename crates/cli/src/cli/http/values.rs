@@ -23,20 +23,16 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// `2000` or `2000/s`, or `max` for no limit.
-pub(super) fn ramp(text: &str) -> Result<Ramp, String> {
+/// Connections per second: `2000` or `2000/s`, or `max` for no limit.
+pub(super) fn ramp(text: &str) -> Result<Option<u32>, String> {
     match text.strip_suffix("/s").unwrap_or(text) {
-        "max" => Ok(Ramp(None)),
+        "max" => Ok(None),
         number => match number.parse() {
-            Ok(rate) if rate > 0 => Ok(Ramp(Some(rate))),
+            Ok(rate) if rate > 0 => Ok(Some(rate)),
             _ => Err("neither connections per second nor max".to_owned()),
         },
     }
 }
-
-/// Connections per second; absent for no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ramp(pub(super) Option<u32>);
 
 /// Requests per second, with an optional `/s` and a 1000-based `k` or `m`.
 pub(super) fn rate(text: &str) -> Result<f64, String> {
@@ -112,8 +108,8 @@ mod tests {
         assert_eq!(rate("5000/s"), Ok(5_000.0));
         assert_eq!(rate("2.5k"), Ok(2_500.0));
         assert!(rate("0").is_err() && rate("nan").is_err());
-        assert_eq!(ramp("max"), Ok(Ramp(None)));
-        assert_eq!(ramp("2000/s"), Ok(Ramp(Some(2000))));
+        assert_eq!(ramp("max"), Ok(None));
+        assert_eq!(ramp("2000/s"), Ok(Some(2000)));
         assert!(ramp("0").is_err());
     }
 

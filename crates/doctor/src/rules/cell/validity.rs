@@ -2,6 +2,7 @@
 
 use linerate_model::http::units::shown;
 use linerate_model::http::{CellFacts, ErrorClass, Flag};
+use linerate_model::stored_name;
 
 use super::condition::{Condition, any, at_least, happened, less_than};
 use crate::rule::{Ruling, matched};
@@ -48,7 +49,7 @@ fn most_frequent_error(facts: &CellFacts) -> String {
     };
     let text = error.texts.first().filter(|text| !text.is_empty());
     let text = text.map_or_else(String::new, |text| format!(" ({})", shown(text)));
-    format!("; most failed with {}{text}", class.name())
+    format!("; most failed with {}{text}", stored_name(class))
 }
 
 fn disturbed(facts: &CellFacts) -> Vec<(Condition, String)> {

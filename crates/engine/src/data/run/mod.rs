@@ -185,11 +185,13 @@ impl TestRun {
         let paced = self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
         if self.settings.spec.transport == Transport::Udp && stream.role == StreamRole::Receiver {
             // Without it datagrams count as arrived when they are read.
-            let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
+            let _ = sockopt::SO_TIMESTAMPNS.set(fd.as_fd(), true);
         }
-        let (fd, counters) = (Arc::new(fd), Arc::new(StreamCounters::new(paced)));
-        self.sampler.add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), None);
-        self.streams.push(OpenStream { stream, fd, counters, peer_coalesces, build_pump: None, ended: false });
+        let counters = Arc::new(StreamCounters::new(paced));
+        self.open(
+            OpenStream { stream, fd: Arc::new(fd), counters, peer_coalesces, build_pump: None, ended: false },
+            None,
+        );
     }
 
     /// Adds a stream with a pump and statistics of its own. A stream may join a test that runs; its data starts with
@@ -203,17 +205,14 @@ impl TestRun {
         moved: u64,
     ) {
         self.pace(&stream, fd.as_fd());
-        let counters = Arc::new(StreamCounters::default());
-        self.sampler.add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), Some(stats));
+        let (counters, build_pump) = (Arc::new(StreamCounters::default()), Some(build_pump));
         counters.add(moved, 0);
-        self.streams.push(OpenStream {
-            stream,
-            fd,
-            counters,
-            peer_coalesces: false,
-            build_pump: Some(build_pump),
-            ended: false,
-        });
+        self.open(OpenStream { stream, fd, counters, peer_coalesces: false, build_pump, ended: false }, Some(stats));
+    }
+
+    fn open(&mut self, open: OpenStream, stats: Option<Arc<StreamStats>>) {
+        self.sampler.add(open.stream.clone(), Arc::clone(&open.fd), Arc::clone(&open.counters), stats);
+        self.streams.push(open);
     }
 
     /// Starts the data of a stream that joined a running test.

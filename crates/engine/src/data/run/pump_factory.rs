@@ -39,6 +39,8 @@ impl<'a> PumpFactory<'a> {
         let counters = Arc::clone(&open.counters);
         Ok(StreamAssignment {
             id: open.stream.id,
+            fd: Arc::clone(&open.fd),
+            role: open.stream.role,
             pump: if self.quota.is_empty() { pump } else { Box::new(Metered::new(pump, counters, self.quota.clone())) },
         })
     }
@@ -118,18 +120,13 @@ impl<'a> PumpFactory<'a> {
     }
 
     fn pages(&mut self) -> Result<Arc<SourceFile>, EngineError> {
+        if let Some(pages) = &self.pages {
+            return Ok(Arc::clone(pages));
+        }
         let block = self.memory()?;
-        let pages = match &self.pages {
-            Some(pages) => Arc::clone(pages),
-            None => {
-                let copies = (SUBMISSION_BYTES / block.len()).max(1);
-                let pages = SourceFile::filled("linerate-block", &block.repeat(copies));
-                let pages = Arc::new(pages.map_err(Operation::InitStream.failed())?);
-                self.pages = Some(Arc::clone(&pages));
-                pages
-            }
-        };
-        Ok(pages)
+        let copies = (SUBMISSION_BYTES / block.len()).max(1);
+        let pages = SourceFile::filled("linerate-block", &block.repeat(copies));
+        Ok(Arc::clone(self.pages.insert(Arc::new(pages.map_err(Operation::InitStream.failed())?))))
     }
 
     fn sink(&self) -> Result<Sink, EngineError> {

@@ -23,11 +23,9 @@ impl TestRun {
             return;
         }
         let left = self.outstanding_bytes();
-        let over = match self.started.as_mut().map(|s| &mut s.end) {
-            Some(End::Draining(drain)) => drain.is_over(now_ns, left),
-            _ => false,
-        };
-        if over {
+        if let Some(End::Draining(drain)) = self.started.as_mut().map(|s| &mut s.end)
+            && drain.is_over(now_ns, left)
+        {
             self.reach_end(events);
         }
     }

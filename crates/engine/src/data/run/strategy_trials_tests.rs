@@ -4,6 +4,19 @@ use super::*;
 
 const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100 };
 
+impl LoadSample {
+    /// The sample after one busy CPU moved `bytes`, with a wait every 50 µs.
+    fn after(self, elapsed_ns: u64, bytes: u64) -> Self {
+        Self {
+            at_ns: self.at_ns + elapsed_ns,
+            bytes: self.bytes + bytes,
+            cpu_ns: self.cpu_ns + elapsed_ns,
+            waits: self.waits + elapsed_ns / 50_000,
+            ..self
+        }
+    }
+}
+
 /// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
 fn run(
     adjustable: Adjustable,
@@ -21,13 +34,8 @@ fn run(
         let normal: f64 = (0..12).map(|_| (random.next() % 1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
         let (bytes_per_ns, cpu_ns_per_byte) = path(strategy);
         let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
-        now = LoadSample {
-            at_ns: trials.next_ns(),
-            bytes: now.bytes + bytes as u64,
-            cpu_ns: now.cpu_ns + (bytes * cpu_ns_per_byte) as u64,
-            waits: now.waits + elapsed_ns / 50_000,
-            disturbed_segments: 0,
-        };
+        let cpu_ns = now.cpu_ns + (bytes * cpu_ns_per_byte) as u64;
+        now = LoadSample { cpu_ns, ..now.after(elapsed_ns, bytes as u64) };
         strategy = trials.advance(now);
     }
     trials
@@ -68,13 +76,7 @@ fn trials_take_a_small_part_of_a_long_test() {
         if matches!(trials.state, State::Comparing(_)) {
             in_trials_ns += elapsed_ns;
         }
-        now = LoadSample {
-            at_ns: trials.next_ns(),
-            bytes: now.bytes + elapsed_ns * 5,
-            cpu_ns: now.cpu_ns + elapsed_ns,
-            waits: now.waits + elapsed_ns / 50_000,
-            disturbed_segments: 0,
-        };
+        now = now.after(elapsed_ns, elapsed_ns * 5);
         trials.advance(now);
     }
     assert!(trials.decided() > 4, "{}", trials.decided());
@@ -127,14 +129,9 @@ fn retransmission_ends_a_trial_without_a_decision() {
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         let is_comparing = matches!(trials.state, State::Comparing(_));
-        now = LoadSample {
-            at_ns: trials.next_ns(),
-            // The challenger would win.
-            bytes: now.bytes + elapsed_ns * if trials.in_force() == INITIAL { 1 } else { 5 },
-            cpu_ns: now.cpu_ns + elapsed_ns,
-            waits: now.waits + elapsed_ns / 50_000,
-            disturbed_segments: now.disturbed_segments + u64::from(is_comparing),
-        };
+        // The challenger would win.
+        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force() == INITIAL { 1 } else { 5 });
+        now.disturbed_segments += u64::from(is_comparing);
         trials.advance(now);
     }
     assert_eq!((trials.current(), trials.decided()), (INITIAL, 0));

@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_model::StreamRole;
 use linerate_model::spec::SequenceCheck;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::sockopt;
@@ -128,14 +127,6 @@ impl DatagramReceiver {
 }
 
 impl Pump for DatagramReceiver {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Receiver
-    }
-
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
         let fd = Arc::clone(&self.fd);
         self.follow_jitter_resets();
@@ -210,8 +201,7 @@ impl PauseGuard {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
-
+    use super::super::tests::connected;
     use super::*;
 
     struct Everything;
@@ -224,14 +214,6 @@ mod tests {
         fn publish(&mut self, _: &StreamCounters) {}
 
         fn reset_jitter(&mut self) {}
-    }
-
-    fn connected() -> (UdpSocket, UdpSocket) {
-        let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let sender = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let address = receiver.local_addr().expect("an address");
-        sender.connect(address).expect("a route");
-        (sender, receiver)
     }
 
     #[test]

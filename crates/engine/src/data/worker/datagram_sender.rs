@@ -1,11 +1,11 @@
 //! Sending UDP datagrams.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use linerate_model::TestSpec;
 use linerate_model::spec::Segmentation;
-use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, errno, udp};
 
 use super::{Ended, Pump, Pumped, Scratch, SequenceWriter};
@@ -50,9 +50,10 @@ pub(crate) struct DatagramSender {
     schedule: Option<Schedule>,
     budget: Option<Arc<Budget>>,
     granted: u64,
-    sent: u64,
-    /// Continues while the peer's port is closed.
-    ignores_unreachable: bool,
+    /// Datagrams sent so far.
+    pub(crate) sent: u64,
+    /// Continues while the peer's port is closed (ICMP port unreachable).
+    pub(crate) ignores_unreachable: bool,
 }
 
 /// Datagrams per segmented buffer towards a receiver that may not coalesce. A receiver that takes one datagram per call
@@ -99,18 +100,6 @@ impl DatagramSender {
             sent: 0,
             ignores_unreachable: false,
         })
-    }
-
-    /// Continues after ICMP port unreachable.
-    pub(crate) fn ignoring_unreachable(mut self) -> Self {
-        self.ignores_unreachable = true;
-        self
-    }
-
-    /// The first `count` datagrams have been sent already.
-    pub(crate) fn continuing_after(mut self, count: u64) -> Self {
-        self.sent = count;
-        self
     }
 
     /// Datagrams due now, or when the next are.
@@ -195,14 +184,6 @@ pub(crate) fn datagrams_per_call(spec: &TestSpec, datagram_len: usize, peer_coal
 }
 
 impl Pump for DatagramSender {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Sender
-    }
-
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
         let mut room = scratch.room().div_ceil(self.datagram_len);
         for _ in 0..CALLS_PER_PUMP {

@@ -1,9 +1,6 @@
 //! A pump under the limits of a server.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-
-use linerate_model::StreamRole;
 
 use super::{Pump, Pumped, Scratch};
 use crate::data::quota::{Grant, Quota};
@@ -27,14 +24,6 @@ impl Metered {
 }
 
 impl Pump for Metered {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.inner.fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        self.inner.role()
-    }
-
     fn is_duplex(&self) -> bool {
         self.inner.is_duplex()
     }

@@ -21,9 +21,6 @@ mod target;
 mod worker_loop;
 
 use std::io;
-use std::os::fd::BorrowedFd;
-
-use linerate_model::StreamRole;
 
 pub(crate) use control::{Notice, RunControl};
 pub(crate) use datagram_receiver::DatagramReceiver;
@@ -70,10 +67,6 @@ pub(crate) enum Ended {
 
 /// One stream's work, in portions small enough to notice a stop in time.
 pub(crate) trait Pump: Send {
-    /// The socket.
-    fn fd(&self) -> BorrowedFd<'_>;
-    /// What this end does on the stream; decides which readiness matters.
-    fn role(&self) -> StreamRole;
     /// It reads and writes in turns on one socket.
     fn is_duplex(&self) -> bool {
         false
@@ -88,4 +81,16 @@ pub(crate) trait Pump: Send {
 pub(crate) trait ReadObserver: Send {
     /// The next bytes of the stream; one call per read.
     fn observe(&mut self, bytes: &[u8]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    /// A sender and the receiver it is connected to.
+    pub(super) fn connected() -> (UdpSocket, UdpSocket) {
+        let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port"));
+        sender.connect(receiver.local_addr().expect("an address")).expect("a route");
+        (sender, receiver)
+    }
 }

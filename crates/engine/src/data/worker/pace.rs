@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::{TestSpec, Transport};
+use linerate_sys::clock::as_ns;
 
 use crate::data::pacing::Schedule;
 
@@ -112,17 +113,17 @@ pub(crate) fn kernel_pacing_bytes_per_s(spec: &TestSpec) -> Option<u64> {
 impl Pace {
     /// `None` for a stream without a rate.
     pub(super) fn new(spec: &TestSpec, start_ns: u64, round_trip: Duration) -> Option<Self> {
-        let warm_up_end_ns = start_ns.saturating_add(ns(spec.omit));
+        let warm_up_end_ns = start_ns.saturating_add(as_ns(spec.omit));
         let duration = spec.end.duration();
-        let margin_ns = MARGIN_NS.max(ns(round_trip).saturating_mul(MARGIN_ROUND_TRIPS));
-        let margin_max_ns = duration.map_or(u64::MAX, |d| ns(d) / MARGIN_SHARE);
+        let margin_ns = MARGIN_NS.max(as_ns(round_trip).saturating_mul(MARGIN_ROUND_TRIPS));
+        let margin_max_ns = duration.map_or(u64::MAX, |d| as_ns(d) / MARGIN_SHARE);
         Some(Self {
             schedule: Schedule::new(start_ns, spec.pacing.rate_bps?),
             start_ns,
             block_len: u64::from(spec.block_len_bytes.max(1)),
             portion: Portion::of(spec)?,
             warm_up_end_ns: (!spec.omit.is_zero()).then_some(warm_up_end_ns),
-            end_ns: duration.map(|d| warm_up_end_ns.saturating_add(ns(d))),
+            end_ns: duration.map(|d| warm_up_end_ns.saturating_add(as_ns(d))),
             margin_ns: margin_ns.min(margin_max_ns),
             portion_end: 0,
         })
@@ -183,10 +184,6 @@ impl Pace {
         let points = elapsed.saturating_add(period / 2) / period;
         points.saturating_mul(period).saturating_add(period / 2)
     }
-}
-
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The threads of a test.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use linerate_model::StreamId;
+use linerate_model::{StreamId, StreamRole};
 use linerate_sys::poll::EventFd;
 use linerate_sys::{OsError, cpu};
 
@@ -54,6 +55,10 @@ impl Inbox {
 /// A stream on its way to a worker.
 pub(crate) struct StreamAssignment {
     pub(crate) id: StreamId,
+    /// The socket of the pump.
+    pub(crate) fd: Arc<OwnedFd>,
+    /// What this end does on the stream; decides which readiness matters.
+    pub(crate) role: StreamRole,
     pub(crate) pump: Box<dyn Pump>,
 }
 

@@ -81,10 +81,10 @@ fn batch(place: &mut Option<RecvBatch>, slot_bytes: usize) -> io::Result<&mut Re
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::connected;
     use super::*;
     use linerate_sys::page_buffer::PAGE_ALIGNMENT;
     use linerate_sys::udp;
-    use std::net::UdpSocket;
 
     #[test]
     fn receive_buffer_begins_at_a_page_boundary() {
@@ -95,9 +95,7 @@ mod tests {
 
     #[test]
     fn every_datagram_slot_begins_at_a_page_boundary() {
-        let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let sender = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        sender.connect(receiver.local_addr().expect("an address")).expect("a route");
+        let (sender, receiver) = connected();
         let mut scratch = Scratch::default();
         for batch in [Scratch::datagrams, Scratch::headers] {
             let sent: Vec<usize> = (0..RECEIVE_SLOTS).map(|_| udp::send(&sender, &[7; 48]).expect("room")).collect();

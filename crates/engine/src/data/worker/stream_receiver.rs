@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_model::workload::Shape;
-use linerate_model::{StreamRole, TestSpec, Transport};
+use linerate_model::{TestSpec, Transport};
 use linerate_sys::stream_io;
 
 use super::Target;
@@ -34,11 +34,13 @@ pub(crate) struct StreamReceiver {
     /// The receive queue may fill for a while before it is read again.
     may_pause: bool,
     target: Option<Arc<Target>>,
-    observer: Option<Box<dyn ReadObserver>>,
-    /// Most bytes of one read into memory.
-    read_len: usize,
-    /// The peer's end of the stream is what ends the test.
-    awaits_end: bool,
+    /// Sees everything that is read into memory.
+    pub(crate) observer: Option<Box<dyn ReadObserver>>,
+    /// Most bytes of one read into memory, at most [`RECEIVE_BYTES`].
+    pub(crate) read_len: usize,
+    /// The peer's end of the stream is what ends the test: it is noticed at once, for one more call whenever the queue is
+    /// empty.
+    pub(crate) awaits_end: bool,
 }
 
 /// Below this rate few wake-ups could be spared, and a pause would show in short intervals.
@@ -74,24 +76,6 @@ impl StreamReceiver {
             read_len: RECEIVE_BYTES,
             awaits_end: false,
         }
-    }
-
-    /// Notices at once that the peer has closed the stream, for one more call whenever the queue is empty.
-    pub(crate) fn awaiting_end(mut self) -> Self {
-        self.awaits_end = true;
-        self
-    }
-
-    /// Takes at most `len` bytes with one call.
-    pub(crate) fn reading_at_most(mut self, len: u32) -> Self {
-        self.read_len = usize::try_from(len).unwrap_or(RECEIVE_BYTES).clamp(1, RECEIVE_BYTES);
-        self
-    }
-
-    /// Lets `observer` see everything that is read into memory.
-    pub(crate) fn observed_by(mut self, observer: Box<dyn ReadObserver>) -> Self {
-        self.observer = Some(observer);
-        self
     }
 
     fn read(&mut self, scratch: &mut Scratch, len: usize) -> io::Result<usize> {
@@ -132,14 +116,6 @@ impl StreamReceiver {
 }
 
 impl Pump for StreamReceiver {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Receiver
-    }
-
     fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
         let mut taken = 0;
         for _ in 0..CALLS_PER_PUMP {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::spec::SendPath;
-use linerate_model::{StreamRole, TestSpec, Transport};
+use linerate_model::{TestSpec, Transport};
 use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::stream_io::{self, Followed, GATHERED_COPIES_MAX};
 use linerate_sys::{PageBuffer, errno, sockopt, tcp_info, zerocopy};
@@ -194,14 +194,6 @@ impl StreamSender {
 }
 
 impl Pump for StreamSender {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Sender
-    }
-
     fn set_blocks_per_call(&mut self, blocks: u16) {
         if self.is_adjustable {
             self.submission = self.block_len * usize::from(blocks.max(1));
@@ -318,8 +310,7 @@ pub(crate) fn blocks_per_memory(spec: &TestSpec) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
-
+    use super::super::tests::connected;
     use super::*;
     use crate::data::payload;
 
@@ -330,7 +321,8 @@ mod tests {
     fn a_portion_is_one_write_even_across_the_end_of_a_block() {
         let mut spec = TestSpec { block_len_bytes: BLOCK, ..TestSpec::default() };
         spec.pacing.rate_bps = Some(10_000_000);
-        let (receiver, sender) = connected();
+        let (sender, receiver) = connected();
+        receiver.set_nonblocking(true).expect("a socket");
         let block = payload::shared_block(BLOCK as usize).expect("memory");
         let counters = Arc::new(StreamCounters::default());
         let source = Source::Block(Arc::clone(&block));
@@ -351,13 +343,5 @@ mod tests {
         assert_eq!(lengths[1..], [25_000; 50]);
         let expected = block.iter().cycle().take(content.len());
         assert!(content.iter().eq(expected), "blocks follow each other");
-    }
-
-    fn connected() -> (UdpSocket, UdpSocket) {
-        let bound = || UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let (receiver, sender) = (bound(), bound());
-        receiver.set_nonblocking(true).expect("a socket");
-        sender.connect(receiver.local_addr().expect("an address")).expect("a route");
-        (receiver, sender)
     }
 }

@@ -8,18 +8,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use linerate_model::StreamRole;
 use linerate_model::spec::IoStrategy;
-use linerate_model::{StreamId, StreamRole};
 use linerate_sys::clock::{self, ThreadCpuClock};
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
 use super::control::{Notice, Phase, RunControl};
 use super::pool::{Inbox, StreamAssignment};
-use super::{Ended, Pump, Pumped, Scratch};
+use super::{Ended, Pumped, Scratch};
 
 struct Slot {
-    id: StreamId,
-    pump: Box<dyn Pump>,
+    stream: StreamAssignment,
     state: SlotState,
 }
 
@@ -97,14 +96,11 @@ impl Worker {
     pub(super) fn assign(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
         for mut stream in share {
             stream.pump.set_blocks_per_call(self.strategy.blocks_per_call);
-            let sends = stream.pump.role() == StreamRole::Sender;
+            let sends = stream.role == StreamRole::Sender;
             let both = stream.pump.is_duplex();
-            self.epoll.add(
-                stream.pump.fd(),
-                self.slots.len() as u64,
-                Interest { read: !sends || both, write: sends || both, edge: true },
-            )?;
-            self.slots.push(Slot { id: stream.id, pump: stream.pump, state: SlotState::Ready });
+            let interest = Interest { read: !sends || both, write: sends || both, edge: true };
+            self.epoll.add(&stream.fd, self.slots.len() as u64, interest)?;
+            self.slots.push(Slot { stream, state: SlotState::Ready });
         }
         Ok(())
     }
@@ -150,7 +146,7 @@ impl Worker {
         let strategy = self.control.strategy();
         if strategy.blocks_per_call != self.strategy.blocks_per_call {
             for slot in &mut self.slots {
-                slot.pump.set_blocks_per_call(strategy.blocks_per_call);
+                slot.stream.pump.set_blocks_per_call(strategy.blocks_per_call);
             }
         }
         self.strategy = strategy;
@@ -216,7 +212,7 @@ impl Worker {
         self.stopped = true;
         let until_ns = clock::monotonic_ns().saturating_add(DRAIN_TIME_NS);
         for slot in &mut self.slots {
-            match slot.pump.role() {
+            match slot.stream.role {
                 StreamRole::Sender => slot.finish(&self.epoll),
                 StreamRole::Receiver if drain => slot.drain(until_ns, scratch, &self.control, &self.epoll),
                 StreamRole::Receiver => {}
@@ -228,7 +224,7 @@ impl Worker {
     fn fail_all(&mut self, error: &io::Error) {
         for slot in &mut self.slots {
             let copy = io::Error::from(error.kind());
-            self.control.notify(Notice::Ended(slot.id, Ended::Failed(copy)));
+            self.control.notify(Notice::Ended(slot.stream.id, Ended::Failed(copy)));
         }
     }
 }
@@ -240,7 +236,7 @@ fn spin_ns(wait_ns: u64) -> u64 {
 
 impl Slot {
     fn advance(&mut self, now_ns: u64, scratch: &mut Scratch, control: &RunControl, epoll: &Epoll) {
-        self.state = match self.pump.pump(now_ns, scratch) {
+        self.state = match self.stream.pump.pump(now_ns, scratch) {
             Pumped::Again => SlotState::Ready,
             Pumped::Blocked => SlotState::Blocked,
             Pumped::Until(t) => SlotState::Until(t),
@@ -250,7 +246,7 @@ impl Slot {
             Pumped::Drained => SlotState::Drained,
             Pumped::Ended(why) => {
                 self.finish(epoll);
-                control.notify(Notice::Ended(self.id, why));
+                control.notify(Notice::Ended(self.stream.id, why));
                 SlotState::Done
             }
         };
@@ -271,8 +267,8 @@ impl Slot {
 
     fn finish(&mut self, epoll: &Epoll) {
         if self.state != SlotState::Done {
-            // The descriptor is open: the pump holds it.
-            let _ = epoll.remove(self.pump.fd());
+            // The descriptor is open: the slot holds it.
+            let _ = epoll.remove(&self.stream.fd);
             self.state = SlotState::Done;
         }
     }

@@ -1,15 +1,15 @@
 //! Requests and replies on one connection.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
 use linerate_iperf2::settings::bounce_head;
+use linerate_model::TestSpec;
 use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::BounceBack;
-use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};
 
 use super::machine::wall;
@@ -63,7 +63,7 @@ impl Line {
         let len = wanted.min(scratch.len());
         if self.quick_ack {
             // The kernel resets the option, so it is set for each read; without it the test is only slower.
-            let _ = sockopt::set_quick_ack(self.fd.as_fd(), true);
+            let _ = sockopt::TCP_QUICKACK.set(self.fd.as_fd(), true);
         }
         loop {
             match stream_io::recv(self.fd.as_fd(), &mut scratch[..len]) {
@@ -121,9 +121,8 @@ impl BounceClient {
     ) -> Result<Self, OsError> {
         let requester = Requester::new(Instant::now(), bounce_head(bounce, spec), bounce.burst, bounce.period);
         let time = spec.end.duration().unwrap_or(Duration::MAX);
-        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
-            ends_ns: inputs.start_ns.saturating_add(time_ns),
+            ends_ns: inputs.start_ns.saturating_add(clock::as_ns(time)),
             line: Line::new(inputs, stats, bounce.quick_ack, false),
             requester,
             scratch: PageBuffer::zeroed(READ_BYTES)?,
@@ -156,25 +155,19 @@ impl BounceClient {
             None => {
                 let due = self.requester.due().unwrap_or_else(Instant::now);
                 let wait = due.saturating_duration_since(Instant::now());
-                let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-                Ok(Some(Pumped::Until(now_ns.saturating_add(wait_ns).min(self.ends_ns))))
+                Ok(Some(Pumped::Until(now_ns.saturating_add(clock::as_ns(wait)).min(self.ends_ns))))
             }
         }
     }
 
     fn take_reply(&mut self) -> io::Result<Option<Pumped>> {
         let wanted = self.requester.missing();
-        let Some(bytes) = self.line.read(wanted, &mut self.scratch)? else {
-            return Ok(Some(Pumped::Blocked));
-        };
+        let Some(mut bytes) = self.line.read(wanted, &mut self.scratch)? else { return Ok(Some(Pumped::Blocked)) };
         if bytes.is_empty() {
             return Ok(Some(Pumped::Ended(Ended::Eof)));
         }
-        let mut rest = bytes;
-        match self.requester.read(Instant::now(), wall(), &mut rest) {
-            Ok(None) => {}
-            Ok(Some(trip)) => note(&self.line.stats, &trip, self.has_delays),
-            Err(error) => return Err(io::Error::other(error)),
+        if let Some(trip) = self.requester.read(Instant::now(), wall(), &mut bytes).map_err(io::Error::other)? {
+            note(&self.line.stats, &trip, self.has_delays);
         }
         Ok(None)
     }
@@ -198,14 +191,6 @@ fn note(stats: &StreamStats, trip: &RoundTrip, has_delays: bool) {
 }
 
 impl Pump for BounceClient {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.line.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Sender
-    }
-
     fn is_duplex(&self) -> bool {
         true
     }
@@ -218,7 +203,6 @@ impl Pump for BounceClient {
         loop {
             match self.step(clock::monotonic_ns()) {
                 Ok(None) => {}
-                Ok(Some(Pumped::Blocked)) => return Pumped::Blocked,
                 Ok(Some(pumped)) => return pumped,
                 Err(error) => return Pumped::Ended(Ended::Failed(error)),
             }
@@ -250,7 +234,7 @@ impl BounceServer {
         line.count(0, received.len() as u64);
         let mut server = Self {
             line,
-            responder: Responder::new(),
+            responder: Responder::default(),
             scratch: PageBuffer::zeroed(READ_BYTES).map_err(|error| error.source)?,
             held: None,
         };
@@ -264,8 +248,7 @@ impl BounceServer {
                 Reply::Send(head) => head.hold,
                 Reply::Stop => Duration::ZERO,
             };
-            let hold_ns = u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX);
-            self.held = Some((clock::monotonic_ns().saturating_add(hold_ns), reply));
+            self.held = Some((clock::monotonic_ns().saturating_add(clock::as_ns(hold)), reply));
         }
         Ok(())
     }
@@ -300,14 +283,6 @@ impl BounceServer {
 }
 
 impl Pump for BounceServer {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.line.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Receiver
-    }
-
     fn is_duplex(&self) -> bool {
         true
     }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
 use linerate_iperf2::server::{FlowServer, Policy, StreamServer};
 use linerate_iperf2::settings::client_header;
 use linerate_iperf2::{Header, Timestamp, Version};
@@ -17,15 +16,16 @@ use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
 
-use super::connect::{self, ConnectRetries, Connected, failure, os};
+use super::connect::{self, ConnectRetries, Connected, os};
 use super::connection::Connection;
 use super::datagram_reader::DatagramReader;
 use super::machine::{Machine, wall};
 use super::pumps::{self, Origin};
 use super::session::Session;
 use super::{connect_only, sockets};
+use crate::error::failure;
 use crate::interrupts::Interrupts;
-use crate::reporter::Reporter;
+use crate::reporter::{Reporter, test_header};
 
 /// Runs one test and reports it to `sink`.
 ///
@@ -73,11 +73,10 @@ impl Client<'_> {
         let first_socket = first_socket.map(|first| sockets::facts(first.fd.as_fd(), self.spec.test.transport));
         let refused: Vec<String> = unconnected.first().map(|o| o.refused.clone()).unwrap_or_default();
         refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
-        reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
-            first_socket,
-            listener: listener_facts,
-            ..self.header()
-        })));
+        let (host, local) = (self.spec.host.clone(), &self.spec.local);
+        let header = test_header(Endpoint::Client, host, local.port, &self.spec.test, local);
+        let header = TestHeader { first_socket, listener: listener_facts, ..header };
+        reporter.emit(&Event::TestAccepted(Box::new(header)));
         if let Shape::ConnectOnly { count } = self.spec.test.workload.shape {
             return connect_only::run(self.spec, server, count, reporter, self.interrupts).map(Ok);
         }
@@ -129,23 +128,6 @@ impl Client<'_> {
         }
     }
 
-    fn header(&self) -> TestHeader {
-        TestHeader {
-            endpoint: Endpoint::Client,
-            peer_host: self.spec.host.clone(),
-            peer_port: self.spec.local.port,
-            cookie: String::new(),
-            started_at_unix_ms: clock::unix_ms(),
-            control_mss_bytes: None,
-            spec: self.spec.test.clone(),
-            interval: self.spec.local.interval,
-            file_name: self.spec.local.file.as_ref().map(|p| p.display().to_string()),
-            first_stream_position: 0,
-            first_socket: None,
-            listener: None,
-        }
-    }
-
     /// Opens the listener for a server that connects back, before the request is sent.
     fn listen(
         &self,
@@ -157,10 +139,10 @@ impl Client<'_> {
             return Ok(None);
         }
         let port = test.workload.back_port.unwrap_or(end.port);
-        let address = socket::wildcard(sockets::family_of(&server), port);
+        let address = socket::wildcard(socket::Family::of(&server), port);
         let fail = |e: &linerate_sys::OsError| os("listener bind", e);
         let fd = socket::open(&address, sockets::protocol(test.transport)).map_err(|e| fail(&e))?;
-        sockopt::set_reuse_addr(fd.as_fd(), true).map_err(|e| fail(&e))?;
+        sockopt::SO_REUSEADDR.set(fd.as_fd(), true).map_err(|e| fail(&e))?;
         let refused = sockets::prepare(fd.as_fd(), test, false, true);
         refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
         socket::bind(fd.as_fd(), &address).map_err(|e| fail(&e))?;
@@ -188,7 +170,7 @@ impl Client<'_> {
         let mut session = Session::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
         session.wait_until(test.workload.start);
         match self.add_streams(&mut session, connected, origin, server, reporter)? {
-            Some(failure) if session.connections().is_empty() => Err(failure),
+            Some(failure) if session.connections.is_empty() => Err(failure),
             Some(failure) => {
                 reporter.emit(&Event::Warning(failure.message));
                 Ok(session)
@@ -209,7 +191,7 @@ impl Client<'_> {
         let test = &self.spec.test;
         let header = self.wire_header()?;
         let mut last = None;
-        let first_number = session.connections().len() as u32 + 1;
+        let first_number = session.connections.len() as u32 + 1;
         for (number, outcome) in (first_number..).zip(connected) {
             let one = match outcome {
                 Ok(one) => one,
@@ -239,7 +221,7 @@ impl Client<'_> {
             return Ok(None);
         }
         let start = match workload.start {
-            Start::At(time) => Timestamp::from_unix_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            Start::At(time) => Timestamp::from_unix_ns(clock::as_ns(time)),
             Start::Now | Start::After(_) => wall(),
         };
         let header = client_header(self.spec, Version::of(workload.release), start);
@@ -247,23 +229,9 @@ impl Client<'_> {
     }
 
     fn machine(&self, header: Option<&Header>, server: SocketAddr) -> Machine {
-        let (test, now) = (&self.spec.test, Instant::now());
-        let time_limit = test.end.duration();
-        if test.transport != Transport::Udp {
-            let setup = StreamClientSetup { header: header.cloned(), time_limit };
-            return Machine::StreamClient(StreamClient::new(now, setup));
-        }
         let without_report = header.is_some_and(|header| header.without_final_report);
-        Machine::FlowClient(FlowClient::new(
-            now,
-            wall(),
-            FlowClientSetup {
-                header: header.cloned(),
-                datagram_bytes: test.block_len_bytes as usize,
-                time_limit,
-                wants_report: !without_report && !server.ip().is_multicast(),
-            },
-        ))
+        let wants_report = !without_report && !server.ip().is_multicast();
+        Machine::client(&self.spec.test, header.cloned(), wants_report)
     }
 
     fn report_delayed_start(&self, number: u32, reporter: &mut Reporter<'_>) {
@@ -289,9 +257,9 @@ impl Client<'_> {
         let reader = listener.as_ref().map(|_| DatagramReader::new());
         let mut test_loop = TestLoop {
             client: self,
-            server_ip: session.connections().first().map(|c| c.remote.ip()),
-            next_number: session.connections().len() as u32 + 1,
-            back_missing: if listener.is_some() { session.connections().len() } else { 0 },
+            server_ip: session.connections.first().map(|c| c.remote.ip()),
+            next_number: session.connections.len() as u32 + 1,
+            back_missing: if listener.is_some() { session.connections.len() } else { 0 },
             session,
             listener,
             reader: reader.transpose().map_err(|e| os("test", &e))?,
@@ -366,11 +334,7 @@ impl TestLoop<'_> {
             return Ok(());
         };
         if self.back_deadline.is_some() {
-            return Err(Failure {
-                kind: FailureKind::Interrupted,
-                message: format!("interrupted by {signal}"),
-                code: None,
-            });
+            return Err(connect::interruption(&signal));
         }
         self.back_missing = 0;
         self.back_deadline = Some(Instant::now());

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_model::spec::{AddressFamily, ClientSpec};
+use linerate_model::spec::ClientSpec;
 use linerate_model::workload::ConnectRetry;
 use linerate_model::{Failure, FailureKind, Transport};
 use linerate_sys::poll::Interest;
@@ -12,8 +12,9 @@ use linerate_sys::socket::{self, Connect, Family};
 use linerate_sys::{OsError, sockopt};
 
 use super::sockets;
+use crate::error::failure;
 use crate::interrupts::Interrupts;
-use crate::wait::{WaitError, wait};
+use crate::wait::{WaitError, family, wait};
 
 /// A socket on its way to being connected.
 pub(super) struct Unconnected {
@@ -33,11 +34,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the server is.
 pub(super) fn resolve(spec: &ClientSpec) -> Result<SocketAddr, Failure> {
-    let family = spec.local.bind.family.map(|family| match family {
-        AddressFamily::V4 => Family::V4,
-        AddressFamily::V6 => Family::V6,
-    });
-    let found = socket::resolve(&spec.host, spec.local.port, family);
+    let found = socket::resolve(&spec.host, spec.local.port, spec.local.bind.family.map(family));
     let first = found.ok().and_then(|addresses| addresses.into_iter().next());
     first.ok_or_else(|| Failure::error(UNKNOWN_HOST, format!("{}: Host name lookup failure", spec.host)))
 }
@@ -76,18 +73,18 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
     };
     let address = match &wanted.host {
         Some(host) => {
-            let found = socket::resolve(host, port, Some(sockets::family_of(remote)));
+            let found = socket::resolve(host, port, Some(Family::of(remote)));
             let first = found.ok().and_then(|addresses| addresses.into_iter().next());
             first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")))?
         }
-        None if port > 0 => socket::wildcard(sockets::family_of(remote), port),
+        None if port > 0 => socket::wildcard(Family::of(remote), port),
         None => return Ok(()),
     };
     let mut address = address;
     if fan_out.source_address {
         address.set_ip(raised(address.ip(), index));
     }
-    sockopt::set_reuse_addr(fd.as_fd(), true).map_err(|e| os("bind", &e))?;
+    sockopt::SO_REUSEADDR.set(fd.as_fd(), true).map_err(|e| os("bind", &e))?;
     socket::bind(fd.as_fd(), &address).map_err(|e| os("bind", &e))
 }
 
@@ -131,7 +128,7 @@ pub(super) fn connect_all(
                 match wait(unconnected.fd.as_fd(), Interest::WRITE, Some(left), interrupts) {
                     Ok(()) => socket::take_error(unconnected.fd.as_fd()),
                     Err(WaitError::Os(error)) => Err(error),
-                    Err(interrupted @ WaitError::Interrupted(_)) => return Err(interruption(&interrupted)),
+                    Err(WaitError::Interrupted(signal)) => return Err(interruption(&signal)),
                 }
             }
             Err(error) => Err(error),
@@ -181,26 +178,17 @@ pub(super) fn wait_unless_interrupted(time: Duration, interrupts: &dyn Interrupt
         }
         let ready = linerate_sys::poll::wait_fd(interrupts.fd(), Interest::READ, Some(left));
         if let (Ok(true), Some(signal)) = (ready, interrupts.take()) {
-            return Some(interruption(&WaitError::Interrupted(signal)));
+            return Some(interruption(&signal));
         }
     }
 }
 
-fn interruption(error: &WaitError) -> Failure {
-    let signal = match error {
-        WaitError::Interrupted(text) => text.as_str(),
-        WaitError::Os(_) => "",
-    };
+pub(super) fn interruption(signal: &str) -> Failure {
     Failure { kind: FailureKind::Interrupted, message: format!("interrupted by {signal}"), code: None }
 }
 
 fn name(transport: Transport) -> &'static str {
     if transport == Transport::Udp { "udp" } else { "tcp" }
-}
-
-/// A failure with the dialect's text.
-pub(super) fn failure(message: String) -> Failure {
-    Failure { kind: FailureKind::Error, message, code: None }
 }
 
 pub(super) fn os(what: &str, error: &OsError) -> Failure {

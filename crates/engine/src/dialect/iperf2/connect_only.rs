@@ -6,11 +6,12 @@ use linerate_model::metrics::ConnectTimes;
 use linerate_model::spec::ClientSpec;
 use linerate_model::spread::Spread;
 use linerate_model::{Event, Failure, Flow, Stream, StreamId, StreamRole};
-use linerate_sys::{interfaces, socket};
-use std::net::{IpAddr, SocketAddr};
+use linerate_sys::socket;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use super::{connect, sockets};
+use super::connect;
+use super::sockets::{self, DeviceCache};
 use crate::interrupts::Interrupts;
 use crate::measure::stream_stats::distribution;
 use crate::reporter::Reporter;
@@ -80,24 +81,4 @@ fn announce(
         effective: sockets::effective(fd, spec.test.transport),
         facts: Some(Box::new(facts)),
     }));
-}
-
-/// The device of the address that was looked up last: a lookup takes longer than a connection on loopback, and all
-/// connections usually begin at one address.
-#[derive(Debug, Default)]
-struct DeviceCache {
-    last: Option<(IpAddr, Option<String>)>,
-}
-
-impl DeviceCache {
-    fn device_of(&mut self, address: IpAddr) -> Option<String> {
-        match &self.last {
-            Some((known, device)) if *known == address => device.clone(),
-            _ => {
-                let device = interfaces::device_of(address);
-                self.last = Some((address, device.clone()));
-                device
-            }
-        }
-    }
 }

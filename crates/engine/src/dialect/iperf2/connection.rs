@@ -155,6 +155,13 @@ impl Connection {
         self.sender.iter_mut().chain(&mut self.receiver)
     }
 
+    fn direction_of(&mut self, role: StreamRole) -> Option<&mut DirectionState> {
+        match role {
+            StreamRole::Sender => self.sender.as_mut(),
+            StreamRole::Receiver => self.receiver.as_mut(),
+        }
+    }
+
     /// The directions of this connection, with ids from `first_id` on.
     pub(super) fn create_directions(&mut self, is_client: bool, first_id: u32) {
         for (next_id, &flow) in (first_id..).zip(flows(&self.spec, self.is_back)) {
@@ -251,15 +258,8 @@ impl Connection {
         let only_receives = self.spec.direction == Direction::Forward;
         let first = self.early.first().filter(|_| only_receives);
         let began_ns = first.map_or(now_ns, |(_, arrived_ns)| *arrived_ns);
-        let wanted = |direction: &Option<DirectionState>| {
-            direction.as_ref().is_some_and(|p| p.is_wanted && p.started_ns.is_none())
-        };
         for role in [StreamRole::Sender, StreamRole::Receiver] {
-            let is_wanted = match role {
-                StreamRole::Sender => wanted(&self.sender),
-                StreamRole::Receiver => wanted(&self.receiver),
-            };
-            if !is_wanted {
+            if !self.direction_of(role).is_some_and(|direction| direction.is_wanted && direction.started_ns.is_none()) {
                 continue;
             }
             sockets::tune(self.fd.as_fd(), &self.spec, role);
@@ -267,11 +267,7 @@ impl Connection {
                 StreamRole::Sender => self.make_sender(),
                 StreamRole::Receiver => self.make_receiver(),
             };
-            let direction = match role {
-                StreamRole::Sender => self.sender.as_mut(),
-                StreamRole::Receiver => self.receiver.as_mut(),
-            };
-            if let (Some(direction), Some(build_pump)) = (direction, build_pump) {
+            if let (Some(direction), Some(build_pump)) = (self.direction_of(role), build_pump) {
                 direction.started_ns = Some(began_ns);
                 started.push((direction.stream.clone(), Arc::clone(&direction.stats), build_pump, moved));
             }

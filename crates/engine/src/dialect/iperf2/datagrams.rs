@@ -9,7 +9,6 @@ use linerate_model::metrics::{FrameCounts, HistogramKind};
 use linerate_model::spread::Spread;
 use linerate_sys::clock::{self, RealtimeOffset};
 
-use super::burst_reports::BurstQueue;
 use super::frame_rows::{FrameDatagram, FrameRows};
 use crate::data::worker::{DatagramKind, SequenceReader, SequenceWriter};
 use crate::measure::counters::StreamCounters;
@@ -66,7 +65,7 @@ pub(super) struct HeadReader {
     unpublished: Unpublished,
     frames: Option<Frames>,
     /// Where each frame is a row of the report.
-    rows: Option<FrameRows>,
+    pub(super) rows: Option<FrameRows>,
 }
 
 #[derive(Default)]
@@ -79,8 +78,8 @@ struct Unpublished {
 /// Follows the frames of an isochronous sender.
 struct Frames {
     version: Version,
+    /// Since the last call of `publish`.
     counts: FrameCounts,
-    published: FrameCounts,
     number: u32,
     received_bytes: u64,
     /// When the first datagram of this frame was written, by the sender's clock.
@@ -95,7 +94,7 @@ impl HeadReader {
     ) -> (Self, SharedFlowTotals) {
         let flow_totals = SharedFlowTotals::default();
         let reader = Self {
-            tracker: SequenceTracker::new(),
+            tracker: SequenceTracker::default(),
             width,
             flow_totals: Arc::clone(&flow_totals),
             stats,
@@ -106,7 +105,6 @@ impl HeadReader {
             frames: frames_of.map(|version| Frames {
                 version,
                 counts: FrameCounts::default(),
-                published: FrameCounts::default(),
                 number: 0,
                 received_bytes: 0,
                 written_ns: 0,
@@ -116,19 +114,9 @@ impl HeadReader {
         (reader, flow_totals)
     }
 
-    /// Each frame is a row of the report.
-    pub(super) fn reporting_frames(mut self, queue: Option<Arc<BurstQueue>>) -> Self {
-        self.rows = queue.map(FrameRows::new);
-        self
-    }
-
     fn take_row(&mut self, datagram: &[u8], arrival_ns: u64, transit_ns: i64) {
-        let (Some(rows), Some(frames)) = (&mut self.rows, &self.frames) else {
-            return;
-        };
-        let Some(words) = FrameWords::parse(datagram, frames.version) else {
-            return;
-        };
+        let (Some(rows), Some(frames)) = (&mut self.rows, &self.frames) else { return };
+        let Some(words) = FrameWords::parse(datagram, frames.version) else { return };
         let datagram = FrameDatagram {
             frame: words.number,
             period_us: words.period_us,
@@ -143,12 +131,8 @@ impl HeadReader {
 
 impl SequenceReader for HeadReader {
     fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> DatagramKind {
-        let Some(head) = DatagramHead::parse(datagram, self.width) else {
-            return DatagramKind::Foreign;
-        };
-        if head.number == 0 || self.is_over {
-            return DatagramKind::Foreign;
-        }
+        let head = DatagramHead::parse(datagram, self.width).filter(|head| head.number != 0 && !self.is_over);
+        let Some(head) = head else { return DatagramKind::Foreign };
         let arrived_ns = i64::try_from(self.offset.unix_ns(arrival_ns)).unwrap_or(i64::MAX);
         let sent_ns = i64::try_from(head.sent.unix_ns()).unwrap_or(i64::MAX);
         let transit_ns = arrived_ns.saturating_sub(sent_ns);
@@ -187,18 +171,17 @@ impl SequenceReader for HeadReader {
             last_arrival_ns: self.last_arrival_ns,
         };
         let unpublished = &self.unpublished;
-        let frames = self.frames.as_mut().map(Frames::take_unpublished);
+        let frames = self.frames.as_mut().map(|frames| std::mem::take(&mut frames.counts));
         let unix_s = clock::unix_ns() as f64 / 1e9;
         self.stats.update(|samples| {
             *samples.datagrams_received.get_or_insert(0) += unpublished.datagrams;
             samples.reads.get_or_insert_default().calls += unpublished.datagrams;
-            unpublished.delays.iter().for_each(|delay_s| samples.one_way.add(*delay_s));
-            let frame_delays = unpublished.frame_delays.iter();
-            frame_delays.for_each(|delay_s| samples.frame_delay.add(*delay_s));
             for delay_s in &unpublished.delays {
+                samples.one_way.add(*delay_s);
                 samples.add_to_histogram(HistogramKind::Datagrams, *delay_s, unix_s);
             }
             for delay_s in &unpublished.frame_delays {
+                samples.frame_delay.add(*delay_s);
                 samples.add_to_histogram(HistogramKind::Bursts, *delay_s, unix_s);
             }
             if let Some(frames) = frames {
@@ -231,21 +214,9 @@ impl Frames {
         }
         self.received_bytes += datagram.len() as u64;
         let is_complete = words.left_bytes as usize <= datagram.len();
-        if is_complete {
-            self.counts.done += 1;
-        }
+        self.counts.done += u64::from(is_complete);
         let delay_s = arrived_ns.saturating_sub(self.written_ns) as f64 / 1e9;
         (is_new || is_complete).then(|| is_complete.then_some(delay_s))
-    }
-
-    fn take_unpublished(&mut self) -> FrameCounts {
-        let unpublished = FrameCounts {
-            done: self.counts.done - self.published.done,
-            missed: self.counts.missed - self.published.missed,
-            slips: 0,
-        };
-        self.published = self.counts;
-        unpublished
     }
 }
 

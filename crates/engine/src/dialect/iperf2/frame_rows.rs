@@ -99,7 +99,7 @@ mod tests {
     fn a_flow_is_cut_into_frames_that_count_what_was_lost() {
         let queue = Arc::new(BurstQueue::default());
         let mut rows = FrameRows::new(Arc::clone(&queue));
-        let mut tracker = SequenceTracker::new();
+        let mut tracker = SequenceTracker::default();
         for (number, frame, is_last) in [(1, 1, false), (2, 1, true), (4, 2, true), (5, 3, false)] {
             let datagram = FrameDatagram {
                 frame,

@@ -3,18 +3,20 @@
 use linerate_iperf2::burst::BURST_LEN_MAX;
 use linerate_model::workload::Isochronous;
 
+use crate::random::Sequence;
+
 /// Draws one size after the other. Nothing depends on their unpredictability, so a small generator with a fixed start
 /// does, and two runs of a test send the same frames.
 pub(super) struct FrameSizes {
     mean: f64,
     deviation: f64,
     min: usize,
-    state: u64,
+    random: Sequence,
 }
 
 impl FrameSizes {
     pub(super) fn fixed(size: usize) -> Self {
-        Self { mean: size as f64, deviation: 0.0, min: size, state: SEED }
+        Self { mean: size as f64, deviation: 0.0, min: size, random: Sequence::new(SEED) }
     }
 
     /// Frames of this many bytes per second, none shorter than `min`.
@@ -24,7 +26,7 @@ impl FrameSizes {
             mean: frames.mean_bps * bytes_per_frame,
             deviation: frames.deviation_bps * bytes_per_frame,
             min,
-            state: SEED,
+            random: Sequence::new(SEED),
         }
     }
 
@@ -47,12 +49,7 @@ impl FrameSizes {
 
     /// In (0, 1].
     fn uniform(&mut self) -> f64 {
-        // xorshift64*, Vigna 2016.
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        let word = self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11;
-        (word as f64 + 1.0) / (1_u64 << 53) as f64
+        ((self.random.next() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64
     }
 }
 

@@ -1,12 +1,11 @@
 //! Frames on a grid, each cut into datagrams.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_iperf2::frame::FrameWords;
 use linerate_iperf2::{Timestamp, Version};
-use linerate_model::StreamRole;
 use linerate_model::metrics::FrameCounts;
 use linerate_model::workload::Isochronous;
 use linerate_sys::clock::{self, RealtimeOffset};
@@ -14,6 +13,7 @@ use linerate_sys::{OsError, PageBuffer, errno, udp};
 
 use super::datagrams::HeadWriter;
 use super::frame_sizes::FrameSizes;
+use super::shaped::note_frame;
 use crate::data::budget::Budget;
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch, SequenceWriter};
@@ -42,7 +42,7 @@ pub(super) struct FramedDatagrams {
     sent: u64,
     budget: Option<Arc<Budget>>,
     /// An unreachable port does not end it.
-    ignores_unreachable: bool,
+    pub(super) ignores_unreachable: bool,
 }
 
 /// Datagrams per pump, so that a stop is seen soon.
@@ -69,9 +69,9 @@ impl FramedDatagrams {
             version,
             numbers: HeadWriter::new(),
             sizes: FrameSizes::of_frames(frames, FrameWords::end(version)),
-            datagram: PageBuffer::copy_of(&template)?,
+            datagram: PageBuffer::repeated(&template, 1)?,
             period_ns,
-            gap_ns: u64::try_from(frames.gap.as_nanos()).unwrap_or(u64::MAX),
+            gap_ns: clock::as_ns(frames.gap),
             start_ns: inputs.start_ns,
             wall_start: Timestamp::from_unix_ns(RealtimeOffset::read().unix_ns(inputs.start_ns)),
             next: 0,
@@ -82,11 +82,6 @@ impl FramedDatagrams {
             budget,
             ignores_unreachable: true,
         })
-    }
-
-    pub(super) fn ignoring_unreachable(mut self, ignores_unreachable: bool) -> Self {
-        self.ignores_unreachable = ignores_unreachable;
-        self
     }
 
     fn begin_frame(&mut self, now_ns: u64) -> Result<(), Pumped> {
@@ -106,12 +101,7 @@ impl FramedDatagrams {
             size_bytes: u32::try_from(self.left).unwrap_or(u32::MAX),
             left_bytes: 0,
         };
-        self.stats.update(|samples| {
-            let frames = samples.frames.get_or_insert_default();
-            frames.done += 1;
-            frames.missed += missed;
-            frames.slips += u64::from(missed > 0);
-        });
+        note_frame(&self.stats, missed);
         Ok(())
     }
 
@@ -139,14 +129,6 @@ fn whole_datagrams(size: usize, datagram_len: usize, len_min: usize) -> usize {
 }
 
 impl Pump for FramedDatagrams {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Sender
-    }
-
     fn pump(&mut self, _: u64, _: &mut Scratch) -> Pumped {
         for _ in 0..CALLS_PER_PUMP {
             let now_ns = clock::monotonic_ns();

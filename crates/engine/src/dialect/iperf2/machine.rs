@@ -3,13 +3,17 @@
 use std::time::Instant;
 
 use linerate_iperf2::ack::{ClockCheck, ServerAck};
-use linerate_iperf2::client::{FlowClientAction, FlowClientInput, StreamClientAction, StreamClientInput};
+use linerate_iperf2::client::{
+    FlowClientAction, FlowClientInput, FlowClientSetup, StreamClientAction, StreamClientInput, StreamClientSetup,
+};
 use linerate_iperf2::server::{
     AcceptedTest, ConnectBack, FlowServerAction, FlowServerInput, StreamServerAction, StreamServerInput,
 };
-use linerate_iperf2::{FinalReport, FlowClient, FlowServer, StreamClient, StreamServer, Timestamp};
-use linerate_model::{Failure, FailureKind};
+use linerate_iperf2::{FinalReport, FlowClient, FlowServer, Header, StreamClient, StreamServer, Timestamp};
+use linerate_model::{Failure, TestSpec, Transport};
 use linerate_sys::clock;
+
+use crate::error::failure;
 
 /// One connection or flow.
 pub(super) enum Machine {
@@ -65,6 +69,17 @@ pub(super) fn wall() -> Timestamp {
 }
 
 impl Machine {
+    /// The end that opens a connection or flow.
+    pub(super) fn client(test: &TestSpec, header: Option<Header>, wants_report: bool) -> Self {
+        let (now, time_limit) = (Instant::now(), test.end.duration());
+        if test.transport != Transport::Udp {
+            return Self::StreamClient(StreamClient::new(now, StreamClientSetup { header, time_limit }));
+        }
+        let datagram_bytes = test.block_len_bytes as usize;
+        let setup = FlowClientSetup { header, datagram_bytes, time_limit, wants_report };
+        Self::FlowClient(FlowClient::new(now, wall(), setup))
+    }
+
     pub(super) fn next(&mut self) -> Option<Action> {
         Some(match self {
             Self::StreamClient(machine) => match machine.poll_action()? {
@@ -181,12 +196,11 @@ impl Machine {
     /// The socket failed; `cause` is the system's text.
     pub(super) fn failed(&mut self, cause: &str) {
         let now = Instant::now();
-        let failure = || Failure { kind: FailureKind::Error, message: cause.to_owned(), code: None };
         match self {
             Self::StreamClient(machine) => machine.handle_error(now, cause),
             Self::StreamServer(machine) => machine.handle_error(now, cause),
-            Self::FlowClient(machine) => machine.handle_local(now, wall(), FlowClientInput::Failed(failure())),
-            Self::FlowServer(machine) => machine.handle_local(now, FlowServerInput::Failed(failure())),
+            Self::FlowClient(machine) => machine.handle_local(now, wall(), FlowClientInput::Failed(failure(cause))),
+            Self::FlowServer(machine) => machine.handle_local(now, FlowServerInput::Failed(failure(cause))),
         }
     }
 

@@ -13,6 +13,7 @@ use linerate_sys::OsError;
 use super::bounce::{BounceClient, BounceServer};
 use super::burst_reports::BurstQueue;
 use super::datagrams::{HeadReader, HeadWriter, SharedFlowTotals};
+use super::frame_rows::FrameRows;
 use super::framed_datagrams::FramedDatagrams;
 use super::read_observer::ReadWatcher;
 use super::shaped::ShapedSender;
@@ -88,17 +89,16 @@ pub(super) fn stream_receiver(
         let sink = if spec.skip_rx_copy && !is_framed { Sink::Discard } else { Sink::Memory };
         let sees_data = matches!(sink, Sink::Memory);
         let mut receiver =
-            StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, pause_max_us(&spec) > 0, None)
-                .awaiting_end();
+            StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, pause_max_us(&spec) > 0, None);
+        receiver.awaits_end = true;
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
-            receiver = receiver.reading_at_most(block_len);
+            receiver.read_len = receiver.read_len.min(block_len.max(1) as usize);
         }
-        Ok(if sees_data {
-            Box::new(receiver.observed_by(Box::new(ReadWatcher::new(stats, &spec, block_len, is_framed, queue))))
-        } else {
-            Box::new(receiver)
-        })
+        if sees_data {
+            receiver.observer = Some(Box::new(ReadWatcher::new(stats, &spec, block_len, is_framed, queue)));
+        }
+        Ok(Box::new(receiver))
     })
 }
 
@@ -129,14 +129,15 @@ pub(super) fn datagram_sender(
     Box::new(move |inputs| {
         let budget = budget(spec.end, Unit::Bytes, sent.saturating_mul(len));
         if let Shape::Isochronous(frames) = &spec.workload.shape {
-            let sender = FramedDatagrams::new(inputs, frames, template, version, stats, budget)?;
-            return Ok(Box::new(sender.ignoring_unreachable(ignores_unreachable)));
+            let mut sender = FramedDatagrams::new(inputs, frames, template, version, stats, budget)?;
+            sender.ignores_unreachable = ignores_unreachable;
+            return Ok(Box::new(sender));
         }
         let datagrams = Datagrams { block: &template, peer_coalesces: false, sequence: Box::new(HeadWriter::new()) };
         let (fd, counters, start_ns) = (inputs.fd, inputs.counters, inputs.start_ns);
-        let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
-        let sender = sender.continuing_after(sent);
-        Ok(Box::new(if ignores_unreachable { sender.ignoring_unreachable() } else { sender }))
+        let mut sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
+        (sender.sent, sender.ignores_unreachable) = (sent, ignores_unreachable);
+        Ok(Box::new(sender))
     })
 }
 
@@ -150,8 +151,8 @@ pub(super) fn datagram_receiver(
     spec: &TestSpec,
 ) -> (PumpBuilder, SharedFlowTotals) {
     let may_pause = pause_max_us(spec) > 0;
-    let (reader, flow_totals) = HeadReader::new(width, frames_of, Arc::clone(stats));
-    let reader = reader.reporting_frames(queue);
+    let (mut reader, flow_totals) = HeadReader::new(width, frames_of, Arc::clone(stats));
+    reader.rows = queue.map(FrameRows::new);
     let build_pump: PumpBuilder = Box::new(move |inputs| {
         let receiver = DatagramReceiver::new(inputs.fd, inputs.counters, Box::new(reader), None);
         Ok(Box::new(receiver.pausing(may_pause).after(&early)))

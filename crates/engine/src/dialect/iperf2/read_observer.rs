@@ -48,7 +48,7 @@ impl ReadWatcher {
             stats,
             bin_bytes: (block_len as usize / 8).max(1),
             bursts: is_framed.then(|| Bursts {
-                reader: BurstReader::new(),
+                reader: BurstReader::default(),
                 began_ns: None,
                 has_delays: spec.workload.trip_times || matches!(spec.workload.shape, Shape::Isochronous(_)),
                 begin_at_sender: spec.workload.trip_times,

@@ -5,7 +5,6 @@
 
 mod totals;
 
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +18,12 @@ use linerate_model::{
 };
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
-use linerate_sys::{OsError, clock, interfaces, socket};
+use linerate_sys::{OsError, clock, socket};
 
 use super::burst_reports;
 use super::connection::Connection;
 use super::machine::{Action, Machine};
-use super::sockets;
+use super::sockets::{self, DeviceCache};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::reporter::Reporter;
@@ -33,19 +32,18 @@ use totals::final_report;
 /// Data on one clock.
 pub(super) struct Session {
     is_client: bool,
-    spec: TestSpec,
-    run: TestRun,
-    connections: Vec<Connection>,
+    pub(super) spec: TestSpec,
+    pub(super) run: TestRun,
+    pub(super) connections: Vec<Connection>,
     epoll: Epoll,
     next_id: u32,
-    /// The device of the last local address: a session with hundreds of streams has one address.
-    device: Option<(IpAddr, Option<String>)>,
+    devices: DeviceCache,
     /// Nothing starts before this.
     not_before: Option<Instant>,
     /// Where the clock begins, if that is later than the data.
     clock_start_ns: Option<u64>,
     has_data: bool,
-    summary: Option<Summary>,
+    pub(super) summary: Option<Summary>,
     failure: Option<Failure>,
 }
 
@@ -88,7 +86,7 @@ impl Session {
             connections: Vec::new(),
             epoll,
             next_id: 0,
-            device: None,
+            devices: DeviceCache::default(),
             not_before: None,
             clock_start_ns: None,
             has_data: false,
@@ -112,18 +110,6 @@ impl Session {
         self.epoll.as_fd()
     }
 
-    pub(super) fn run(&self) -> &TestRun {
-        &self.run
-    }
-
-    pub(super) fn connections(&self) -> &[Connection] {
-        &self.connections
-    }
-
-    pub(super) fn has_started(&self) -> bool {
-        self.run.has_started()
-    }
-
     /// Nothing starts before this time.
     pub(super) fn wait_until(&mut self, start: Start) {
         let wait = match start {
@@ -145,7 +131,7 @@ impl Session {
         self.next_id += connection.directions().count() as u32;
         let waits_for_ack = self.is_client && connection.spec.workload.detect_peer && !connection.is_back;
         if !waits_for_ack {
-            announce(&mut connection, &mut self.device, reporter);
+            announce(&mut connection, &mut self.devices, reporter);
         }
         self.connections.push(connection);
     }
@@ -330,7 +316,7 @@ impl Session {
                     Action::StopReceiving => {}
                     Action::ServerAck(ack) => {
                         connection.peer_version = Some(ack.version.to_string());
-                        announce(connection, &mut self.device, reporter);
+                        announce(connection, &mut self.devices, reporter);
                     }
                     Action::ClockCheck(check) => reporter.emit(&Event::ClockCheck(ClockCheck {
                         number: connection.number,
@@ -424,18 +410,10 @@ impl Session {
         self.connections.iter_mut().for_each(|c| c.machine.interrupted());
         self.connections.iter_mut().filter(|c| c.closed.is_none()).for_each(|c| c.machine.failed("the test was ended"));
     }
-
-    pub(super) fn summary(&self) -> Option<&Summary> {
-        self.summary.as_ref()
-    }
-
-    pub(super) fn spec(&self) -> &TestSpec {
-        &self.spec
-    }
 }
 
-/// Announces the streams of a connection, once; `known` is the device that was looked up last.
-fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<String>)>, reporter: &mut Reporter<'_>) {
+/// Announces the streams of a connection, once.
+fn announce(connection: &mut Connection, devices: &mut DeviceCache, reporter: &mut Reporter<'_>) {
     if connection.is_open {
         return;
     }
@@ -444,12 +422,7 @@ fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<Stri
     facts.connect_us = connection.connect_us;
     facts.peer_version.clone_from(&connection.peer_version);
     facts.is_connected_back = connection.is_back;
-    let local = connection.local.ip();
-    let (_, device) = match known.take().filter(|(address, _)| *address == local) {
-        Some(same) => known.insert(same),
-        None => known.insert((local, interfaces::device_of(local))),
-    };
-    facts.device.clone_from(device);
+    facts.device = devices.device_of(connection.local.ip());
     for direction in connection.directions() {
         reporter
             .emit(&Event::StreamOpened(Stream { facts: Some(Box::new(facts.clone())), ..direction.stream.clone() }));

@@ -1,14 +1,14 @@
 //! A sender whose writes have a shape: bursts with heads, frames on a grid, pauses after writes, timed writes.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_iperf2::Timestamp;
 use linerate_iperf2::burst::{BURST_HEAD_LEN, BurstHead};
+use linerate_model::TestSpec;
 use linerate_model::metrics::{FrameCounts, HistogramKind, WriteCounts};
 use linerate_model::workload::Shape;
-use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::tcp_info::tcp_info;
 use linerate_sys::{OsError, PageBuffer, clock, stream_io};
 
@@ -125,11 +125,8 @@ impl ShapedSender {
                 // A burst that is due when the test ends would be sent or not by chance.
                 if let Some(end_ns) = end_ns.filter(|end_ns| due_ns >= *end_ns) {
                     let until_ns = end_ns.saturating_add(END_GRACE_NS);
-                    return Err(if now_ns < until_ns {
-                        Pumped::Until(until_ns)
-                    } else {
-                        Pumped::Ended(Ended::AmountReached)
-                    });
+                    let is_over = now_ns >= until_ns;
+                    return Err(if is_over { Pumped::Ended(Ended::AmountReached) } else { Pumped::Until(until_ns) });
                 }
                 // Bursts whose time has passed are left out; the grid stays.
                 let missed = (now_ns - due_ns) / (*period_ns).max(1);
@@ -210,7 +207,8 @@ impl ShapedSender {
     }
 }
 
-fn note_frame(stats: &StreamStats, missed: u64) {
+/// Counts a frame, and those before it whose time had passed.
+pub(super) fn note_frame(stats: &StreamStats, missed: u64) {
     stats.update(|samples| {
         if let Some(frames) = &mut samples.frames {
             frames.done += 1;
@@ -222,26 +220,21 @@ fn note_frame(stats: &StreamStats, missed: u64) {
 
 impl BurstTiming {
     fn of(spec: &TestSpec, start_ns: u64, block_len: usize) -> Self {
-        let time = spec.end.duration();
-        let end_ns = time.map(|time| start_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
-        match &spec.workload.shape {
-            Shape::Isochronous(frames) => Self::Grid {
-                sizes: FrameSizes::of_frames(frames, BURST_HEAD_LEN),
-                period_ns: period_ns(1.0 / frames.frames_per_s.max(1e-3)),
-                next: 0,
-                end_ns,
-            },
-            Shape::Bursts { size_bytes, period } => Self::Grid {
-                sizes: FrameSizes::fixed((*size_bytes as usize).max(BURST_HEAD_LEN)),
-                period_ns: period_ns(period.as_secs_f64()),
-                next: 0,
-                end_ns,
-            },
-            _ => Self::Steady {
-                size: block_len,
-                schedule: spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate)),
-            },
-        }
+        let (sizes, period_s) = match &spec.workload.shape {
+            Shape::Isochronous(frames) => {
+                (FrameSizes::of_frames(frames, BURST_HEAD_LEN), 1.0 / frames.frames_per_s.max(1e-3))
+            }
+            Shape::Bursts { size_bytes, period } => {
+                (FrameSizes::fixed((*size_bytes as usize).max(BURST_HEAD_LEN)), period.as_secs_f64())
+            }
+            _ => {
+                let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
+                return Self::Steady { size: block_len, schedule };
+            }
+        };
+        let end_ns = spec.end.duration().map(|time| start_ns.saturating_add(clock::as_ns(time)));
+        // Conversions of floats saturate.
+        Self::Grid { sizes, period_ns: ((period_s * 1e9) as u64).max(1000), next: 0, end_ns }
     }
 
     fn period_us(&self) -> u32 {
@@ -252,20 +245,7 @@ impl BurstTiming {
     }
 }
 
-fn period_ns(seconds: f64) -> u64 {
-    // Conversions of floats saturate.
-    ((seconds * 1e9) as u64).max(1000)
-}
-
 impl Pump for ShapedSender {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn role(&self) -> StreamRole {
-        StreamRole::Sender
-    }
-
     fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
         if self.paused_until_ns > now_ns {
             return Pumped::Until(self.paused_until_ns);
@@ -285,9 +265,7 @@ impl Pump for ShapedSender {
                         return Pumped::Until(self.paused_until_ns);
                     }
                 }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    return Pumped::Blocked;
-                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }

@@ -1,12 +1,14 @@
 //! Sockets of connections and flows: what is set on them and what is known of them.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_model::stream::{EffectiveOptions, SocketFacts, StreamFacts};
+use linerate_model::stream::{SocketFacts, StreamFacts};
 use linerate_model::{StreamRole, TestSpec, Transport};
-use linerate_sys::socket::{Family, Protocol};
-use linerate_sys::{OsError, clock, sockopt, tcp_info};
+use linerate_sys::socket::Protocol;
+use linerate_sys::{OsError, clock, interfaces, sockopt, tcp_info};
+
+pub(super) use crate::data::socket::effective;
 
 /// The kernel's protocol of this transport.
 pub(super) fn protocol(transport: Transport) -> Protocol {
@@ -14,10 +16,6 @@ pub(super) fn protocol(transport: Transport) -> Protocol {
         Transport::Udp => Protocol::Udp,
         Transport::Tcp | Transport::Sctp => Protocol::Tcp,
     }
-}
-
-pub(super) fn family_of(address: &SocketAddr) -> Family {
-    if address.is_ipv4() { Family::V4 } else { Family::V6 }
 }
 
 /// Receive buffer of a flow when the user named none: a burst of datagrams must fit until the reader is scheduled.
@@ -35,10 +33,10 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
     let tuning = &spec.socket;
     if let Some(bytes) = tuning.window_bytes {
         if sends {
-            note(sockopt::set_send_buffer(fd, bytes), "setting the send buffer");
+            note(sockopt::SO_SNDBUF.set(fd, bytes), "setting the send buffer");
         }
         if receives {
-            note(sockopt::set_receive_buffer(fd, bytes), "setting the receive buffer");
+            note(sockopt::SO_RCVBUF.set(fd, bytes), "setting the receive buffer");
         }
     }
     if tuning.tos != 0 {
@@ -50,7 +48,7 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
         note(sockopt::set_multicast_ttl(fd, ttl), "setting the TTL");
     }
     if spec.workload.without_routing {
-        note(sockopt::set_without_routing(fd), "setting SO_DONTROUTE");
+        note(sockopt::SO_DONTROUTE.set(fd, true), "setting SO_DONTROUTE");
     }
     if let Some(rate_bps) = spec.pacing.fq_rate_bps {
         note(sockopt::set_max_pacing_rate(fd, rate_bps / 8), "setting the pacing rate");
@@ -61,20 +59,20 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives
 fn prepare_stream(fd: BorrowedFd<'_>, spec: &TestSpec, note: &mut dyn FnMut(Result<(), OsError>, &str)) {
     let (tuning, workload) = (&spec.socket, &spec.workload);
     if let Some(mss_bytes) = tuning.mss_bytes {
-        note(sockopt::set_mss(fd, mss_bytes), "setting the segment size");
+        note(sockopt::TCP_MAXSEG.set(fd, mss_bytes), "setting the segment size");
     }
     if let Some(name) = &tuning.congestion {
         let what = format!("Attempt to set '{name}' congestion control");
         note(sockopt::set_congestion(fd, name), &what);
     }
     if let Some(bytes) = workload.unsent_limit_bytes {
-        note(sockopt::set_unsent_limit(fd, bytes), "setting the prefetch limit");
+        note(sockopt::TCP_NOTSENT_LOWAT.set(fd, bytes), "setting the prefetch limit");
     }
     if let Some(bytes) = workload.window_clamp_bytes {
-        note(sockopt::set_window_clamp(fd, bytes), "setting the window clamp");
+        note(sockopt::TCP_WINDOW_CLAMP.set(fd, bytes), "setting the window clamp");
     }
     if tuning.no_delay {
-        note(sockopt::set_no_delay(fd, true), "setting TCP_NODELAY");
+        note(sockopt::TCP_NODELAY.set(fd, true), "setting TCP_NODELAY");
     }
 }
 
@@ -89,23 +87,17 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
     }
     // Without it datagrams count as arrived when they are read.
-    let _ = sockopt::set_receive_stamps(fd, true);
+    let _ = sockopt::SO_TIMESTAMPNS.set(fd, true);
     // Coalescing is invisible to the peer and to the results: every datagram's number is still read.
-    let _ = sockopt::set_udp_gro(fd, true);
+    let _ = sockopt::UDP_GRO.set(fd, true);
 }
 
 /// A socket before it is used.
 pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
     let is_tcp = transport == Transport::Tcp;
-    SocketFacts { effective: effective(fd, transport), mss_bytes: is_tcp.then(|| sockopt::get_mss(fd).ok()).flatten() }
-}
-
-pub(super) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
-    let is_tcp = transport == Transport::Tcp;
-    EffectiveOptions {
-        send_buffer_bytes: sockopt::get_send_buffer(fd).ok(),
-        receive_buffer_bytes: sockopt::get_receive_buffer(fd).ok(),
-        congestion: is_tcp.then(|| sockopt::congestion(fd).ok()).flatten(),
+    SocketFacts {
+        effective: effective(fd, transport),
+        mss_bytes: is_tcp.then(|| sockopt::TCP_MAXSEG.get(fd).ok()).flatten(),
     }
 }
 
@@ -121,5 +113,25 @@ pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport
         mss_bytes: info.map(|info| info.snd_mss_bytes),
         initial_rtt_us: info.map(|info| info.rtt_us),
         ..StreamFacts::default()
+    }
+}
+
+/// The device of the address that was looked up last: a lookup takes longer than a connection on loopback, and all
+/// connections usually begin at one address.
+#[derive(Debug, Default)]
+pub(super) struct DeviceCache {
+    last: Option<(IpAddr, Option<String>)>,
+}
+
+impl DeviceCache {
+    pub(super) fn device_of(&mut self, address: IpAddr) -> Option<String> {
+        match &self.last {
+            Some((known, device)) if *known == address => device.clone(),
+            _ => {
+                let device = interfaces::device_of(address);
+                self.last = Some((address, device.clone()));
+                device
+            }
+        }
     }
 }

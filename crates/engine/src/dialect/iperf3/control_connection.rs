@@ -3,7 +3,12 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_sys::stream_io;
+use linerate_model::spec::LocalOptions;
+use linerate_sys::{sockopt, stream_io};
+
+use super::keepalive;
+use crate::data::socket::limit_idle_time;
+use crate::error::{EngineError, Operation};
 
 /// One control connection with its unsent bytes.
 #[derive(Debug)]
@@ -69,4 +74,13 @@ impl ControlConnection {
             Err(e) => Received::Failed(e),
         }
     }
+}
+
+/// Sets what the user specified for control connections; disables Nagle's algorithm.
+pub(super) fn prepare(fd: BorrowedFd<'_>, local: &LocalOptions) -> Result<(), EngineError> {
+    sockopt::TCP_NODELAY.set(fd, true).map_err(Operation::NoDelay.failed())?;
+    if let Some(timeout) = local.snd_timeout {
+        limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
+    }
+    local.control_keepalive.as_ref().map_or(Ok(()), |wanted| keepalive::apply(fd, wanted))
 }

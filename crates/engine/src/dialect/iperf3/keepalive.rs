@@ -12,28 +12,28 @@ use crate::reporter::Reporter;
 /// Switches keepalive on. The whole retry period has to fit into the idle time, also when the kernel's defaults fill
 /// in for what the user left open.
 pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), EngineError> {
-    sockopt::set_keepalive(fd, true).map_err(Operation::Keepalive.failed())?;
+    sockopt::SO_KEEPALIVE.set(fd, true).map_err(Operation::Keepalive.failed())?;
     if wanted.interval_s > 0 {
-        sockopt::set_keep_interval(fd, wanted.interval_s).map_err(Operation::KeepaliveInterval.failed())?;
+        sockopt::TCP_KEEPINTVL.set(fd, wanted.interval_s).map_err(Operation::KeepaliveInterval.failed())?;
     }
     if wanted.count > 0 {
-        sockopt::set_keep_count(fd, wanted.count).map_err(Operation::KeepaliveCount.failed())?;
+        sockopt::TCP_KEEPCNT.set(fd, wanted.count).map_err(Operation::KeepaliveCount.failed())?;
     }
     if wanted.idle_s > 0 {
-        let interval_s = sockopt::get_keep_interval(fd).map_err(Operation::KeepaliveInterval.failed())?;
-        let count = sockopt::get_keep_count(fd).map_err(Operation::KeepaliveCount.failed())?;
+        let interval_s = sockopt::TCP_KEEPINTVL.get(fd).map_err(Operation::KeepaliveInterval.failed())?;
+        let count = sockopt::TCP_KEEPCNT.get(fd).map_err(Operation::KeepaliveCount.failed())?;
         if u64::from(wanted.idle_s) <= u64::from(interval_s) * u64::from(count) {
             return Err(EngineError::KeepalivePeriod);
         }
-        sockopt::set_keep_idle(fd, wanted.idle_s).map_err(Operation::KeepaliveIdle.failed())?;
+        sockopt::TCP_KEEPIDLE.set(fd, wanted.idle_s).map_err(Operation::KeepaliveIdle.failed())?;
     }
     Ok(())
 }
 
 /// Reports the values in force to verbose reports, the kernel's defaults included; unknown values are omitted.
 pub(crate) fn report(fd: BorrowedFd<'_>, reporter: &mut Reporter<'_>) {
-    let idle = sockopt::get_keep_idle(fd);
-    let (Ok(idle_s), Ok(interval_s), Ok(count)) = (idle, sockopt::get_keep_interval(fd), sockopt::get_keep_count(fd))
+    let idle = sockopt::TCP_KEEPIDLE.get(fd);
+    let (Ok(idle_s), Ok(interval_s), Ok(count)) = (idle, sockopt::TCP_KEEPINTVL.get(fd), sockopt::TCP_KEEPCNT.get(fd))
     else {
         return;
     };

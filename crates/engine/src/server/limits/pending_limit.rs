@@ -85,36 +85,22 @@ mod tests {
     }
 
     #[test]
-    fn one_address_evicts_only_its_own() {
-        let mut pending_limit = pending_limit();
-        assert_eq!(pending_limit.enter(1, address(9), 0), None);
-        for id in 2..=4 {
-            assert_eq!(pending_limit.enter(id, address(1), 0), None);
+    fn a_flood_evicts_the_oldest_of_its_own_source() {
+        // Addresses and listeners; the last connection is one too many.
+        let rows: [(&str, &[(u8, usize)]); 3] = [
+            ("one address", &[(9, 0), (1, 0), (1, 0), (1, 0), (1, 0)]),
+            ("one listener", &[(1, 0), (1, 1), (1, 1), (1, 1), (1, 1)]),
+            ("many addresses", &[(9, 0), (1, 0), (1, 0), (1, 0), (2, 0), (3, 0), (4, 0)]),
+        ];
+        for (name, connections) in rows {
+            let mut pending_limit = pending_limit();
+            let mut enter =
+                |(id, (last, listener)): (u64, &(u8, usize))| pending_limit.enter(id, address(*last), *listener);
+            let evicted: Vec<_> = (1..).zip(connections).map(&mut enter).collect();
+            let (last, others) = evicted.split_last().expect("several");
+            assert!(others.iter().all(Option::is_none) && *last == Some(2), "{name}: {evicted:?}");
+            assert_eq!(pending_limit.oldest_of_largest_source(), Some(2), "{name}");
         }
-        assert_eq!(pending_limit.enter(5, address(1), 0), Some(2));
-    }
-
-    #[test]
-    fn one_listener_evicts_only_its_own() {
-        let mut pending_limit = pending_limit();
-        assert_eq!(pending_limit.enter(1, address(1), 0), None);
-        for id in 2..=4 {
-            assert_eq!(pending_limit.enter(id, address(1), 1), None);
-        }
-        assert_eq!(pending_limit.enter(5, address(1), 1), Some(2));
-        assert_eq!(pending_limit.oldest_of_largest_source(), Some(2));
-    }
-
-    #[test]
-    fn many_addresses_evict_the_largest_source() {
-        let mut pending_limit = pending_limit();
-        pending_limit.enter(1, address(9), 0);
-        for id in 2..=4 {
-            pending_limit.enter(id, address(1), 0);
-        }
-        pending_limit.enter(5, address(2), 0);
-        pending_limit.enter(6, address(3), 0);
-        assert_eq!(pending_limit.enter(7, address(4), 0), Some(2));
     }
 
     #[test]

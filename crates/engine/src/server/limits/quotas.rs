@@ -7,6 +7,7 @@ use std::time::Duration;
 use linerate_model::network::Network;
 use linerate_model::policy::{Limits, ServerLimits};
 use linerate_model::service::RefusalReason;
+use linerate_sys::clock::as_ns;
 
 use super::resource_quota::{Capacity, Requirements, ResourceQuota};
 use crate::data::quota::{Quota, SharedRate};
@@ -168,7 +169,7 @@ impl Quotas {
             };
             let began_ns = *entry.began_ns.get_or_insert(now_ns);
             let time_max = self.anonymous_time_max.filter(|_| entry.request.user.is_none());
-            if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > nanos(max.saturating_add(GRACE))) {
+            if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > as_ns(max.saturating_add(GRACE))) {
                 over.push((id, RefusalReason::Duration));
             } else if entry.bytes_max.is_some_and(|max| bytes > max) {
                 over.push((id, RefusalReason::Bytes));
@@ -212,10 +213,6 @@ impl Quotas {
         let all_fit = scopes.into_iter().take(applicable).all(fits);
         if all_fit { Ok(()) } else { Err(RefusalReason::Rate) }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Result<(), RefusalReason> {
@@ -351,8 +348,8 @@ mod tests {
         assert_eq!(quotas.take(2, lasting(Some(2 * hour), Some("mario"))), Ok(()));
         let mut look = |now_ns| quotas.check(now_ns, [(1, 1), (2, 1)].into_iter());
         assert_eq!(look(5), []);
-        assert_eq!(look(5 + nanos(hour)), []);
-        assert_eq!(look(6 + nanos(hour + GRACE)), [(1, RefusalReason::Duration)]);
+        assert_eq!(look(5 + as_ns(hour)), []);
+        assert_eq!(look(6 + as_ns(hour + GRACE)), [(1, RefusalReason::Duration)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use linerate_model::spec::BitrateLimit;
+use linerate_sys::clock::as_ns;
 
 /// Averages the bytes of all streams over the last few steps.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl RateGuard {
     pub(crate) fn new(limit: &BitrateLimit, interval: Option<Duration>, now_ns: u64) -> Self {
         let step = interval.filter(|i| !i.is_zero()).unwrap_or(STEP_DEFAULT);
         let steps = (limit.window.as_secs_f64() / step.as_secs_f64()).round() as usize;
-        let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        let step_ns = as_ns(step);
         Self {
             limit_bps: limit.rate_bps,
             step_ns,

@@ -122,10 +122,11 @@ impl ResourceQuota {
     pub(crate) fn take(&mut self, id: u64, address: Network, requirements: Requirements) -> Result<(), RefusalReason> {
         let capacity = &self.capacity;
         let fits = |sum: u64, more: u64, max: u64| sum.saturating_add(more) <= max;
-        let (all, own) = (self.sum(|_, _| true), self.sum(|a, _| a == address));
-        let unproven = self.sum(|_, n| n.is_unproven);
+        let (_, all) = self.sum(|_, _| true);
+        let (_, own) = self.sum(|a, _| a == address);
+        let (unproven_tests, unproven) = self.sum(|_, n| n.is_unproven);
         if requirements.is_unproven
-            && !(fits(unproven.tests, 1, capacity.unproven_tests)
+            && !(fits(unproven_tests, 1, capacity.unproven_tests)
                 && fits(unproven.descriptors, requirements.descriptors, capacity.unproven_descriptors))
         {
             return Err(RefusalReason::Flows);
@@ -154,23 +155,15 @@ impl ResourceQuota {
         self.taken.values().copied()
     }
 
-    /// What the tests that `covers` names have taken.
-    fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> Taken {
+    /// How many tests `covers` names, and what they have taken.
+    fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> (u64, Requirements) {
         let covered = self.taken.values().filter(|&&(address, requirements)| covers(address, requirements));
-        covered.fold(Taken::default(), |sum, (_, requirements)| Taken {
-            tests: sum.tests + 1,
-            descriptors: sum.descriptors.saturating_add(requirements.descriptors),
-            memory_bytes: sum.memory_bytes.saturating_add(requirements.memory_bytes),
+        covered.fold((0, Requirements::default()), |(tests, mut sum), (_, requirements)| {
+            sum.descriptors = sum.descriptors.saturating_add(requirements.descriptors);
+            sum.memory_bytes = sum.memory_bytes.saturating_add(requirements.memory_bytes);
+            (tests + 1, sum)
         })
     }
-}
-
-/// A sum.
-#[derive(Default)]
-struct Taken {
-    tests: u64,
-    descriptors: u64,
-    memory_bytes: u64,
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use linerate_sys::{OsError, errno, sockopt};
 
 use super::{Intake, KINDS, LISTENER};
 use crate::error::{EngineError, Operation};
+use crate::wait::family;
 
 /// The listeners of a server, by their index in the event loop.
 #[derive(Debug)]
@@ -154,26 +155,35 @@ fn listener(local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, OsErro
     Ok(fd)
 }
 
-/// A socket bound to the server's port; also used for UDP.
+/// A socket bound to the server's port, with the server's options; also used for UDP.
 pub(crate) fn open_bound(local: &LocalOptions, address: SocketAddr, protocol: Protocol) -> Result<OwnedFd, OsError> {
+    let v6_only = local.bind.family == Some(AddressFamily::V6);
+    open_bound_with(address, protocol, v6_only, |fd| match &local.bind.device {
+        Some(device) => sockopt::bind_device(fd, device),
+        None => Ok(()),
+    })
+}
+
+/// A socket bound to the server's port; `prepare` sets options before that.
+pub(crate) fn open_bound_with(
+    address: SocketAddr,
+    protocol: Protocol,
+    v6_only: bool,
+    prepare: impl FnOnce(BorrowedFd<'_>) -> Result<(), OsError>,
+) -> Result<OwnedFd, OsError> {
     let fd = socket::open(&address, protocol)?;
-    if let Some(device) = &local.bind.device {
-        sockopt::bind_device(fd.as_fd(), device)?;
-    }
-    sockopt::set_reuse_addr(fd.as_fd(), true)?;
+    sockopt::SO_REUSEADDR.set(&fd, true)?;
     if address.is_ipv6() {
-        sockopt::set_v6_only(fd.as_fd(), local.bind.family == Some(AddressFamily::V6))?;
+        sockopt::IPV6_V6ONLY.set(&fd, v6_only)?;
     }
-    socket::bind(fd.as_fd(), &address)?;
+    prepare(fd.as_fd())?;
+    socket::bind(&fd, &address)?;
     Ok(fd)
 }
 
 /// What the server binds to: the user's address, or the wildcard that covers both families.
 fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
-    let family = local.bind.family.map(|f| match f {
-        AddressFamily::V4 => Family::V4,
-        AddressFamily::V6 => Family::V6,
-    });
+    let family = local.bind.family.map(family);
     let unresolved = |source| EngineError::Resolve { operation: Operation::Listen, source };
     if let Some(host) = &local.bind.host {
         let addresses = socket::resolve(host, local.port, family).map_err(|e| unresolved(Some(e)))?;

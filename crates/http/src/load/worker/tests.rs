@@ -3,11 +3,10 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
-use linerate_model::http::Arrivals;
+use linerate_model::http::{Arrivals, Ports};
 
 use super::*;
 use crate::load::message::WorkerCommand;
-use crate::load::ports::PortChoice;
 use crate::load::stats::LoadStats;
 use crate::protocol::Protocol;
 
@@ -23,7 +22,7 @@ fn spec(mode: Mode, connections: u32) -> LoadSpec {
     LoadSpec {
         destinations: Vec::new(),
         sources: Vec::new(),
-        ports: PortChoice::Auto,
+        ports: Ports::Auto,
         request: Vec::new(),
         is_head: false,
         protocol: Protocol::default(),

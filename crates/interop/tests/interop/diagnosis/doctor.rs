@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{Process, TIMEOUT, linerate, original, ours, skip, wait_for, words};
+use linerate_interop::{Process, TIMEOUT, linerate, original, ours, skip, wait_until, words};
 use serde_json::Value;
 
 fn ids(diagnosis: &Value) -> Vec<&str> {
@@ -94,21 +94,17 @@ fn left_over_shaper_is_found() {
 #[test]
 fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
     let Some(net) = Net::new() else { return };
-    let counters = |path: &Path| -> u64 {
-        net.doctor(&net.b, &[DEVICE, "--save", path.to_str().expect("a path")]);
-        let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("saved")).expect("JSON");
+    let overflows = || {
+        let snapshot = net.snapshot(&net.b, &[DEVICE]);
         snapshot["counters"]["net.snmp.Udp.RcvbufErrors"]["v"].as_u64().expect("a counter")
     };
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join("facts.json");
     let _server = net.server();
-    let before = counters(&file);
+    let before = overflows();
     // The original sends one datagram per call. With segmentation offload a whole batch shares one buffer on a veth pair,
     // and the kernel counts its overflow once.
     let words = ["-c", SERVER, "-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "8", "-J"];
     let client = Process::start(inside(&net.a, original().path(), &words));
-    let lost = wait_for(TIMEOUT, || (counters(&file) > before).then_some(()));
-    assert!(lost.is_some(), "no datagram was lost");
+    assert!(wait_until(TIMEOUT, || overflows() > before), "no datagram was lost");
     let diagnosis = net.doctor(&net.b, &[DEVICE, "--window", "3s"]);
     assert!(ids(&diagnosis).contains(&"UDP-01"), "{diagnosis:#}");
     let report = client.finish().json();
@@ -117,7 +113,7 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
         .or_else(|| report["end"]["sum"]["lost_packets"].as_f64())
         .expect("a loss");
     #[expect(clippy::cast_precision_loss, reason = "counts of one test")]
-    let dropped = (counters(&file) - before) as f64;
+    let dropped = (overflows() - before) as f64;
     assert!((dropped - lost).abs() <= 0.01 * lost, "{dropped} dropped by the socket, {lost} reported as lost");
 }
 
@@ -171,14 +167,8 @@ fn facts_agree_with_ethtool_ip_and_tc() {
     }
     let pasted = directory.path().join("pasted.txt");
     std::fs::write(&pasted, text).expect("a writable directory");
-    let facts = |words: &[&str], name: &str| -> Value {
-        let file = directory.path().join(name);
-        net.doctor(&net.a, &[words, &["--save", file.to_str().expect("a path")]].concat());
-        let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("saved")).expect("JSON");
-        snapshot["facts"].clone()
-    };
-    let live = facts(&[DEVICE], "live.json");
-    let imported = facts(&["--from", pasted.to_str().expect("a path")], "imported.json");
+    let facts = |words: &[&str]| net.snapshot(&net.a, words)["facts"].clone();
+    let (live, imported) = (facts(&[DEVICE]), facts(&["--from", pasted.to_str().expect("a path")]));
     let mut compared = 0;
     for (key, fact) in imported.as_object().expect("facts") {
         let described_otherwise = key.contains(".qdisc.") && (key.ends_with(".burst") || key.ends_with(".command"));
@@ -273,11 +263,7 @@ fn facts_of_the_bus_agree_with_lspci() {
 
 /// Facts of an interface in a namespace.
 fn facts_of(net: &Net, namespace: &str) -> Value {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join("facts.json");
-    net.doctor(namespace, &[DEVICE, "--save", file.to_str().expect("a path")]);
-    let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("saved")).expect("JSON");
-    snapshot["facts"].clone()
+    net.snapshot(namespace, &[DEVICE])["facts"].clone()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
 use linerate_interop::{
-    Process, Server, Signal, TIMEOUT, each_case, free_port, linerate, original, ours, wait_for, words,
+    Process, Server, Signal, TIMEOUT, each_case, free_port, linerate, original, ours, wait_until, words,
 };
 use serde_json::Value;
 
@@ -51,8 +51,8 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
         assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
         let in_time = |run: &Value| run["started_s"].as_f64().is_some_and(|start| start + RUN_S <= BUDGET_S + 0.1);
         assert!(runs.iter().all(in_time), "{report:#}");
-        let served = || (server.process.stdout().matches("Accepted connection").count() == runs.len()).then_some(());
-        assert!(wait_for(TIMEOUT, served).is_some(), "{} runs: {:?}", runs.len(), server.process);
+        let served = || server.process.stdout().matches("Accepted connection").count() == runs.len();
+        assert!(wait_until(TIMEOUT, served), "{} runs: {:?}", runs.len(), server.process);
 
         let lines = std::fs::read_to_string(&csv).expect("a file");
         assert_eq!(lines.lines().count(), runs.len() + 1, "{lines}");
@@ -125,8 +125,7 @@ fn a_host_that_refuses_ends_it_at_once() {
 fn interrupted_sweep_reports_completed_runs() {
     let server = Server::start(ours(), &[]);
     let running = sweep(server.port, "--over streams=1..2 --time 1 -O 0 --json");
-    let seen = wait_for(TIMEOUT, || running.stderr().contains("[3/").then_some(()));
-    assert!(seen.is_some(), "{running:?}");
+    assert!(wait_until(TIMEOUT, || running.stderr().contains("[3/")), "{running:?}");
     running.signal(Signal::Interrupt);
     let finished = running.finish();
     finished.expect_code(130);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server, PAIRINGS, amounts, near, run_iperf2, totals};
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{Finished, Process, iperf2_modes};
+use linerate_interop::{Finished, Process, iperf2_modes, udp_socket};
 
 /// What `-n 29400` moves: as many datagrams as hold it, and the one that ends the flow.
 const AMOUNT: f64 = 21.0 * 1470.0;
@@ -113,9 +113,7 @@ iperf2_modes! {
 #[test]
 fn loss_order_and_copies_are_counted_apart_and_exactly() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u -f B");
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.connect(("127.0.0.1", server.port)).expect("loopback");
-    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+    let socket = udp_socket("127.0.0.1", server.port, Duration::from_secs(5));
     // Three are missing, two come late, two come twice; the last one ends the flow.
     for number in [1, 2, 5, 4, 6, 6, 7, 10, 9, 11, 12, 12, 14_i32] {
         socket.send(&datagram(number)).expect("loopback");
@@ -134,9 +132,7 @@ fn loss_order_and_copies_are_counted_apart_and_exactly() {
 #[test]
 fn a_report_that_may_be_lost_is_sent_again() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u");
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.connect(("127.0.0.1", server.port)).expect("loopback");
-    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+    let socket = udp_socket("127.0.0.1", server.port, Duration::from_secs(5));
     socket.send(&datagram(1)).expect("loopback");
     let mut report = [0; 1500];
     for last in 2..5 {
@@ -147,7 +143,7 @@ fn a_report_that_may_be_lost_is_sent_again() {
     let deaf = UdpSocket::bind("127.0.0.1:0").expect("a port");
     deaf.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
     let port = deaf.local_addr().expect("bound").port();
-    let client = Process::start(Iperf2::Ours.command(&format!("-u -c 127.0.0.1 -p {port} -n 1470")));
+    let client = Iperf2::Ours.client(port, "-u -n 1470");
     let mut last_ones = 0;
     while last_ones < 50 {
         let (_, _) = deaf.recv_from(&mut report).expect("the client goes on asking");

@@ -8,7 +8,7 @@ use linerate_interop::{Finished, Process, Server, Signal, original, ours};
 fn timed_a_rate_over_tcp_does_not_appear_as_delay_of_the_path() {
     for server in [Iperf2::Original, Iperf2::Ours] {
         let (_, server) = run_iperf2((Iperf2::Ours, server), "-b 4m -t 1 --trip-times", "-e");
-        let delay_ms = mean_delay_ms(&server);
+        let delay_ms = delays_ms(&server)[0];
         assert!(delay_ms < 20.0, "{delay_ms} ms: {server:?}");
     }
 }
@@ -27,8 +27,7 @@ fn timed_a_rate_over_tcp_does_not_change_the_length_of_a_write() {
 #[test]
 fn timed_delayed_receiver_measures_no_delay_of_datagrams() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u -e");
-    let words = format!("-u -c 127.0.0.1 -p {} -t 1.5 -i 0.5 -b 1m --trip-times -e", server.port);
-    let client = Process::start(Iperf2::Original.command(&words));
+    let client = Iperf2::Original.client(server.port, "-u -t 1.5 -i 0.5 -b 1m --trip-times -e");
     hold_up(&server.process, &client);
     client.finish().expect_code(0);
     let server = server.stop();
@@ -74,12 +73,7 @@ fn timed_the_last_interval_has_its_row_of_comma_separated_values() {
     }
 }
 
-/// The mean of the delays of a receiver's line, which are its only four numbers with slashes.
-fn mean_delay_ms(report: &Finished) -> f64 {
-    delays_ms(report)[0]
-}
-
-/// Mean, least, greatest and deviation.
+/// Mean, least, greatest and deviation of the delays of a receiver's line, which are its only four numbers with slashes.
 fn delays_ms(report: &Finished) -> [f64; 4] {
     let line = totals(&report.stdout).into_iter().next();
     let rest = line.unwrap_or_else(|| panic!("no line: {report:?}")).rest;

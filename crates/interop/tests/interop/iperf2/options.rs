@@ -64,15 +64,15 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
         let (client, server) = run_iperf2_at("::1", *pairing, "-V -n 1M -f B -e", "-V -f B -e");
         for report in [&client, &server] {
             assert_eq!(amounts(&report.stdout), [MIB], "{report:?}");
-            contains(report, "[  1] local ::1%lo port ");
+            report.expect_stdout("[  1] local ::1%lo port ");
         }
         let (client, server) = run_iperf2(*pairing, "-n 1M -f B", "-V -f B");
         assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
         assert_eq!(amounts(&server.stdout), [MIB], "{server:?}");
         let (client, server) = run_iperf2_at("::1", *pairing, "-V -u -n 14500 -f B", "-V -u -f B");
-        contains(&client, "Sending 1450 byte datagrams");
-        contains(&client, "Server Report:");
-        contains(&server, " 0/");
+        client.expect_stdout("Sending 1450 byte datagrams");
+        client.expect_stdout("Server Report:");
+        server.expect_stdout(" 0/");
     });
 }
 
@@ -83,9 +83,9 @@ fn a_test_begins_at_the_time_that_was_named() {
         let words = format!("--txstart-time {}.25 -t 1 -b 10m -i 0.5 -f B", start.as_secs());
         let (client, server) = run_iperf2(*pairing, &words, "-i 0.5 -f B");
         assert!(now() >= start + Duration::from_secs(1), "not before its time");
-        contains(&client, "Client traffic to start in ");
+        client.expect_stdout("Client traffic to start in ");
         for report in [&client, &server] {
-            contains(report, "(epoch-start)");
+            report.expect_stdout("(epoch-start)");
             assert_eq!(lines(&report.stdout).first().map(|line| line.start_s), Some(0.0), "{report:?}");
         }
         assert_eq!(amounts(&client.stdout), amounts(&server.stdout), "{client:?} {server:?}");
@@ -101,7 +101,7 @@ fn start_time_in_the_past_is_reported_and_the_test_begins() {
         let words = "--txstart-time 1795319078.5 -n 1M -f B";
         let (client, _) = run_iperf2((program, Iperf2::Ours), words, "-f B");
         let warning = "[  1] WARNING: --txstart-time (1795319078.5) 2026-11-22 03:44:38 is before now 20";
-        contains(&client, warning);
+        client.expect_stdout(warning);
         assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
     }
 }
@@ -110,8 +110,7 @@ fn start_time_in_the_past_is_reported_and_the_test_begins() {
 fn a_server_notices_that_a_client_gives_up_before_its_start() {
     let server = Iperf2Server::start(Iperf2::Ours, "-f B");
     let start_s = now().as_secs() + 600;
-    let words = format!("-c 127.0.0.1 -p {} --txstart-time {start_s} -t 1", server.port);
-    let client = Process::start(Iperf2::Original.command(&words));
+    let client = Iperf2::Original.client(server.port, &format!("--txstart-time {start_s} -t 1"));
     server.process.wait_for_stdout("(epoch-start)", 1);
     client.signal(Signal::Kill);
     // The header is all that has come.
@@ -122,14 +121,14 @@ fn a_server_notices_that_a_client_gives_up_before_its_start() {
 #[test]
 fn announced_release_follows_the_report_format() {
     let (_, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-n 1M", "-e");
-    contains(&server, "(peer 2.1.8)");
+    server.expect_stdout("(peer 2.1.8)");
     let (_, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-n 1M --lr-format 2.2", "-e");
-    contains(&server, "(peer 2.2.1-rc)");
+    server.expect_stdout("(peer 2.2.1-rc)");
     // Only ours tells the release of the server it asked.
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-X -n 1M", "");
-    contains(&client, "(peer 2.1.8)");
+    client.expect_stdout("(peer 2.1.8)");
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), "-X -n 1M", "--lr-format 2.2");
-    contains(&client, "(peer 2.2.1-rc)");
+    client.expect_stdout("(peer 2.2.1-rc)");
 }
 
 #[test]
@@ -145,8 +144,8 @@ fn newer_release_interoperates_with_the_older() {
         if udp.is_empty() {
             assert_eq!(amounts(&client.stdout), amounts(&server.stdout), "{client:?} {server:?}");
         } else {
-            contains(&server, " 0/11 (0%)");
-            contains(&client, " 0/11 (0%)");
+            server.expect_stdout(" 0/11 (0%)");
+            client.expect_stdout(" 0/11 (0%)");
         }
     });
 }
@@ -155,7 +154,7 @@ fn newer_release_interoperates_with_the_older() {
 fn what_is_in_flight_is_shown_in_the_newer_layout() {
     let words = "-t 2 -i 0.1 -e --lr-format 2.2 -f B";
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Original), words, "");
-    contains(&client, "InF(pkts)/Cwnd(pkts)/RTT(var)");
+    client.expect_stdout("InF(pkts)/Cwnd(pkts)/RTT(var)");
     // `97/0         0      319K(5)/1023K(16)/66(36) us  246725`
     let in_flight = |line: &Line| {
         let column = line.rest.split_whitespace().nth(2)?;
@@ -219,10 +218,6 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock")
 }
 
-fn contains(report: &Finished, text: &str) {
-    assert!(report.stdout.contains(text), "{text:?} in {report:?}");
-}
-
 /// The system does not know the algorithm: both ends show that and no line about its use.
 #[test]
 fn an_unknown_congestion_control_is_not_shown_as_set() {
@@ -235,20 +230,19 @@ fn an_unknown_congestion_control_is_not_shown_as_set() {
         }
     }
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), "-Z reno -n 1M", "");
-    contains(&client, "TCP congestion control set to reno\n");
+    client.expect_stdout("TCP congestion control set to reno\n");
 }
 
 #[test]
 fn connections_alone_end_with_their_times() {
     for program in [Iperf2::Original, Iperf2::Ours] {
         let server = Iperf2Server::start(program, "");
-        let words = format!("-c 127.0.0.1 -p {} --connect-only=3 -e", server.port);
-        let client = Process::start(program.command(&words)).finish();
+        let client = program.client(server.port, "--connect-only=3 -e").finish();
         client.expect_code(0);
         assert_eq!(client.stdout.matches("[  1] local 127.0.0.1%lo port ").count(), 3, "{client:?}");
-        contains(&client, "Write buffer size: 131072 Byte\n");
-        contains(&client, "\n[ CT] final connect times (min/avg/max/stdev) = ");
-        contains(&client, " ms (tot/err) = 3/0\n");
+        client.expect_stdout("Write buffer size: 131072 Byte\n");
+        client.expect_stdout("\n[ CT] final connect times (min/avg/max/stdev) = ");
+        client.expect_stdout(" ms (tot/err) = 3/0\n");
         // The original server keeps connections that say nothing.
         server.process.signal(Signal::Kill);
     }

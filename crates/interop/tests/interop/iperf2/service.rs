@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, amounts};
-use linerate_interop::{Finished, Process, Service, TIMEOUT, free_port, linerate, listens, original, wait_for};
+use linerate_interop::{Finished, Process, Service, TIMEOUT, free_port, linerate, listens, original, wait_until};
 use serde_json::Value;
 
 const MIB: f64 = 1_048_576.0;
@@ -15,20 +15,15 @@ fn iperf3(port: u16, more: &str) -> Process {
     Process::start(original().command(words.split_whitespace()))
 }
 
-fn iperf2(program: Iperf2, port: u16, words: &str) -> Process {
-    Process::start(program.command(&format!("-c 127.0.0.1 -p {port} {words}")))
-}
-
 #[test]
 fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
-    let port2 = free_port();
-    let service = Service::start(&["--iperf2-port", &port2.to_string()]);
+    let (service, port2) = Service::start_both(&[]);
     let clients = [
         iperf3(service.port, ""),
-        iperf2(Iperf2::Original, port2, "-t 1 -b 80m -f B"),
-        iperf2(Iperf2::Original, port2, "-u -t 1 -f B"),
-        iperf2(Iperf2::Ours, port2, "-t 1 -b 80m -R -f B"),
-        iperf2(Iperf2::Ours, port2, "-n 1M -P 3 -f B"),
+        Iperf2::Original.client(port2, "-t 1 -b 80m -f B"),
+        Iperf2::Original.client(port2, "-u -t 1 -f B"),
+        Iperf2::Ours.client(port2, "-t 1 -b 80m -R -f B"),
+        Iperf2::Ours.client(port2, "-n 1M -P 3 -f B"),
     ];
     let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
     for client in &clients {
@@ -38,11 +33,7 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
     assert!(clients[2].stdout.contains("Server Report:"), "{:?}", clients[2]);
     assert_eq!(amounts(&clients[4].stdout), [MIB; 3]);
     // Every one of them is in the log, with what it moved.
-    let events = wait_for(TIMEOUT, || {
-        let ended = ended(&service.process.stdout());
-        (ended.len() == 5).then_some(ended)
-    });
-    let events = events.unwrap_or_else(|| panic!("five tests: {service:?}"));
+    let events = service.wait_for_events("test_ended", 5, TIMEOUT);
     let moved = |e: &Value| e["received_bytes"].as_u64().unwrap_or(0) + e["sent_bytes"].as_u64().unwrap_or(0);
     assert!(events.iter().all(|event| moved(event) > 100_000), "{events:?}");
     // Four of them last a second, whatever they speak.
@@ -50,23 +41,18 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
     assert!(events.iter().filter(has_company).count() >= 4, "{events:?}");
 }
 
-/// The log's events about tests that are over.
-fn ended(log: &str) -> Vec<Value> {
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    events.filter(|event| event["event"] == "test_ended").collect()
-}
-
 #[test]
 fn one_port_serves_both_dialects_by_their_first_bytes() {
     let port = free_port();
-    let service = linerate(&format!("serve --one-port 127.0.0.1:{port} --log-format json"));
-    assert!(wait_for(TIMEOUT, || listens(port).then_some(())).is_some(), "{service:?}");
+    let process = linerate(&format!("serve --one-port 127.0.0.1:{port} --log-format json"));
+    let service = Service { port, process };
+    assert!(wait_until(TIMEOUT, || listens(port)), "{service:?}");
     let clients = [
         iperf3(port, ""),
-        iperf2(Iperf2::Original, port, "-n 1M -f B"),
-        iperf2(Iperf2::Original, port, "-t 1 --bounceback"),
-        iperf2(Iperf2::Ours, port, "-n 1M -R -f B"),
-        iperf2(Iperf2::Original, port, "-n 1M -C -f B"),
+        Iperf2::Original.client(port, "-n 1M -f B"),
+        Iperf2::Original.client(port, "-t 1 --bounceback"),
+        Iperf2::Ours.client(port, "-n 1M -R -f B"),
+        Iperf2::Original.client(port, "-n 1M -C -f B"),
         iperf3(port, "-u"),
     ];
     let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
@@ -84,23 +70,16 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     stranger.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
     // However it ends, no test begins.
     let _ = stranger.read_to_end(&mut response);
-    let seen = wait_for(TIMEOUT, || (ended(&service.stdout()).len() == 6).then_some(()));
-    assert!(seen.is_some(), "{service:?}");
+    let _ = service.wait_for_events("test_ended", 6, TIMEOUT);
 }
 
 #[test]
 fn the_rules_of_the_server_hold_for_this_dialect_too() {
-    let port2 = free_port();
-    let service =
-        Service::start(&["--iperf2-port", &port2.to_string(), "--limit", "address:tests=1", "--deny", "127.0.0.2"]);
-    let first = iperf2(Iperf2::Ours, port2, "-t 1 -b 8m -f B");
-    let began = wait_for(TIMEOUT, || service.process.stdout().contains("test_started").then_some(()));
-    assert!(began.is_some(), "{service:?}");
+    let (service, port2) = Service::start_both(&["--limit", "address:tests=1", "--deny", "127.0.0.2"]);
+    let first = Iperf2::Ours.client(port2, "-t 1 -b 8m -f B");
+    assert!(wait_until(TIMEOUT, || service.process.stdout().contains("test_started")), "{service:?}");
     // As many tests as one address may have run already, and the other address may have none.
-    let refused = [
-        iperf2(Iperf2::Ours, port2, "-n 100M -f B"),
-        Process::start(Iperf2::Ours.command(&format!("-c 127.0.0.1 -B 127.0.0.2 -p {port2} -n 100M"))),
-    ];
+    let refused = [Iperf2::Ours.client(port2, "-n 100M -f B"), Iperf2::Ours.client(port2, "-B 127.0.0.2 -n 100M")];
     for client in refused {
         let client = client.finish();
         assert!(!client.stderr.is_empty(), "{client:?}");

@@ -139,8 +139,8 @@ fn histograms_are_shown_by_the_end_that_measures() {
 #[test]
 fn timed_ten_clients_at_once_are_served_at_once() {
     let server = Iperf2Server::start(Iperf2::Ours, "-f B");
-    let words = format!("-c 127.0.0.1 -p {} -t 1 -b 8m -f B", server.port);
-    let clients: Vec<Process> = (0..10).map(|_| Process::start(Iperf2::Original.command(&words))).collect();
+    let start = |_| Iperf2::Original.client(server.port, "-t 1 -b 8m -f B");
+    let clients: Vec<Process> = (0..10).map(start).collect();
     let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
     for client in &clients {
         assert!(client.elapsed < Duration::from_millis(2500), "{client:?}");
@@ -157,7 +157,7 @@ fn timed_ten_clients_at_once_are_served_at_once() {
 fn timed_silent_connection_delays_no_other() {
     let server = Iperf2Server::start(Iperf2::Ours, "-f B");
     let silent = std::net::TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
-    let client = Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {} -n 1M", server.port))).finish();
+    let client = Iperf2::Original.client(server.port, "-n 1M").finish();
     assert!(client.elapsed < Duration::from_millis(1000), "{client:?}");
     drop(silent);
     assert_eq!(amounts(&server.stop().stdout), [MIB]);
@@ -168,8 +168,7 @@ fn timed_the_commands_of_the_reports_work() {
     let server = Iperf2Server::start(Iperf2::Ours, "-w 1M");
     for words in ["-t 1 -i 0.5 -P 10", "-i 0.5 -l 32 -P 100 -w 1M -t 1"] {
         for program in [Iperf2::Original, Iperf2::Ours] {
-            let client = Process::start(program.command(&format!("-c 127.0.0.1 -p {} {words}", server.port)));
-            let client = client.finish();
+            let client = program.client(server.port, words).finish();
             client.expect_code(0);
             let sums: Vec<_> = lines(&client.stdout).into_iter().filter(|l| l.label == "SUM").collect();
             assert!(!sums.is_empty(), "{words}: {client:?}");
@@ -186,7 +185,7 @@ fn timed_the_commands_of_the_reports_work() {
 fn client_without_a_server_reports_and_ends_as_the_original() {
     let port = linerate_interop::free_port();
     for program in [Iperf2::Original, Iperf2::Ours] {
-        let client = Process::start(program.command(&format!("-c 127.0.0.1 -p {port} -t 1"))).finish();
+        let client = program.client(port, "-t 1").finish();
         client.expect_code(0);
         client.expect_stderr("tcp connect failed: Connection refused");
     }

@@ -1,11 +1,11 @@
 //! Deliberate differences from the original: the rows of docs/iperf3.md that no other test covers.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use linerate_interop::{
-    Control, Process, Report, Server, Signal, each_case, original, ours, ours_only, run_pair, state, words,
+    Control, Process, Report, Server, Signal, TIMEOUT, each_case, established, original, ours, ours_only, run_pair,
+    wait_until, words,
 };
 
 /// From 3.16 on the original looks at the amount only when an interval ends.
@@ -62,13 +62,9 @@ fn a_failed_report_has_one_error() {
 #[test]
 fn nstreams_does_not_set_the_rate() {
     let program = ours_only!("it has what 3.12 lacks");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = listener.local_addr().expect("the listener is bound").port().to_string();
-    let client = Process::start(program.command(["-c", "127.0.0.1", "-p", &port, "--nstreams", "40000"]));
-    let mut control = Control::accept(&listener);
-    assert_eq!(control.take(37).len(), 37);
-    control.send(&[state::PARAM_EXCHANGE]);
-    let parameters = control.take_json();
+    let (listener, port) = Control::listen();
+    let client = Process::start(program.command(["-c", "127.0.0.1", "-p", &port.to_string(), "--nstreams", "40000"]));
+    let (control, parameters) = Control::parametrised(&listener);
     assert!(!parameters.contains("bandwidth"), "{parameters}");
     drop(control);
     client.finish().expect_code(1);
@@ -89,8 +85,7 @@ fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
     let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(original(), &["-1"]);
     let client = server.client(program, "127.0.0.1", &["-t", "60", "-i", "10", "-b", "8M"]);
-    let open = || (linerate_interop::established(server.port).len() >= 4).then_some(());
-    linerate_interop::wait_for(linerate_interop::TIMEOUT, open).expect("the test runs");
+    assert!(wait_until(TIMEOUT, || established(server.port).len() >= 4), "the test runs");
     client.signal(Signal::Interrupt);
     let client = client.finish();
     let rows = client.stdout.lines().filter(|line| line.ends_with("sender"));

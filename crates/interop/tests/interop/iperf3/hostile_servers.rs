@@ -3,98 +3,64 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use linerate_interop::{Control, Finished, Process, Report, cookie, each_case, frame, ours, ours_only, state};
+use linerate_interop::{Control, Finished, Process, Report, each_case, frame, ours, ours_only, state};
 
 /// Longer than any time-out a client may have after the server has gone wrong.
 const SOON: Duration = Duration::from_secs(15);
 
-#[derive(Debug)]
-struct Script {
-    #[expect(dead_code, reason = "shown for a case that fails")]
-    name: &'static str,
-    /// Plays the server; the listener is where data connections arrive. What it returns is kept open until the client
-    /// has ended.
-    run: fn(&TcpListener) -> Vec<Control>,
-    /// What the client must say.
-    says: &'static str,
+/// Plays the server up to some point and returns its connections, the control connection first.
+type Stage = fn(&TcpListener) -> Vec<Control>;
+
+/// Name, what the client must report, how far the server follows the protocol, what it sends then, and whether it ends
+/// the control connection.
+type Script = (&'static str, &'static str, Stage, Vec<u8>, bool);
+
+fn scripts() -> [Script; 21] {
+    let error = |numbers: &[u8]| [&[state::SERVER_ERROR][..], numbers].concat();
+    let (idle, results) = ("idle timeout for receiving data", "unable to receive results");
+    [
+        ("end at once", "control", greeted, vec![], true),
+        ("busy", "the server is busy running a test. try again later", greeted, vec![state::ACCESS_DENIED], false),
+        ("terminated at once", "the server has terminated", greeted, vec![state::SERVER_TERMINATE], false),
+        ("an unknown state", "received an unknown control message", greeted, vec![77], false),
+        ("end after the parameters", "control", after_parameters, vec![], true),
+        ("an error without words", "error", after_parameters, error(&[]), true),
+        ("an error with one word", "test authorization failed", after_parameters, error(&[0, 0, 0, 142]), true),
+        (
+            "an error with both words",
+            "total required bandwidth is larger than server limit",
+            after_parameters,
+            error(&[0, 0, 0, 27, 0, 0, 0, 0]),
+            false,
+        ),
+        ("an unknown error", "int_errno=2147483647", after_parameters, error(&GREATEST), false),
+        ("end instead of a start", "control", connected, vec![], true),
+        ("end while running", "control", running, vec![], true),
+        ("terminated while running", "the server has terminated", running, vec![state::SERVER_TERMINATE], false),
+        ("an unknown state while running", "received an unknown control message", running, vec![99], false),
+        ("an error while running", idle, running, error(&[0, 0, 0, 144, 0, 0, 0, 0]), false),
+        ("end instead of results", results, exchanging, vec![], true),
+        ("results of length 0", results, exchanging, vec![0; 4], true),
+        ("results of the greatest length", results, exchanging, vec![0xFF; 4], true),
+        ("results cut short", results, exchanging, frame("{\"streams\":[]}")[..9].to_vec(), true),
+        ("results that are no JSON", results, exchanging, frame("nonsense"), true),
+        ("results without their keys", results, exchanging, frame("{}"), true),
+        ("results nested without end", results, exchanging, frame(&"[".repeat(100_000)), true),
+    ]
 }
 
-const fn script(name: &'static str, says: &'static str, run: fn(&TcpListener) -> Vec<Control>) -> Script {
-    Script { name, run, says }
-}
-
-const SCRIPTS: [Script; 21] = [
-    script("end at once", "control", |listener| sending(greeted(listener), &[], true)),
-    script("busy", "the server is busy running a test. try again later", |listener| {
-        sending(greeted(listener), &[state::ACCESS_DENIED], false)
-    }),
-    script("terminated at once", "the server has terminated", |listener| {
-        sending(greeted(listener), &[state::SERVER_TERMINATE], false)
-    }),
-    script("an unknown state", "received an unknown control message", |listener| {
-        sending(greeted(listener), &[77], false)
-    }),
-    script("end after the parameters", "control", |listener| sending(after_parameters(listener), &[], true)),
-    script("an error without words", "error", |listener| {
-        sending(after_parameters(listener), &[state::SERVER_ERROR], true)
-    }),
-    script("an error with one word", "test authorization failed", |listener| {
-        sending(after_parameters(listener), &[0xFE, 0, 0, 0, 142], true)
-    }),
-    script("an error with both words", "total required bandwidth is larger than server limit", |listener| {
-        sending(after_parameters(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false)
-    }),
-    script("an error nobody knows", "int_errno=2147483647", |listener| {
-        sending(after_parameters(listener), &[0xFE, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], false)
-    }),
-    script("end instead of a start", "control", |listener| {
-        let (control, data) = connected(listener);
-        both(sending(control, &[], true), data)
-    }),
-    script("end while running", "control", |listener| {
-        let (control, data) = running(listener);
-        both(sending(control, &[], true), data)
-    }),
-    script("terminated while running", "the server has terminated", |listener| {
-        let (control, data) = running(listener);
-        both(sending(control, &[state::SERVER_TERMINATE], false), data)
-    }),
-    script("an unknown state while running", "received an unknown control message", |listener| {
-        let (control, data) = running(listener);
-        both(sending(control, &[99], false), data)
-    }),
-    script("an error while running", "idle timeout for receiving data", |listener| {
-        let (control, data) = running(listener);
-        both(sending(control, &[0xFE, 0, 0, 0, 144, 0, 0, 0, 0], false), data)
-    }),
-    script("end instead of results", "unable to receive results", |listener| sending(exchanging(listener), &[], true)),
-    script("results of length 0", "unable to receive results", |listener| sending(exchanging(listener), &[0; 4], true)),
-    script("results of the greatest length", "unable to receive results", |listener| {
-        sending(exchanging(listener), &[0xFF; 4], true)
-    }),
-    script("results cut short", "unable to receive results", |listener| {
-        sending(exchanging(listener), &frame("{\"streams\":[]}")[..9], true)
-    }),
-    script("results that are no JSON", "unable to receive results", |listener| {
-        sending(exchanging(listener), &frame("nonsense"), true)
-    }),
-    script("results without their keys", "unable to receive results", |listener| {
-        sending(exchanging(listener), &frame("{}"), true)
-    }),
-    script("results nested without end", "unable to receive results", |listener| {
-        sending(exchanging(listener), &frame(&"[".repeat(100_000)), true)
-    }),
-];
+/// The greatest error number, and −1.
+const GREATEST: [u8; 8] = [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
 
 #[test]
 fn the_client_ends_with_a_reason() {
-    each_case(&SCRIPTS, |script| {
-        let client = play(script, &[]);
+    each_case(&scripts(), |(_, reason, stage, bytes, ends)| {
+        let client = play(&[], *stage, bytes, *ends);
         client.expect_code(1);
         assert!(client.stderr.starts_with("iperf3: "), "{client:?}");
         // What 3.12 says of an error without words, or of results it cannot read, depends on its memory.
         if !ours().is_original() {
-            client.expect_stderr(script.says);
+            client.expect_stderr(reason);
         }
     });
 }
@@ -102,12 +68,12 @@ fn the_client_ends_with_a_reason() {
 #[test]
 fn the_json_report_holds_the_reason() {
     ours_only!("3.12 writes warnings in front of its JSON and forgets the exit code");
-    each_case(&SCRIPTS, |script| {
-        let client = play(script, &["-J"]);
+    each_case(&scripts(), |(_, reason, stage, bytes, ends)| {
+        let client = play(&["-J"], *stage, bytes, *ends);
         client.expect_code(1);
         assert_eq!(client.stderr, "", "{client:?}");
         let report = Report::parse(&client.stdout);
-        assert!(report.text("/error").contains(script.says), "{}", report.text("/error"));
+        assert!(report.text("/error").contains(reason), "{}", report.text("/error"));
     });
 }
 
@@ -117,7 +83,7 @@ fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
     let cuts: Vec<_> = (1..=MESSAGE.len()).collect();
     each_case(&cuts, |cut| {
-        let client = play_with(&[], |listener| sending(after_parameters(listener), &MESSAGE[..*cut], true));
+        let client = play(&[], after_parameters, &MESSAGE[..*cut], true);
         client.expect_code(1);
         let says = if *cut < 5 { "error" } else { "client's requested duration exceeds the server's maximum" };
         if !ours().is_original() {
@@ -128,68 +94,50 @@ fn an_error_may_be_cut_at_every_byte() {
     });
 }
 
-fn play(script: &Script, options: &[&str]) -> Finished {
-    play_with(options, script.run)
-}
-
-fn play_with(options: &[&str], server: impl Fn(&TcpListener) -> Vec<Control>) -> Finished {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = listener.local_addr().expect("the listener is bound").port().to_string();
+fn play(options: &[&str], stage: Stage, bytes: &[u8], ends: bool) -> Finished {
+    let (listener, port) = Control::listen();
+    let port = port.to_string();
     let base = ["-c", "127.0.0.1", "-p", &port, "-t", "1", "-b", "1M", "-l", "1K"];
     let client = Process::start(ours().command(base.iter().chain(options)));
-    let open = server(&listener);
-    let finished = client.finish_within(SOON);
-    drop(open);
-    finished
-}
-
-fn greeted(listener: &TcpListener) -> Control {
-    let mut control = Control::accept(listener);
-    assert_eq!(control.take(37).len(), cookie().len());
-    control
-}
-
-fn after_parameters(listener: &TcpListener) -> Control {
-    let mut control = greeted(listener);
-    control.send(&[state::PARAM_EXCHANGE]);
-    assert!(control.take_json().starts_with("{\"tcp\":true"));
-    control
-}
-
-/// The control connection and one data connection.
-fn connected(listener: &TcpListener) -> (Control, Control) {
-    let mut control = after_parameters(listener);
-    control.send(&[state::CREATE_STREAMS]);
-    let mut data = Control::accept(listener);
-    assert_eq!(data.take(37).len(), cookie().len());
-    (control, data)
-}
-
-fn running(listener: &TcpListener) -> (Control, Control) {
-    let (mut control, mut data) = connected(listener);
-    control.send(&[state::TEST_START, state::TEST_RUNNING]);
-    assert_eq!(data.take(1024).len(), 1024);
-    (control, data)
-}
-
-/// A finished test whose client has sent its results and waits for ours.
-fn exchanging(listener: &TcpListener) -> Control {
-    let (mut control, _data) = running(listener);
-    control.expect(state::TEST_END);
-    control.send(&[state::EXCHANGE_RESULTS]);
-    assert!(control.take_json().starts_with('{'));
-    control
-}
-
-fn both(mut controls: Vec<Control>, data: Control) -> Vec<Control> {
-    controls.push(data);
-    controls
-}
-
-fn sending(mut control: Control, bytes: &[u8], then_end: bool) -> Vec<Control> {
-    control.send(bytes);
-    if then_end {
-        control.half_close();
+    let mut open = stage(&listener);
+    open[0].send(bytes);
+    if ends {
+        open[0].half_close();
     }
+    client.finish_within(SOON)
+}
+
+fn greeted(listener: &TcpListener) -> Vec<Control> {
+    vec![Control::greeted(listener)]
+}
+
+fn after_parameters(listener: &TcpListener) -> Vec<Control> {
+    let (control, parameters) = Control::parametrised(listener);
+    assert!(parameters.starts_with("{\"tcp\":true"));
     vec![control]
+}
+
+/// With one data connection.
+fn connected(listener: &TcpListener) -> Vec<Control> {
+    let mut open = after_parameters(listener);
+    open[0].send(&[state::CREATE_STREAMS]);
+    open.push(Control::greeted(listener));
+    open
+}
+
+fn running(listener: &TcpListener) -> Vec<Control> {
+    let mut open = connected(listener);
+    open[0].send(&[state::TEST_START, state::TEST_RUNNING]);
+    assert_eq!(open[1].take(1024).len(), 1024);
+    open
+}
+
+/// A finished test whose client has sent its results and waits for those of the server; the data connection is closed.
+fn exchanging(listener: &TcpListener) -> Vec<Control> {
+    let mut open = running(listener);
+    open[0].expect(state::TEST_END);
+    open[0].send(&[state::EXCHANGE_RESULTS]);
+    assert!(open[0].take_json().starts_with('{'));
+    open.truncate(1);
+    open
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use linerate_interop::{Process, Report, Server, Status, original, ours_only, run_pair, skip, words};
+use linerate_interop::{
+    Process, Report, Server, Status, TIMEOUT, established, original, ours_only, run_pair, skip, wait_until, words,
+};
 use serde_json::Value;
 
 #[test]
@@ -102,7 +104,7 @@ fn keepalive_of_the_control_connection_is_set() {
     let options = ["-t", "10", "-i", "0.1", "--forceflush", "-b", "1M", "--cntl-ka=30/5/2"];
     let client = server.client(program, "127.0.0.1", &options);
     client.wait_for_stdout("/sec", 1);
-    let sockets = linerate_interop::established(server.port);
+    let sockets = established(server.port);
     let kept = sockets.iter().filter(|row| row.contains("timer:(keepalive,")).count();
     assert_eq!(kept, 2, "one control connection seen from both ends: {sockets:#?}");
 }
@@ -130,8 +132,7 @@ fn a_thousand_streams_share_a_few_threads() {
     let server = Server::start(program, &["-1"]);
     let options = words("-P 1000 --lr-many-streams -t 3 -i 1 -l 4K -J");
     let client = server.client(program, "127.0.0.1", &options);
-    let all_open = || (linerate_interop::established(server.port).len() > 2000).then_some(());
-    linerate_interop::wait_for(linerate_interop::TIMEOUT, all_open).expect("2000 ends of 1000 streams are open");
+    assert!(wait_until(TIMEOUT, || established(server.port).len() > 2000), "2000 ends of 1000 streams are open");
     for (end, id) in [("client", client.id()), ("server", server.process.id())] {
         let threads = Status::of(id).threads;
         assert!(threads <= THREADS, "{end} runs {threads} threads");

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use linerate_interop::{
-    Pairing, Process, Program, Report, Server, TIMEOUT, each_case, established, free_port, free_port_run, listens,
-    original, ours, run_pair, wait_for, words,
+    Pairing, Process, Report, Server, TIMEOUT, each_case, established, free_port, free_port_run, listens, original,
+    ours, run_pair, wait_until, words,
 };
 
 #[test]
@@ -106,31 +106,29 @@ fn allowed_cpus(process_id: u32) -> String {
 
 #[test]
 fn logfile_takes_everything_and_appends() {
-    for program in programs() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let log = folder.path().join("log");
-        fs::write(&log, "before\n").expect("the folder is writable");
-        let pair = run_pair((ours(), &[]), (program, &["-n", "1M", "--logfile", text(&log)]));
-        let client = pair.client.expect_clean();
-        assert_eq!(client.stdout, "");
-        let log = fs::read_to_string(&log).expect("the client wrote the log");
-        assert!(log.starts_with("before\n") && log.ends_with("iperf Done.\n"), "{log}");
-    }
+    let program = ours();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("log");
+    fs::write(&log, "before\n").expect("the folder is writable");
+    let pair = run_pair((ours(), &[]), (program, &["-n", "1M", "--logfile", text(&log)]));
+    let client = pair.client.expect_clean();
+    assert_eq!(client.stdout, "");
+    let log = fs::read_to_string(&log).expect("the client wrote the log");
+    assert!(log.starts_with("before\n") && log.ends_with("iperf Done.\n"), "{log}");
 }
 
 #[test]
 fn errors_go_to_the_logfile_too() {
-    for program in programs() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let log = folder.path().join("log");
-        let port = free_port().to_string();
-        let options = ["-c", "127.0.0.1", "-p", &port, "--logfile", text(&log)];
-        let client = Process::start(program.command(options)).finish();
-        client.expect_code(1);
-        assert_eq!(client.stderr, "");
-        let log = fs::read_to_string(&log).expect("the client wrote the log");
-        assert!(log.contains("iperf3: error - unable to connect to server"), "{log}");
-    }
+    let program = ours();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("log");
+    let port = free_port().to_string();
+    let options = ["-c", "127.0.0.1", "-p", &port, "--logfile", text(&log)];
+    let client = Process::start(program.command(options)).finish();
+    client.expect_code(1);
+    assert_eq!(client.stderr, "");
+    let log = fs::read_to_string(&log).expect("the client wrote the log");
+    assert!(log.contains("iperf3: error - unable to connect to server"), "{log}");
 }
 
 #[test]
@@ -152,12 +150,11 @@ fn timestamps_begin_every_line() {
 
 #[test]
 fn title_begins_every_line_of_the_client() {
-    for program in programs() {
-        let pair = run_pair((ours(), &[]), (program, &["-n", "1M", "-T", "one two"]));
-        let client = pair.client.expect_clean();
-        assert!(client.stdout.lines().all(|line| line.starts_with("one two:  ")), "{client:?}");
-        assert!(!pair.server.stdout.contains("one two"), "{:?}", pair.server);
-    }
+    let program = ours();
+    let pair = run_pair((ours(), &[]), (program, &["-n", "1M", "-T", "one two"]));
+    let client = pair.client.expect_clean();
+    assert!(client.stdout.lines().all(|line| line.starts_with("one two:  ")), "{client:?}");
+    assert!(!pair.server.stdout.contains("one two"), "{:?}", pair.server);
 }
 
 #[test]
@@ -186,26 +183,19 @@ fn a_json_server_gives_a_text_client_its_json() {
 
 #[test]
 fn a_daemon_serves_and_cleans_up_its_pidfile() {
-    for program in programs() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let pidfile = folder.path().join("pid");
-        let port = free_port();
-        let options = ["-s", "-1", "-D", "-p", &port.to_string(), "-I", text(&pidfile)];
-        Process::start(program.command(options)).finish().expect_clean();
-        wait_for(TIMEOUT, || listens(port).then_some(())).expect("the daemon listens");
-        let id: u32 =
-            fs::read_to_string(&pidfile).expect("the daemon wrote its id").parse().expect("the id is a number");
-        assert!(Path::new(&format!("/proc/{id}")).exists());
+    let program = ours();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let pidfile = folder.path().join("pid");
+    let port = free_port();
+    let options = ["-s", "-1", "-D", "-p", &port.to_string(), "-I", text(&pidfile)];
+    Process::start(program.command(options)).finish().expect_clean();
+    assert!(wait_until(TIMEOUT, || listens(port)), "the daemon listens");
+    let id: u32 = fs::read_to_string(&pidfile).expect("the daemon wrote its id").parse().expect("the id is a number");
+    assert!(Path::new(&format!("/proc/{id}")).exists());
 
-        let client = Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "1M"]));
-        client.finish().expect_clean();
-        let gone = wait_for(TIMEOUT, || (!pidfile.exists()).then_some(()));
-        assert!(gone.is_some(), "{:?} left its pidfile", program.path());
-    }
-}
-
-fn programs() -> Vec<&'static Program> {
-    vec![ours()]
+    let client = Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "1M"]));
+    client.finish().expect_clean();
+    assert!(wait_until(TIMEOUT, || !pidfile.exists()), "{:?} left its pidfile", program.path());
 }
 
 fn text(path: &Path) -> &str {

@@ -2,9 +2,7 @@
 //!
 //! A scripted server takes the parameters of both clients and hangs up.
 
-use std::net::TcpListener;
-
-use linerate_interop::{Control, Process, Program, each_case, original, ours, state};
+use linerate_interop::{Control, Process, Program, each_case, original, ours};
 use serde_json::{Map, Value};
 
 /// Options that travel, or must not.
@@ -78,15 +76,11 @@ fn the_parameters_are_the_originals() {
 }
 
 fn parameters(program: &Program, options: &str) -> Map<String, Value> {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = listener.local_addr().expect("the listener is bound").port().to_string();
+    let (listener, port) = Control::listen();
+    let port = port.to_string();
     let base = ["-c", "127.0.0.1", "-p", &port];
     let client = Process::start(program.command(base.into_iter().chain(options.split_whitespace())));
-    let mut control = Control::accept(&listener);
-    let cookie = control.take(37);
-    assert!(cookie[..36].iter().all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte)) && cookie[36] == 0);
-    control.send(&[state::PARAM_EXCHANGE]);
-    let text = control.take_json();
+    let (control, text) = Control::parametrised(&listener);
     drop(control);
     client.finish().expect_code(1);
     match serde_json::from_str(&text) {

@@ -1,26 +1,21 @@
 //! A stock server closes its UDP port between two tests and two streams.
 
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
+use std::net::UdpSocket;
 use std::time::Duration;
 
-use linerate_interop::{Control, Process, TIMEOUT, ours, ours_only, state, wait_for};
+use linerate_interop::{Control, Process, TIMEOUT, ours, ours_only, state, wait_until};
 
 #[test]
 fn a_refused_udp_hello_is_repeated() {
     ours_only!("the original gives up");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("the listener is bound");
-    let port = address.port().to_string();
-    let _client = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port, "-u", "-t", "1"]));
-    let mut control = Control::accept(&listener);
-    assert_eq!(control.take(37).len(), 37);
-    control.send(&[state::PARAM_EXCHANGE]);
-    let _ = control.take_json();
+    let (listener, port) = Control::listen();
+    let _client = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-u", "-t", "1"]));
+    let (mut control, _) = Control::parametrised(&listener);
     let before = refused_datagrams();
     control.send(&[state::CREATE_STREAMS]);
-    wait_for(TIMEOUT, || (refused_datagrams() > before).then_some(())).expect("the first hello is refused");
-    let socket = UdpSocket::bind(address).expect("the port is free");
+    assert!(wait_until(TIMEOUT, || refused_datagrams() > before), "the first hello is refused");
+    let socket = UdpSocket::bind(("127.0.0.1", port)).expect("the port is free");
     socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket has time-outs");
     let (len, _) = socket.recv_from(&mut [0; 64]).expect("the hello is repeated");
     assert_eq!(len, 4);

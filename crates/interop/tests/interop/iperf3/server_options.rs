@@ -2,7 +2,7 @@
 
 use linerate_interop::{
     Pairing, Process, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original, ours, ours_only,
-    run_pair, wait_for, words,
+    run_pair, wait_until, words,
 };
 
 #[test]
@@ -82,7 +82,7 @@ fn idle_timeout_leaves_a_lasting_server_in_service() {
     let server = Server::start(program, &["-V", "--idle-timeout", "1"]);
     // With -V the server repeats its version whenever it opens its listener again.
     server.process.wait_for_stdout("iperf 3.", 2);
-    wait_for(TIMEOUT, || listens(server.port).then_some(())).expect("the server listens again");
+    assert!(wait_until(TIMEOUT, || listens(server.port)), "the server listens again");
     server.run(original(), &["-n", "64K"]).expect_clean();
 }
 

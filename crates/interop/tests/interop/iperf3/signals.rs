@@ -1,8 +1,8 @@
 //! Tests that a signal ends: who says what, which code is left behind, and what the partial report is worth.
 
-use std::net::TcpListener;
-
-use linerate_interop::{Control, Pairing, Process, Program, Report, Server, Signal, each_case, ours};
+use linerate_interop::{
+    Control, Pairing, Process, Program, Report, Server, Signal, TIMEOUT, each_case, established, ours, wait_until,
+};
 
 /// A test that would run far longer than anybody waits.
 const LONG: [&str; 8] = ["-t", "60", "-i", "0.1", "--forceflush", "-b", "5M", "-P"];
@@ -66,11 +66,9 @@ fn an_idle_server_leaves_on_a_signal() {
 fn timed_an_interrupted_json_report_is_complete_and_true() {
     let server = Server::start(ours(), &["-1", "--forceflush"]);
     let client = server.client(ours(), "127.0.0.1", &["-J", "-t", "60", "-i", "1", "-b", "8M"]);
-    let streams = || (linerate_interop::established(server.port).len() >= 4).then_some(());
-    linerate_interop::wait_for(linerate_interop::TIMEOUT, streams).expect("the test runs");
-    // A first report of the kernel that data has moved; from here on the test is measurably under way.
-    let moved = || linerate_interop::established(server.port).iter().any(|row| bytes_received(row) > 1_000_000);
-    linerate_interop::wait_for(linerate_interop::TIMEOUT, || moved().then_some(())).expect("a megabyte arrives");
+    // A report of the kernel that data has moved; from here on the test is measurably under way.
+    let has_moved = || established(server.port).iter().any(|row| bytes_received(row) > 1_000_000);
+    assert!(wait_until(TIMEOUT, has_moved), "a megabyte arrives");
     client.signal(Signal::Interrupt);
     let client = client.finish();
     assert_eq!(client.stderr, "");
@@ -89,11 +87,9 @@ fn bytes_received(row: &str) -> u64 {
 
 #[test]
 fn a_client_waiting_for_a_silent_server_can_be_interrupted() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = listener.local_addr().expect("the listener is bound").port().to_string();
-    let client = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port]));
-    let mut control = Control::accept(&listener);
-    assert_eq!(control.take(37).len(), 37);
+    let (listener, port) = Control::listen();
+    let client = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port.to_string()]));
+    let _control = Control::greeted(&listener);
     client.signal(Signal::Interrupt);
     let client = client.finish();
     client.expect_code(code_after_signal(ours())).expect_stderr("the client has terminated");

@@ -76,10 +76,7 @@ fn modern(text: &str) -> String {
         let known = KNOWN_DIFFERENCES.iter().find(|known| (known.applies)(line));
         known.map_or_else(|| line.to_owned(), |known| (known.modern)(line))
     };
-    layout(text).lines().map(line).collect::<Vec<_>>().join(
-        "
-",
-    )
+    layout(text).lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn layout(text: &str) -> String {

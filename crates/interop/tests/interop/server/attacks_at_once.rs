@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, free_port, fresh_cookie, original, ours, ours_only,
-    skip, state, wait_for,
+    FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, fresh_cookie, limited, original, ours_only, skip,
+    state, wait_for, wait_until,
 };
 
 /// Memory of the server's control group and of its data.
@@ -163,12 +163,9 @@ impl Drop for Group {
 }
 
 /// The program with 256 descriptors, little memory for its data, and in the group where there is one.
-fn limited(group: Option<&Group>) -> Command {
-    let mut command = Command::new("sh");
-    let script = "test -z \"$0\" || echo $$ > \"$0\"; ulimit -n 256; ulimit -d 524288; exec \"$@\"";
-    let procs = group.map_or_else(PathBuf::new, |group| group.0.join("cgroup.procs"));
-    command.args(["-c", script]).arg(procs).arg(ours().path());
-    command
+fn in_group(group: Option<&Group>) -> Command {
+    let join = group.map_or_else(String::new, |group| format!("echo $$ > {}/cgroup.procs;", group.0.display()));
+    limited(&format!("{join} ulimit -n 256; ulimit -d 524288"))
 }
 
 /// Longest time of a small test, and from SIGTERM to the end of the server.
@@ -178,19 +175,12 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 #[test]
 fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_when_asked() {
     ours_only!("the original has no such service");
-    // Other work of the host may hold up client or server for longer.
-    attack_and_serve();
-}
-
-fn attack_and_serve() {
     let group = Group::new();
     if group.is_none() {
         skip("no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it");
     }
-    let port2 = free_port();
-    let mut service =
-        Service::start_by(limited(group.as_ref()), &["--iperf2-port", &port2.to_string(), "--log-level", "warn"]);
-    let target = Target { iperf3: service.port, iperf2: port2 };
+    let (mut service, iperf2) = Service::start_both_by(in_group(group.as_ref()), &["--log-level", "warn"]);
+    let target = Target { iperf3: service.port, iperf2 };
     let is_over = AtomicBool::new(false);
     let repeat = |attack: Attack| {
         let mut held = Held::default();
@@ -210,8 +200,7 @@ fn attack_and_serve() {
             assert!(began.elapsed() <= SERVED_WITHIN, "served after {:?}", began.elapsed());
         }
         service.process.signal(Signal::Terminate);
-        let ended = wait_for(ENDS_WITHIN, || service.process.has_ended().then_some(()));
-        assert!(ended.is_some(), "{service:?}");
+        assert!(wait_until(ENDS_WITHIN, || service.process.has_ended()), "{service:?}");
         drop(end);
     });
     service.process.finish().expect_code(0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_interop::{
     Control, Keys, RawClient, Received, Service, Signal, TIMEOUT, frame, fresh_cookie, original, ours_only, state,
-    wait_for,
+    wait_until,
 };
 
 /// Clients that send long results at the same moment.
@@ -52,8 +52,7 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
     for client in &mut flood {
         assert!(client.control.send(first));
     }
-    let all_read = wait_for(TIMEOUT, || (unread_bytes(service.port) == 0).then_some(()));
-    assert!(all_read.is_some(), "{service:?}");
+    assert!(wait_until(TIMEOUT, || unread_bytes(service.port) == 0), "{service:?}");
     // All of them have ended their results when the server looks again.
     service.process.signal(Signal::Stop);
     for client in &mut flood {

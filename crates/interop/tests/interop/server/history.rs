@@ -48,12 +48,7 @@ fn malformed_escapes_are_refused_or_read_as_text() {
 fn tokens_of_every_length_are_refused() {
     ours_only!("3.12 reads beyond some of them");
     let keys = Keys::make();
-    fs::write(
-        keys.path("users"),
-        "mario,00
-",
-    )
-    .expect("the folder is writable");
+    fs::write(keys.path("users"), "mario,00\n").expect("the folder is writable");
     let server = keys.server(ours(), None);
     let lengths: Vec<usize> = (0..8).chain(340..348).chain([1000, 1367, 1368, 1369, 4096]).collect();
     let tokens = lengths.iter().flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);

@@ -7,80 +7,67 @@ use linerate_interop::{
     Control, RawClient, Received, Server, cookie, each_case, frame, original, ours, ours_only, state, words,
 };
 
-#[derive(Debug)]
-struct Attack {
-    name: &'static str,
-    /// Does its worst and returns the control connection, open or not.
-    run: fn(port: u16) -> Control,
-}
-
-const fn attack(name: &'static str, run: fn(u16) -> Control) -> Attack {
-    Attack { name, run }
-}
+/// Name, and the part of the client: it returns the control connection, open or not.
+type Attack = (&'static str, fn(u16) -> Control);
 
 const ATTACKS: [Attack; 33] = [
-    attack("silence", Control::connect),
-    attack("immediate end", |port| sending(Control::connect(port), &[], true)),
-    attack("garbage", |port| sending(Control::connect(port), &[0xA5; 4096], false)),
-    attack("a web browser", |port| sending(Control::connect(port), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", true)),
-    attack("half a cookie, then silence", |port| sending(Control::connect(port), &cookie()[..20], false)),
-    attack("half a cookie, then the end", |port| sending(Control::connect(port), &cookie()[..20], true)),
-    attack("a cookie in drips", |port| dripping(Control::connect(port), &cookie())),
-    attack("a cookie, then silence", |port| sending(Control::connect(port), &cookie(), false)),
-    attack("end instead of parameters", |port| sending(requested(port), &[], true)),
-    attack("half a length", |port| sending(requested(port), &[0, 0], true)),
-    attack("length 0", |port| sending(requested(port), &[0; 4], false)),
-    attack("length 0 and a body", |port| sending(requested(port), &[0, 0, 0, 0, b'{', b'}'], false)),
-    attack("the greatest length", |port| sending(requested(port), &[0xFF; 4], false)),
-    attack("the greatest positive length", |port| sending(requested(port), &[0x7F, 0xFF, 0xFF, 0xFF], false)),
-    attack("parameters over the limit", |port| {
+    ("silence", Control::connect),
+    ("immediate end", |port| sending(Control::connect(port), &[], true)),
+    ("garbage", |port| sending(Control::connect(port), &[0xA5; 4096], false)),
+    ("a web browser", |port| sending(Control::connect(port), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", true)),
+    ("half a cookie, then silence", |port| sending(Control::connect(port), &cookie()[..20], false)),
+    ("half a cookie, then the end", |port| sending(Control::connect(port), &cookie()[..20], true)),
+    ("a cookie in drips", |port| dripping(Control::connect(port), &cookie())),
+    ("a cookie, then silence", |port| sending(Control::connect(port), &cookie(), false)),
+    ("end instead of parameters", |port| sending(requested(port), &[], true)),
+    ("half a length", |port| sending(requested(port), &[0, 0], true)),
+    ("length 0", |port| sending(requested(port), &[0; 4], false)),
+    ("length 0 and a body", |port| sending(requested(port), &[0, 0, 0, 0, b'{', b'}'], false)),
+    ("the greatest length", |port| sending(requested(port), &[0xFF; 4], false)),
+    ("the greatest positive length", |port| sending(requested(port), &[0x7F, 0xFF, 0xFF, 0xFF], false)),
+    ("parameters over the limit", |port| {
         let text = format!("{{\"tcp\":true,\"title\":\"{}\"}}", "x".repeat(8193 - 23));
         assert_eq!(text.len(), 8193);
         sending(requested(port), &frame(&text), false)
     }),
-    attack("parameters that stop half way", |port| {
+    ("parameters that stop half way", |port| {
         let text = frame("{\"tcp\":true,\"time\":1}");
         sending(requested(port), &text[..12], false)
     }),
-    attack("parameters in drips", |port| {
-        dripping(requested(port), &frame("{\"tcp\":true,\"time\":1,\"title\":\"slow\"}"))
-    }),
-    attack("deep nesting", |port| sending(requested(port), &frame(&"[".repeat(8000)), false)),
-    attack("no JSON", |port| sending(requested(port), &frame("time=1"), false)),
-    attack("no text at all", |port| sending(requested(port), &[0, 0, 0, 4, 0xFF, 0xFE, 0x00, 0x80], false)),
-    attack("values out of range", |port| {
+    ("parameters in drips", |port| dripping(requested(port), &frame("{\"tcp\":true,\"time\":1,\"title\":\"slow\"}"))),
+    ("deep nesting", |port| sending(requested(port), &frame(&"[".repeat(8000)), false)),
+    ("no JSON", |port| sending(requested(port), &frame("time=1"), false)),
+    ("no text at all", |port| sending(requested(port), &[0, 0, 0, 4, 0xFF, 0xFE, 0x00, 0x80], false)),
+    ("values out of range", |port| {
         let text = "{\"tcp\":true,\"parallel\":100000,\"len\":-1,\"time\":-5,\"omit\":1e300,\"bandwidth\":-1}";
         sending(requested(port), &frame(text), false)
     }),
-    attack("numbers beyond every integer", |port| {
+    ("numbers beyond every integer", |port| {
         let text = "{\"tcp\":true,\"time\":1e999,\"num\":99999999999999999999999999,\"parallel\":0.1}";
         sending(requested(port), &frame(text), true)
     }),
-    attack("end instead of streams", |port| sending(accepted(port), &[], true)),
-    attack("silence instead of streams", accepted),
-    attack("done instead of streams", |port| sending(accepted(port), &[state::IPERF_DONE], false)),
-    attack("terminated instead of streams", |port| sending(accepted(port), &[state::CLIENT_TERMINATE], false)),
-    attack("an unknown state before streams", |port| sending(accepted(port), &[77], false)),
-    attack("end while running", |port| sending(running(port).control, &[], true)),
-    attack("an unknown state while running", |port| sending(running(port).control, &[77], false)),
-    attack("end instead of results", |port| sending(ended(port), &[], true)),
-    attack("the greatest length of results", |port| sending(ended(port), &[0xFF; 4], false)),
-    attack("results that are no object", |port| sending(ended(port), &frame("[1,2,3]"), false)),
-    attack("results with the wrong types", |port| {
-        sending(
-            ended(port),
-            &frame("{\"cpu_util_total\":\"x\",\"streams\":{\"id\":[]},\"sender_has_retransmits\":{}}"),
-            false,
-        )
+    ("end instead of streams", |port| sending(accepted(port), &[], true)),
+    ("silence instead of streams", accepted),
+    ("done instead of streams", |port| sending(accepted(port), &[state::IPERF_DONE], false)),
+    ("terminated instead of streams", |port| sending(accepted(port), &[state::CLIENT_TERMINATE], false)),
+    ("an unknown state before streams", |port| sending(accepted(port), &[77], false)),
+    ("end while running", |port| sending(running(port).control, &[], true)),
+    ("an unknown state while running", |port| sending(running(port).control, &[77], false)),
+    ("end instead of results", |port| sending(ended(port), &[], true)),
+    ("the greatest length of results", |port| sending(ended(port), &[0xFF; 4], false)),
+    ("results that are no object", |port| sending(ended(port), &frame("[1,2,3]"), false)),
+    ("results with the wrong types", |port| {
+        let text = "{\"cpu_util_total\":\"x\",\"streams\":{\"id\":[]},\"sender_has_retransmits\":{}}";
+        sending(ended(port), &frame(text), false)
     }),
 ];
 
 #[test]
 fn the_next_client_is_served_after_every_attack() {
     ours_only!("3.12 waits for ever after most of these");
-    each_case(&ATTACKS, |attack| {
+    each_case(&ATTACKS, |(_, attack)| {
         let mut server = Server::start(ours(), &[]);
-        (attack.run)(server.port).drain();
+        attack(server.port).drain();
         server.run(original(), &["-n", "64K"]).expect_clean();
         assert!(!server.process.has_ended());
     });
@@ -92,10 +79,10 @@ fn attacks_leave_nothing_behind() {
     ours_only!("3.12 waits for ever after most of these");
     // Those that make the server wait for its deadline are left out, for they were run above and take ten seconds each.
     let slow = ["silence", "drips", "half way", "greatest length of results"];
-    let quick: Vec<_> = ATTACKS.iter().filter(|attack| !slow.iter().any(|word| attack.name.contains(word))).collect();
+    let quick = ATTACKS.iter().filter(|(name, _)| !slow.iter().any(|word| name.contains(word)));
     let (server, idle) = Server::start_idle(ours());
-    for attack in quick {
-        (attack.run)(server.port).drain();
+    for (_, attack) in quick {
+        attack(server.port).drain();
     }
     server.run(original(), &["-n", "64K"]).expect_clean();
     server.process.wait_for_idle(idle);

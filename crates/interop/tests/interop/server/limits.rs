@@ -1,50 +1,33 @@
 //! What a server lets its clients use, and whom it lets in.
 
 use std::fs;
-use std::net::UdpSocket;
 use std::time::Duration;
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{Process, RawClient, Service, Signal, TIMEOUT, each_case, free_port, linerate, original};
+use linerate_interop::{Process, RawClient, Service, Signal, TIMEOUT, each_case, linerate, original, udp_socket};
 
-#[derive(Debug)]
-struct Case {
-    limit: &'static str,
-    options: &'static [&'static str],
-    /// Reason in the log.
-    reason: &'static str,
-    /// What the stock client says.
-    words: &'static str,
-}
+/// The limit, options of a stock client beyond it, the reason in the log, and the message of that client.
+type Case = (&'static str, &'static [&'static str], &'static str, &'static str);
 
 const CASES: [Case; 8] = [
-    case("address:streams=2", &["-P", "3"], "streams", "number of parallel streams"),
-    case("server:streams=3", &["--bidir", "-P", "2"], "streams", "number of parallel streams"),
-    case("server:duration=5", &["-t", "6"], "duration", "int_errno=37"),
-    case("address:duration=5", &["-n", "1M"], "duration", "int_errno=37"),
-    case("server:bytes=1M", &["-n", "2M"], "bytes", "total required bandwidth is larger than server limit"),
-    case("address:rate=10M", &["-b", "6M", "-P", "2"], "rate", "total required bandwidth is larger than server limit"),
-    case("server:rate=10M", &["-u", "-b", "11M"], "rate", "total required bandwidth is larger than server limit"),
-    case("server:rate=10M", &["-b", "6M", "--bidir"], "rate", "total required bandwidth is larger than server limit"),
+    ("address:streams=2", &["-P", "3"], "streams", "number of parallel streams"),
+    ("server:streams=3", &["--bidir", "-P", "2"], "streams", "number of parallel streams"),
+    ("server:duration=5", &["-t", "6"], "duration", "int_errno=37"),
+    ("address:duration=5", &["-n", "1M"], "duration", "int_errno=37"),
+    ("server:bytes=1M", &["-n", "2M"], "bytes", "total required bandwidth is larger than server limit"),
+    ("address:rate=10M", &["-b", "6M", "-P", "2"], "rate", "total required bandwidth is larger than server limit"),
+    ("server:rate=10M", &["-u", "-b", "11M"], "rate", "total required bandwidth is larger than server limit"),
+    ("server:rate=10M", &["-b", "6M", "--bidir"], "rate", "total required bandwidth is larger than server limit"),
 ];
-
-const fn case(
-    limit: &'static str,
-    options: &'static [&'static str],
-    reason: &'static str,
-    words: &'static str,
-) -> Case {
-    Case { limit, options, reason, words }
-}
 
 #[test]
 fn test_beyond_a_limit_is_refused_with_reason_and_one_within_it_runs() {
-    each_case(&CASES, |case| {
-        let service = Service::start(&["--limit", case.limit]);
-        let refused = service.client(original(), case.options).finish();
-        refused.expect_code(1).expect_stderr(case.words);
+    each_case(&CASES, |(limit, options, reason, message)| {
+        let service = Service::start(&["--limit", limit]);
+        let refused = service.client(original(), options).finish();
+        refused.expect_code(1).expect_stderr(message);
         let log = service.wait_for_events("refused", 1, TIMEOUT);
-        assert_eq!(log[0]["reason"], case.reason);
+        assert_eq!(log[0]["reason"], *reason);
         let within = service.client(original(), &["-t", "1", "-b", "1M"]);
         within.finish().expect_clean();
     });
@@ -78,13 +61,9 @@ fn a_rate_holds_from_the_first_byte() {
         (&["iperf2", "-t", "2"], 1),
     ];
     each_case(&cases, |(options, clients)| {
-        let iperf2_port = free_port().to_string();
-        let service = Service::start(&["--limit", "server:rate=20M", "--iperf2-port", &iperf2_port]);
+        let (service, iperf2_port) = Service::start_both(&["--limit", "server:rate=20M"]);
         let start = |_| match options {
-            ["iperf2", options @ ..] => {
-                let words = format!("-c 127.0.0.1 -p {iperf2_port} {}", options.join(" "));
-                Process::start(Iperf2::Original.command(&words))
-            }
+            ["iperf2", options @ ..] => Iperf2::Original.client(iperf2_port, &options.join(" ")),
             options => service.client(original(), options),
         };
         let running: Vec<Process> = (0..*clients).map(start).collect();
@@ -190,9 +169,7 @@ fn lists_that_cannot_be_read_are_an_error_at_the_start() {
 fn udp_port_replies_to_clients_only() {
     let service = Service::start(&["--deny", "127.0.0.7"]);
     let _client = RawClient::accepted(service.port, r#"{"udp":true,"time":1,"len":1000}"#);
-    let stranger = UdpSocket::bind("127.0.0.7:0").expect("a loopback address");
-    stranger.connect(("127.0.0.1", service.port)).expect("a route");
-    stranger.set_read_timeout(Some(Duration::from_millis(300))).expect("a time");
+    let stranger = udp_socket("127.0.0.7", service.port, Duration::from_millis(300));
     stranger.send(b"9876").expect("sent");
     assert!(stranger.recv(&mut [0; 16]).is_err());
 }

@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::iter;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{Process, TIMEOUT, each_case, free_port, listens, original, ours, wait_for};
+use linerate_interop::{Process, Server, Signal, TIMEOUT, each_case, free_port, listens, original, ours, wait_until};
 use serde_json::Value;
 
 /// What a server's output can be that takes nothing.
@@ -51,9 +51,9 @@ fn server_continues_when_its_report_cannot_be_written() {
                 _ => command.args(["--logfile", "/dev/full"]).stdout(Stdio::null()),
             },
         };
-        let mut running = Running::start(command, port);
+        let mut running = start(command, port);
         for _ in 0..2 {
-            running.expect_service(dialect);
+            expect_service(&mut running, dialect);
         }
     });
 }
@@ -66,10 +66,11 @@ fn a_reader_that_stops_holds_up_neither_clients_nor_the_end() {
         let mut command = server(words, port);
         let (_reader, writer) = full_pipe();
         command.stderr(writer.try_clone().expect("a descriptor")).stdout(writer);
-        let mut running = Running::start(command, port);
-        running.expect_service(dialect);
+        let mut running = start(command, port);
+        expect_service(&mut running, dialect);
         let started = Instant::now();
-        running.terminate();
+        running.process.signal(Signal::Terminate);
+        assert!(wait_until(TIMEOUT, || running.process.has_ended()), "SIGTERM did not end the server");
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     });
 }
@@ -89,13 +90,13 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
     let port = free_port();
     let mut command = server(&["serve", "--log-format", "json", "--log-level", "debug", "--port"], port);
     command.stdout(writer);
-    let mut running = Running::start(command, port);
-    running.expect_service("iperf3");
+    let mut running = start(command, port);
+    expect_service(&mut running, "iperf3");
     let (sender, lines) = mpsc::channel();
     let reader = both();
     // It reads until the test program ends, because the pipe has no end of file.
     thread::spawn(move || BufReader::new(reader).lines().map_while(Result::ok).try_for_each(|l| sender.send(l)));
-    running.expect_service("iperf3");
+    expect_service(&mut running, "iperf3");
     let counted = iter::from_fn(|| lines.recv_timeout(TIMEOUT).ok()).find(|line| line.contains("\"dropped\""));
     let counted: Value = serde_json::from_str(&counted.expect("a line about the others")).expect("JSON");
     assert!(counted["lines"].as_u64() >= Some(3), "{counted}");
@@ -118,49 +119,20 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// A server without a captured output; dropping it kills it.
-struct Running {
-    child: Child,
-    port: u16,
+/// Starts a server that writes to the streams of its command.
+fn start(command: Command, port: u16) -> Server {
+    let mut process = Process::start_uncaptured(command);
+    process.wait_until_up(|| listens(port));
+    Server { port, process }
 }
 
-impl Running {
-    fn start(mut command: Command, port: u16) -> Self {
-        let mut child = command.spawn().expect("a process");
-        let up = wait_for(TIMEOUT, || (listens(port) || has_ended(&mut child)).then_some(()));
-        assert!(up.is_some() && listens(port), "no server: {command:?}");
-        Self { child, port }
-    }
-
-    /// A stock client's test succeeds, and the server is there afterwards.
-    fn expect_service(&mut self, dialect: &str) {
-        let port = self.port.to_string();
-        let client = if dialect == "iperf2" {
-            Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {port} -n 64K")))
-        } else {
-            Process::start(original().command(["-c", "127.0.0.1", "-p", &port, "-t", "1", "-b", "2M"]))
-        };
-        client.finish().expect_clean();
-        assert!(!has_ended(&mut self.child), "the server ended");
-    }
-
-    fn terminate(mut self) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status();
-        assert!(sent.is_ok_and(|status| status.success()));
-        let ended = wait_for(TIMEOUT, || has_ended(&mut self.child).then_some(()));
-        assert!(ended.is_some(), "SIGTERM did not end the server");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only when the process has ended.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn has_ended(child: &mut Child) -> bool {
-    matches!(child.try_wait(), Ok(Some(_)))
+/// A stock client's test succeeds, and the server is there afterwards.
+fn expect_service(server: &mut Server, dialect: &str) {
+    let client = if dialect == "iperf2" {
+        Iperf2::Original.client(server.port, "-n 64K")
+    } else {
+        server.client(original(), "127.0.0.1", &["-t", "1", "-b", "2M"])
+    };
+    client.finish().expect_clean();
+    assert!(!server.process.has_ended(), "the server ended");
 }

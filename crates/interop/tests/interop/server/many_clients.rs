@@ -1,12 +1,12 @@
 //! One server, many clients at the same time, most of them the original.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Process, RawClient, Received, Report, Server, Service, Signal, Status, TIMEOUT, each_case, original, ours,
-    wait_for, words,
+    Process, RawClient, Received, Report, Server, Service, Signal, Status, TIMEOUT, each_case, established, original,
+    ours, udp_socket, wait_for, wait_until, words,
 };
 use serde_json::Value;
 
@@ -140,8 +140,8 @@ fn admission_policy_is_configurable() {
         refused.expect_code(1).expect_stderr("the server is busy running a test. try again later");
         drop(running);
         // The places are free as soon as those who held them are gone.
-        let served = wait_for(TIMEOUT, || (server.run(original(), &["-n", "64K"]).code() == Some(0)).then_some(()));
-        served.expect("a place is free again");
+        let is_served = || server.run(original(), &["-n", "64K"]).code() == Some(0);
+        assert!(wait_until(TIMEOUT, is_served), "a place is free again");
     });
 }
 
@@ -154,8 +154,7 @@ fn a_queue_serves_in_the_order_of_arrival() {
         // The order of arrival is known once the connection stands; both ends of it are listed, and of the first client
         // its data connection as well.
         let expected = 2 + 2 * clients.len();
-        wait_for(TIMEOUT, || (linerate_interop::established(service.port).len() >= expected).then_some(()))
-            .expect("the client has connected");
+        assert!(wait_until(TIMEOUT, || established(service.port).len() >= expected), "the client has connected");
     }
     let cookies: Vec<String> = clients
         .into_iter()
@@ -186,9 +185,7 @@ fn lost_response_to_a_hello_is_repeated() {
     let server = Server::start(ours(), &[]);
     // A client that repeats its hello: the second answer takes the place of the lost first one, and is no second stream.
     let mut repeating = RawClient::accepted(server.port, UDP_FORWARD);
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.connect(("127.0.0.1", server.port)).expect("a route");
-    socket.set_read_timeout(Some(TIMEOUT)).expect("a time");
+    let socket = udp_socket("127.0.0.1", server.port, TIMEOUT);
     for _ in 0..3 {
         socket.send(HELLO).expect("sent");
         assert_eq!(receive(&socket), REPLY);
@@ -200,9 +197,7 @@ fn lost_response_to_a_hello_is_repeated() {
 
     // A stock client waits silently: the answer is repeated until its data arrives.
     let mut waiting = RawClient::accepted(server.port, UDP_FORWARD);
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.connect(("127.0.0.1", server.port)).expect("a route");
-    socket.set_read_timeout(Some(TIMEOUT)).expect("a time");
+    let socket = udp_socket("127.0.0.1", server.port, TIMEOUT);
     socket.send(HELLO).expect("sent");
     assert_eq!(receive(&socket), REPLY, "let this one be lost");
     assert_eq!(receive(&socket), REPLY);
@@ -223,8 +218,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     // Addresses without a test: other hosts of the loopback network.
     let strangers: Vec<UdpSocket> = (2..=200_u8)
         .map(|last| {
-            let socket = UdpSocket::bind(SocketAddr::from(([127, 0, 0, last], 0))).expect("a loopback address");
-            socket.connect(("127.0.0.1", server.port)).expect("a route");
+            let socket = udp_socket(&format!("127.0.0.{last}"), server.port, TIMEOUT);
             socket.set_nonblocking(true).expect("an option");
             for _ in 0..5 {
                 socket.send(HELLO).expect("sent");
@@ -233,9 +227,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
         })
         .collect();
     // What comes behind them is handled behind them.
-    let own = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    own.connect(("127.0.0.1", server.port)).expect("a route");
-    own.set_read_timeout(Some(Duration::from_millis(200))).expect("a time");
+    let own = udp_socket("127.0.0.1", server.port, Duration::from_millis(200));
     // The kernel may have dropped some of so many datagrams before the server saw them.
     let reply = wait_for(TIMEOUT, || {
         own.send(HELLO).expect("sent");
@@ -258,9 +250,7 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
     for (options, welcome) in [(&[][..], false), (&["--lr-allow-split-address"], true)] {
         let server = Server::start(ours(), options);
         let mut test = RawClient::accepted(server.port, UDP_FORWARD);
-        let socket = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
-        socket.connect(("127.0.0.1", server.port)).expect("a route");
-        socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a time");
+        let socket = udp_socket("127.0.0.3", server.port, Duration::from_millis(300));
         socket.send(HELLO).expect("sent");
         assert_eq!(socket.recv(&mut [0; 64]).is_ok(), welcome, "{options:?}");
         if welcome {
@@ -279,17 +269,9 @@ fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
     let server = Server::start(ours(), &["--lr-allow-split-address"]);
     for (parameters, response_bytes) in [(UDP_FORWARD, HELLO.len()), (UDP_REVERSE, 0)] {
         let _test = RawClient::accepted(server.port, parameters);
-        let victim = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
-        victim.connect(("127.0.0.1", server.port)).expect("a route");
-        victim.set_read_timeout(Some(Duration::from_millis(1200))).expect("a time");
+        let victim = udp_socket("127.0.0.3", server.port, Duration::from_millis(1200));
         victim.send(HELLO).expect("sent");
-        let (end, mut bytes) = (Instant::now() + Duration::from_secs(3), 0);
-        while Instant::now() < end
-            && let Ok(count) = victim.recv(&mut [0; 2000])
-        {
-            bytes += count;
-        }
-        assert_eq!(bytes, response_bytes, "{parameters}");
+        assert_eq!(received_within(Duration::from_secs(3), &victim), response_bytes, "{parameters}");
     }
 }
 
@@ -298,22 +280,26 @@ fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
 fn a_silent_udp_client_gets_a_handful_of_bytes() {
     let server = Server::start(ours(), &[]);
     let _test = RawClient::accepted(server.port, UDP_FORWARD);
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.connect(("127.0.0.1", server.port)).expect("a route");
-    socket.set_read_timeout(Some(Duration::from_millis(1200))).expect("a time");
+    let socket = udp_socket("127.0.0.1", server.port, Duration::from_millis(1200));
     socket.send(HELLO).expect("sent");
-    let (end, mut bytes) = (Instant::now() + Duration::from_secs(8), 0);
-    while Instant::now() < end
-        && let Ok(count) = socket.recv(&mut [0; 2000])
-    {
-        bytes += count;
-    }
+    let bytes = received_within(Duration::from_secs(8), &socket);
     assert!((4..=40).contains(&bytes), "{bytes} bytes");
 }
 
 const UDP_FORWARD: &str = "{\"udp\":true,\"time\":3,\"len\":1000,\"bandwidth\":1000000}";
 const HELLO: &[u8] = b"9876";
 const REPLY: &[u8] = b"6789";
+
+/// Bytes that arrive until the socket's time-out or the end of this time.
+fn received_within(time: Duration, socket: &UdpSocket) -> usize {
+    let (end, mut bytes) = (Instant::now() + time, 0);
+    while Instant::now() < end
+        && let Ok(count) = socket.recv(&mut [0; 2000])
+    {
+        bytes += count;
+    }
+    bytes
+}
 
 fn receive(socket: &UdpSocket) -> Vec<u8> {
     let mut buffer = [0; 64];

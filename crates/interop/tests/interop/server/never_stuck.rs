@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
     Control, Process, RawClient, Report, Server, Service, Signal, Status, TIMEOUT, cpu_time, each_case, fresh_cookie,
-    original, ours, wait_for,
+    original, ours, wait_for, wait_until,
 };
 use serde_json::Value;
 
@@ -91,47 +91,30 @@ fn an_end_in_any_step_frees_the_place_at_once() {
     assert!(partial >= 2, "{records:?}");
 }
 
-#[derive(Debug)]
-struct Misfit {
-    #[expect(dead_code, reason = "shown for a case that fails")]
-    name: &'static str,
-    options: &'static [&'static str],
-    signal: Signal,
-    /// Time from the signal to the end of its test.
-    limit: Duration,
-}
-
-const MISFITS: [Misfit; 8] = [
-    misfit("frozen sender", &["-b", "2M"], Signal::Stop),
-    misfit("frozen sender, full speed", &["-b", "200M"], Signal::Stop),
-    misfit("frozen receiver", &["-R", "-b", "20M"], Signal::Stop),
-    misfit("frozen UDP sender", &["-u", "-b", "2M"], Signal::Stop),
-    misfit("frozen in both directions", &["--bidir", "-b", "20M"], Signal::Stop),
-    misfit("killed sender", &["-b", "2M"], Signal::Kill),
-    misfit("killed receiver", &["-R", "-b", "2M"], Signal::Kill),
-    misfit("killed UDP receiver", &["-u", "-R", "-b", "2M"], Signal::Kill),
+/// Options of a client that is frozen or killed, and the time from the signal to the end of its test.
+const MISFITS: [(&[&str], Signal, Duration); 8] = [
+    (&["-b", "2M"], Signal::Stop, LIVENESS),
+    (&["-b", "200M"], Signal::Stop, LIVENESS),
+    (&["-R", "-b", "20M"], Signal::Stop, LIVENESS),
+    (&["-u", "-b", "2M"], Signal::Stop, LIVENESS),
+    (&["--bidir", "-b", "20M"], Signal::Stop, LIVENESS),
+    (&["-b", "2M"], Signal::Kill, Duration::ZERO),
+    (&["-R", "-b", "2M"], Signal::Kill, Duration::ZERO),
+    (&["-u", "-R", "-b", "2M"], Signal::Kill, Duration::ZERO),
 ];
-
-const fn misfit(name: &'static str, options: &'static [&'static str], signal: Signal) -> Misfit {
-    let limit = match signal {
-        Signal::Kill => Duration::ZERO,
-        _ => LIVENESS,
-    };
-    Misfit { name, options, signal, limit }
-}
 
 #[test]
 fn test_of_a_frozen_or_killed_client_ends_in_time_and_delays_no_other() {
     let service = service();
     let healthy = healthy_clients(&service);
-    each_case(&MISFITS, |misfit| {
-        let options = [&["-V", "-t", "60", "-i", "0.2", "--forceflush"], misfit.options].concat();
+    each_case(&MISFITS, |(options, signal, limit)| {
+        let options = [&["-V", "-t", "60", "-i", "0.2", "--forceflush"], *options].concat();
         let client = service.client(original(), &options);
         client.wait_for_stdout("/sec", 3);
         let cookie = cookie_of(&client.stdout());
-        client.signal(misfit.signal);
+        client.signal(*signal);
         let started = Instant::now();
-        let record = wait_for(misfit.limit + MARGIN, || record_of(&service, &cookie));
+        let record = wait_for(*limit + MARGIN, || record_of(&service, &cookie));
         let record = record.unwrap_or_else(|| panic!("no record after {:?}", started.elapsed()));
         assert_eq!(record["outcome"], "partial", "{record}");
         let moved = record["received_bytes"].as_u64().unwrap_or(0) + record["sent_bytes"].as_u64().unwrap_or(0);
@@ -292,13 +275,12 @@ fn timed_server_without_descriptors_uses_little_cpu_time() {
     service.process.signal(Signal::Continue);
     let _ = service.wait_for_events("warning", 1, TIMEOUT);
     let (before, started) = (cpu_time(service.process.id()), Instant::now());
-    wait_for(TIMEOUT, || (started.elapsed() > Duration::from_secs(2)).then_some(()));
+    wait_until(TIMEOUT, || started.elapsed() > Duration::from_secs(2));
     let used = cpu_time(service.process.id()) - before;
     assert!(used < Duration::from_millis(500), "{used:?} in {:?}", started.elapsed());
     drop(strangers);
-    let served =
-        wait_for(TIMEOUT, || (service.client(original(), &["-n", "64K"]).finish().code() == Some(0)).then_some(()));
-    served.expect("the client is served");
+    let is_served = || service.client(original(), &["-n", "64K"]).finish().code() == Some(0);
+    assert!(wait_until(TIMEOUT, is_served), "the client is served");
 }
 
 /// Time from the connection to the moment at which the server awaits the data streams.

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use linerate_interop::iperf2::Iperf2;
 use linerate_interop::{Finished, Keys, Process, Service, Signal, TIMEOUT, each_case, free_port, original, ours, skip};
 use tempfile::TempDir;
 
@@ -52,13 +53,10 @@ fn clients_of_iperf_2_are_served_without_privileges() {
     if !is_root() {
         return;
     }
-    let port = free_port().to_string();
-    let service = Service::start(&["--user", USER, "--iperf2-port", &port]);
+    let (service, port) = Service::start_both(&["--user", USER]);
     expect_no_privileges(service.process.id());
-    for options in [&["-n", "64K"][..], &["-u", "-t", "1"]] {
-        let mut command = Command::new("iperf");
-        command.args(["-c", "127.0.0.1", "-p", &port]).args(options);
-        Process::start(command).finish().expect_code(0);
+    for words in ["-n 64K", "-u -t 1"] {
+        Iperf2::Original.client(port, words).finish().expect_code(0);
     }
     let _ = service.wait_for_events("test_ended", 2, TIMEOUT);
 }

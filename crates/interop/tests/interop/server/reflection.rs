@@ -3,12 +3,9 @@
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server};
-use linerate_interop::{
-    FORGED_BYTES, FlowMode, Process, Service, TIMEOUT, forged, free_port, linerate, ours_only, wait_for,
-};
+use linerate_interop::{FORGED_BYTES, FlowMode, Service, TIMEOUT, forged, linerate, ours_only, wait_for, wait_until};
 
 /// 2^31 steps of 10 ms, the longest time a header can ask for.
 const LONGEST_TICKS: u32 = 1 << 31;
@@ -52,12 +49,6 @@ impl Victim {
     }
 }
 
-fn service(more: &[&str]) -> (Service, u16) {
-    let port2 = free_port();
-    let service = Service::start(&[&["--iperf2-port", &port2.to_string()], more].concat());
-    (service, port2)
-}
-
 /// Waits until there are `count` refusals for `reason`, or the victim got more than was sent in its name.
 #[track_caller]
 fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, count: usize) {
@@ -65,21 +56,18 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
         let events = service.events("refused");
         events.iter().filter(|event| event["reason"] == reason).count()
     };
-    let seen = wait_for(TIMEOUT, || {
-        let flooded = victims.iter_mut().any(Victim::is_flooded);
-        (flooded || refused() >= count).then_some(())
-    });
+    let is_seen = wait_until(TIMEOUT, || victims.iter_mut().any(Victim::is_flooded) || refused() >= count);
     for victim in victims.iter_mut() {
         let received = victim.receive();
         assert!(received <= victim.forged_bytes, "{received} bytes for {} forged", victim.forged_bytes);
     }
-    assert!(seen.is_some(), "no {count} refusals ({reason}): {service:?}");
+    assert!(is_seen, "no {count} refusals ({reason}): {service:?}");
 }
 
 #[test]
 fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
     ours_only!("the original has no such service");
-    let (service, port2) = service(&[]);
+    let (service, port2) = Service::start_both(&[]);
     let modes = [FlowMode::Reverse, FlowMode::FullDuplex, FlowMode::Dual, FlowMode::TradeOff];
     let mut victims: Vec<Victim> = modes.iter().map(|_| Victim::of(port2)).collect();
     for (victim, mode) in victims.iter_mut().zip(modes) {
@@ -92,26 +80,24 @@ fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
 #[test]
 fn responses_are_not_longer_than_requests() {
     ours_only!("the original answers with more");
-    let (service, port2) = service(&[]);
+    let (service, port2) = Service::start_both(&[]);
     let mut victim = Victim::of(port2);
     victim.forge(FlowMode::Forward, &[1, 2, -3], 100);
-    assert!(wait_for(TIMEOUT, || (victim.receive() > 0).then_some(())).is_some(), "{service:?}");
+    assert!(wait_until(TIMEOUT, || victim.receive() > 0), "{service:?}");
     // Every one of these would be worth another report of 128 bytes.
     for _ in 0..20 {
         let datagram = forged(FlowMode::Forward, -3, 100, 0);
         victim.forged_bytes += victim.socket.send(&datagram[..16]).unwrap_or(16);
     }
-    let over = wait_for(TIMEOUT, || (!service.events("test_ended").is_empty()).then_some(()));
-    assert!(over.is_some(), "{service:?}");
+    assert!(wait_until(TIMEOUT, || !service.events("test_ended").is_empty()), "{service:?}");
     assert!(!victim.is_flooded(), "{} for {}", victim.received_bytes, victim.forged_bytes);
 }
 
 #[test]
 fn a_service_that_may_send_over_udp_serves_the_original() {
-    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    let (service, port2) = Service::start_both(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     for words in ["-u -R -t 1 -f B", "-u --full-duplex -t 1 -f B"] {
-        let client = Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {port2} {words}"))).finish();
-        client.expect_code(0);
+        Iperf2::Original.client(port2, words).finish().expect_code(0);
     }
     let ended = service.wait_for_events("test_ended", 2, TIMEOUT);
     let sent = |event: &serde_json::Value| event["sent_bytes"].as_u64().unwrap_or(0);
@@ -120,11 +106,11 @@ fn a_service_that_may_send_over_udp_serves_the_original() {
 
 #[test]
 fn data_over_udp_end_when_the_port_is_unreachable() {
-    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    let (service, port2) = Service::start_both(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     let mut victim = Victim::of(port2);
     victim.forge(FlowMode::Reverse, &[1, 1], 100_000);
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
-    assert!(wait_for(TIMEOUT, || victim.is_flooded().then_some(())).is_some(), "{service:?}");
+    assert!(wait_until(TIMEOUT, || victim.is_flooded()), "{service:?}");
     drop(victim);
     // Its time would be a quarter of an hour.
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
@@ -132,22 +118,22 @@ fn data_over_udp_end_when_the_port_is_unreachable() {
 
 #[test]
 fn data_over_udp_end_when_the_client_falls_silent() {
-    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    let (service, port2) = Service::start_both(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     for mode in [FlowMode::FullDuplex, FlowMode::Dual] {
         let mut victim = Victim::of(port2);
         victim.forge(mode, &[1, 2], 100_000);
         let count = service.events("test_ended").len() + 1;
-        let ended = wait_for(TIMEOUT, || {
+        let has_ended = || {
             victim.receive();
-            (service.events("test_ended").len() >= count).then_some(())
-        });
-        assert!(ended.is_some(), "{mode:?}: {service:?}");
+            service.events("test_ended").len() >= count
+        };
+        assert!(wait_until(TIMEOUT, has_ended), "{mode:?}: {service:?}");
     }
 }
 
 #[test]
 fn absurd_amounts_are_refused() {
-    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    let (service, port2) = Service::start_both(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     let mut victims = [Victim::of(port2)];
     victims[0].forge(FlowMode::Reverse, &[1, 2], LONGEST_TICKS);
     expect_refusals(&service, &mut victims, "duration", 1);
@@ -167,10 +153,9 @@ fn the_drop_in_stops_at_an_unreachable_port_and_refuses_absurd_amounts() {
     patient.forge(FlowMode::Reverse, &[1, 2], LONGEST_TICKS);
     let mut victim = Victim::of(server.port);
     victim.forge(FlowMode::Reverse, &[1, 1], 100_000);
-    assert!(wait_for(TIMEOUT, || victim.is_flooded().then_some(())).is_some());
+    assert!(wait_until(TIMEOUT, || victim.is_flooded()));
     drop(victim);
-    let report = || server.process.stdout().contains("/sec").then_some(());
-    assert!(wait_for(Duration::from_secs(20), report).is_some(), "{:?}", server.process);
+    server.process.wait_for_stdout("/sec", 1);
     assert!(!patient.is_flooded(), "{}", patient.received_bytes);
 }
 
@@ -185,7 +170,7 @@ fn dual_header(port: u16) -> Vec<u8> {
 #[test]
 fn a_server_connects_back_to_the_address_of_the_client_alone() {
     ours_only!("the original has no such service");
-    let (service, port2) = service(&[]);
+    let (service, port2) = Service::start_both(&[]);
     let own = TcpListener::bind("127.0.0.1:0").expect("a loopback address");
     let port = own.local_addr().expect("it is bound").port();
     // The address that the client called the server by.

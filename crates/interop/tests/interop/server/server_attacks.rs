@@ -8,44 +8,25 @@ use linerate_interop::iperf2::Iperf2;
 use linerate_interop::namespaces::{Net, inside};
 use linerate_interop::{
     Control, FlowMode, Process, RawClient, Received, Service, Status, TIMEOUT, forged, free_port, fresh_cookie,
-    linerate, listens, original, ours, state, wait_for,
+    limited, linerate, listens, original, ours, state, wait_for, wait_until,
 };
 
-/// A service for both dialects.
-fn both(more: &[&str]) -> (Service, u16) {
-    both_by(Command::new(ours().path()), more)
-}
-
-fn both_by(command: Command, more: &[&str]) -> (Service, u16) {
-    let port2 = free_port();
-    let service = Service::start_by(command, &[&["--iperf2-port", &port2.to_string()], more].concat());
-    (service, port2)
-}
-
-/// The program with at most so many descriptors.
 fn with_descriptors(count: u32) -> Command {
-    let mut command = Command::new("sh");
-    let script = format!("ulimit -n {count}; exec \"$@\"");
-    command.args(["-c", &script, "sh"]).arg(ours().path());
-    command
-}
-
-fn iperf2(port: u16, words: &str) -> Process {
-    Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {port} {words}")))
+    limited(&format!("ulimit -n {count}"))
 }
 
 /// Clients of both originals get their test.
 #[track_caller]
 fn expect_service(service: &Service, port2: u16) {
     service.client(original(), &["-n", "64K"]).finish().expect_clean();
-    let client = iperf2(port2, "-n 64K -f B").finish();
+    let client = Iperf2::Original.client(port2, "-n 64K -f B").finish();
     assert!(client.stdout.contains("65536"), "{client:?} {service:?}");
 }
 
 #[test]
 fn server_short_of_descriptors_refuses_with_a_reason_and_continues() {
-    let (mut service, port2) = both_by(with_descriptors(64), &[]);
-    let clients: Vec<Process> = (0..30).map(|_| iperf2(port2, "-t 2 -b 10m")).collect();
+    let (mut service, port2) = Service::start_both_by(with_descriptors(64), &[]);
+    let clients: Vec<Process> = (0..30).map(|_| Iperf2::Original.client(port2, "-t 2 -b 10m")).collect();
     let refused = service.wait_for_events("refused", 1, TIMEOUT);
     assert!(refused.iter().all(|event| event["reason"] != "address"), "{refused:?}");
     clients.into_iter().for_each(|client| drop(client.finish()));
@@ -59,17 +40,17 @@ fn drop_in_continues_when_descriptors_run_short() {
     let mut command = with_descriptors(64);
     command.args(["iperf2", "-s", "-p", &port.to_string()]);
     let mut server = Process::start(command);
-    assert!(wait_for(TIMEOUT, || listens(port).then_some(())).is_some(), "{server:?}");
-    let clients: Vec<Process> = (0..30).map(|_| iperf2(port, "-t 1 -b 10m")).collect();
+    server.wait_until_up(|| listens(port));
+    let clients: Vec<Process> = (0..30).map(|_| Iperf2::Original.client(port, "-t 1 -b 10m")).collect();
     clients.into_iter().for_each(|client| drop(client.finish()));
     assert!(!server.has_ended(), "{server:?}");
-    let client = iperf2(port, "-n 64K -f B").finish();
+    let client = Iperf2::Original.client(port, "-n 64K -f B").finish();
     assert!(client.stdout.contains("65536"), "{client:?} {server:?}");
 }
 
 #[test]
 fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
-    let (service, port2) = both(&[]);
+    let (service, port2) = Service::start_both(&[]);
     expect_service(&service, port2);
     let idle = Status::of(service.process.id());
     let forgers: Vec<UdpSocket> = (0..200).map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback")).collect();
@@ -77,7 +58,7 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
         forger.send_to(&forged(FlowMode::Forward, 1, 1000, 0), ("127.0.0.1", port2)).expect("loopback");
     }
     // The server reads what arrives in order: when this flow is over it has seen all of them.
-    let client = iperf2(port2, "-u -n 20000 -f B").finish();
+    let client = Iperf2::Original.client(port2, "-u -n 20000 -f B").finish();
     client.expect_stdout("Server Report:");
     let started = service.wait_for_events("test_started", 3, TIMEOUT);
     assert_eq!(started.len(), 3, "{started:?}");
@@ -86,18 +67,18 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
 
 #[test]
 fn forged_flows_have_a_share_of_the_places() {
-    let (service, port2) = both(&["--admit", "parallel:40"]);
+    let (service, port2) = Service::start_both(&["--admit", "parallel:40"]);
     let addresses = (1..=40_u8).map(|last| SocketAddr::from(([127, 0, 7, last], 0)));
     let forgers: Vec<UdpSocket> = addresses.map(|a| UdpSocket::bind(a).expect("a loopback address")).collect();
     // Datagrams may be lost, so they are sent until enough of them have been refused.
-    let seen = wait_for(TIMEOUT, || {
+    let is_seen = || {
         for (forger, number) in forgers.iter().flat_map(|forger| [(forger, 1), (forger, 2)]) {
             let datagram = forged(FlowMode::Forward, number, 1000, 0);
             forger.send_to(&datagram, ("127.0.0.1", port2)).expect("loopback");
         }
-        (service.events("refused").len() >= 20).then_some(())
-    });
-    assert!(seen.is_some(), "{service:?}");
+        service.events("refused").len() >= 20
+    };
+    assert!(wait_until(TIMEOUT, is_seen), "{service:?}");
     let refused = service.events("refused");
     assert!(refused.iter().all(|event| event["reason"] == "flows"), "{refused:?}");
     assert_eq!(service.events("test_started").len(), 10);
@@ -106,10 +87,10 @@ fn forged_flows_have_a_share_of_the_places() {
 
 #[test]
 fn long_blocks_cost_memory_once() {
-    let (service, port2) = both(&[]);
+    let (service, port2) = Service::start_both(&[]);
     expect_service(&service, port2);
     let idle_kib = Status::of(service.process.id()).resident_kib;
-    let client = iperf2(port2, "-R -l 4M -P 30 -t 2 -b 40m -i 1");
+    let client = Iperf2::Original.client(port2, "-R -l 4M -P 30 -t 2 -b 40m -i 1");
     client.wait_for_stdout("[SUM]", 1);
     let running_kib = Status::of(service.process.id()).resident_kib;
     assert!(running_kib < idle_kib + 64 * 1024, "{idle_kib} KiB, then {running_kib} KiB");
@@ -121,13 +102,11 @@ fn long_blocks_cost_memory_once() {
 #[test]
 fn memory_that_cannot_be_had_costs_a_client_its_test_and_not_the_server() {
     for (limit, kib) in [("-v", 98_304), ("-d", 24_576)] {
-        let mut command = Command::new("sh");
-        let script = format!("ulimit {limit} {kib}; exec \"$@\"");
-        command.args(["-c", &script, "sh"]).arg(ours().path());
-        let (mut service, port2) = both_by(command, &["--limit", "address:tests=1000"]);
+        let command = limited(&format!("ulimit {limit} {kib}"));
+        let (mut service, port2) = Service::start_both_by(command, &["--limit", "address:tests=1000"]);
         let clients: Vec<Process> = (0..20)
             .map(|_| service.client(original(), &["-R", "-P", "8", "-l", "1M", "-b", "1M", "-t", "2"]))
-            .chain((0..5).map(|_| iperf2(port2, "-R -P 4 -l 4M -t 2 -b 10m")))
+            .chain((0..5).map(|_| Iperf2::Original.client(port2, "-R -P 4 -l 4M -t 2 -b 10m")))
             .collect();
         let failed = clients.into_iter().map(Process::finish).filter(|client| client.code() != Some(0));
         assert!(failed.count() > 0, "ulimit {limit}: {service:?}");
@@ -139,10 +118,8 @@ fn memory_that_cannot_be_had_costs_a_client_its_test_and_not_the_server() {
 #[test]
 fn what_the_tests_of_one_address_need_is_bounded() {
     // A quarter of what the process may have is for tests, and a quarter of that for one address: 16 MiB.
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -d 262144; exec \"$@\"", "sh"]).arg(ours().path());
-    let (service, port2) = both_by(command, &[]);
-    let clients: Vec<Process> = (0..6).map(|_| iperf2(port2, "-R -l 4M -t 2 -b 40m")).collect();
+    let (service, port2) = Service::start_both_by(limited("ulimit -d 262144"), &[]);
+    let clients: Vec<Process> = (0..6).map(|_| Iperf2::Original.client(port2, "-R -l 4M -t 2 -b 40m")).collect();
     let refused = service.wait_for_events("refused", 1, TIMEOUT);
     assert!(refused.iter().all(|event| event["reason"] == "memory"), "{refused:?}");
     clients.into_iter().for_each(|client| drop(client.finish()));
@@ -157,7 +134,7 @@ fn listens_beside_in(net: &Net, port: u16) -> bool {
 
 #[test]
 fn many_connections_make_few_lines() {
-    let (service, port2) = both_by(with_descriptors(64), &[]);
+    let (service, port2) = Service::start_both_by(with_descriptors(64), &[]);
     let held: Vec<TcpStream> = (0..100).filter_map(|_| TcpStream::connect(("127.0.0.1", port2)).ok()).collect();
     for _ in 0..500 {
         drop(TcpStream::connect(("127.0.0.1", port2)));
@@ -209,8 +186,7 @@ fn service_opens_configured_ports_only() {
     let Some(net) = Net::new() else { return };
     for (words, is_open) in [(&["serve"][..], false), (&["serve", "--iperf2"], true)] {
         let server = Process::start(inside(&net.b, ours().path(), words));
-        let up = wait_for(TIMEOUT, || listens_beside_in(&net, 5201).then_some(()));
-        assert!(up.is_some(), "{server:?}");
+        assert!(wait_until(TIMEOUT, || listens_beside_in(&net, 5201)), "{server:?}");
         assert_eq!(listens_beside_in(&net, 5001), is_open, "{words:?}");
         server.signal(linerate_interop::Signal::Terminate);
         server.finish().expect_code(0);

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{Process, Service, Signal, Status, original, ours, wait_for};
+use linerate_interop::{Process, Service, Signal, Status, original, ours, wait_for, wait_until};
 use serde_json::Value;
 
 const CLIENTS: u64 = 8;
@@ -137,7 +137,7 @@ fn one_test(service: &Service, dice: &mut Dice) -> Fate {
 /// Kills, interrupts or freezes the client at a random moment. A frozen one is killed once the server gave it up.
 fn end_early(client: &mut Process, dice: &mut Dice) {
     let moment = Instant::now() + Duration::from_millis(dice.below(3000));
-    wait_for(Duration::from_secs(3), || (client.has_ended() || Instant::now() >= moment).then_some(()));
+    wait_until(Duration::from_secs(3), || client.has_ended() || Instant::now() >= moment);
     if client.has_ended() {
         return;
     }
@@ -146,7 +146,7 @@ fn end_early(client: &mut Process, dice: &mut Dice) {
         1 => {
             client.signal(Signal::Interrupt);
             // The original can block in its signal handler; what matters is that the server does not.
-            if wait_for(Duration::from_secs(5), || client.has_ended().then_some(())).is_none() {
+            if !wait_until(Duration::from_secs(5), || client.has_ended()) {
                 println!("a client did not end on an interrupt: {client:?}");
                 client.signal(Signal::Kill);
             }
@@ -154,7 +154,7 @@ fn end_early(client: &mut Process, dice: &mut Dice) {
         _ => {
             client.signal(Signal::Stop);
             let until = Instant::now() + Duration::from_secs(4);
-            wait_for(Duration::from_secs(5), || (Instant::now() >= until).then_some(()));
+            wait_until(Duration::from_secs(5), || Instant::now() >= until);
             client.signal(Signal::Kill);
         }
     }

@@ -8,12 +8,13 @@ mod values;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use linerate_model::Flow;
 use linerate_model::http::Arrivals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use linerate_model::http::Ports;
-pub use protocol::{Protocol, Trust, TrustError, file_name, fingerprint};
+pub use linerate_model::http::{Ports, Trust};
+pub use protocol::{Protocol, TrustError, file_name, fingerprint};
 
 /// Most bytes of a plan file.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -78,8 +79,9 @@ pub struct Defaults {
     pub cooldown: Duration,
     /// Runs of each cell of phases 1 and 2.
     pub repeats: u32,
-    /// Connections opened per second.
-    pub ramp: Ramp,
+    /// Connections opened per second; absent without a limit.
+    #[serde(rename = "ramp", with = "values::ramp")]
+    pub ramp_per_s: Option<u32>,
     /// Threads of the generator; 0 for one per CPU.
     pub threads: u32,
 }
@@ -92,31 +94,12 @@ impl Defaults {
     }
 }
 
-/// Rate at which connections are opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ramp {
-    /// Connections per second.
-    PerSecond(u32),
-    /// Without a limit.
-    Max,
-}
-
-/// Direction of a TCP test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// The client sends.
-    Forward,
-    /// The server sends.
-    Reverse,
-}
-
 /// Phase 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TcpPhase {
     /// Directions; an empty list skips the phase.
-    pub directions: Vec<Direction>,
+    pub directions: Vec<Flow>,
     /// Numbers of parallel streams, one test for each.
     pub streams: Vec<u32>,
     /// Length of a test.
@@ -224,10 +207,11 @@ pub struct Objective {
 }
 
 /// Teardown of connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Close {
     /// Reset towards a linerate server, FIN towards others.
+    #[default]
     Auto,
     /// Reset: leaves no TIME_WAIT.
     #[serde(rename = "rst")]
@@ -237,7 +221,7 @@ pub enum Close {
 }
 
 /// Source of connections, and their teardown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Source {
     /// Local addresses; an empty list for that of the route.
@@ -349,7 +333,7 @@ impl Default for Defaults {
             timeout: Duration::from_secs(5),
             cooldown: Duration::from_secs(3),
             repeats: 3,
-            ramp: Ramp::PerSecond(2000),
+            ramp_per_s: Some(2000),
             threads: 0,
         }
     }
@@ -357,11 +341,7 @@ impl Default for Defaults {
 
 impl Default for TcpPhase {
     fn default() -> Self {
-        Self {
-            directions: vec![Direction::Forward, Direction::Reverse],
-            streams: vec![1, 4],
-            duration: Duration::from_secs(10),
-        }
+        Self { directions: vec![Flow::Forward, Flow::Reverse], streams: vec![1, 4], duration: Duration::from_secs(10) }
     }
 }
 
@@ -408,12 +388,6 @@ impl Default for ActivePhase {
 impl Default for Objective {
     fn default() -> Self {
         Self { p99: None, error_share: 1e-4 }
-    }
-}
-
-impl Default for Source {
-    fn default() -> Self {
-        Self { addresses: Vec::new(), ports: Ports::Auto, close: Close::Auto }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Version of HTTP, streams and trusted certificates.
 
-use linerate_model::http::HttpVersion;
+use linerate_model::http::{HttpVersion, Trust};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -17,20 +17,6 @@ pub struct Protocol {
     pub streams: u32,
     /// Trusted certificates; without meaning in plain text.
     pub trust: Trust,
-}
-
-/// Trusted certificates.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Trust {
-    /// Those that lead to an authority of the client's host.
-    #[default]
-    System,
-    /// Those that lead to a certificate of this PEM file, and those in it.
-    File(String),
-    /// The one with this SHA-256.
-    Pinned([u8; 32]),
-    /// All.
-    Anything,
 }
 
 /// Trusted certificates that cannot be.
@@ -75,7 +61,7 @@ impl TryFrom<Keys> for Protocol {
         let trust = match (keys.insecure, keys.cacert, keys.pin_sha256) {
             (false, None, None) => Trust::System,
             (true, None, None) => Trust::Anything,
-            (false, Some(file), None) => Trust::File(file_name(&file)?),
+            (false, Some(file), None) => Trust::File(file_name(&file)?.into()),
             (false, None, Some(pin)) => Trust::Pinned(fingerprint(&pin)?),
             _ => return Err(TrustError::Conflict),
         };
@@ -86,7 +72,7 @@ impl TryFrom<Keys> for Protocol {
 impl From<Protocol> for Keys {
     fn from(protocol: Protocol) -> Self {
         let (cacert, pin_sha256) = match &protocol.trust {
-            Trust::File(file) => (Some(file.clone()), None),
+            Trust::File(file) => (Some(file.to_string_lossy().into_owned()), None),
             Trust::Pinned(pin) => (None, Some(pin.iter().map(|byte| format!("{byte:02x}")).collect())),
             Trust::System | Trust::Anything => (None, None),
         };
@@ -133,17 +119,14 @@ fn is_https(url: &str) -> bool {
 /// [`TrustError::Fingerprint`].
 pub fn fingerprint(text: &str) -> Result<[u8; 32], TrustError> {
     let wrong = || TrustError::Fingerprint(shown(text));
-    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b':').collect();
-    if digits.len() != 64 {
+    let digits = text.replace(':', "");
+    // The standard parser also takes a sign.
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(wrong());
     }
     let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
-        if !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(wrong());
-        }
-        *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * place..][..2], 16).map_err(|_| wrong())?;
     }
     Ok(bytes)
 }

@@ -43,7 +43,7 @@ fn empty_file_is_the_default_plan() {
 fn keys_of_all_tables_are_read() {
     let plan = Plan::parse(TOML).expect("TOML");
     assert_eq!(plan.target.as_deref(), Some("http://192.168.5.2:8080"));
-    assert_eq!((plan.seed, plan.defaults.repeats, plan.defaults.ramp), (7, 5, Ramp::Max));
+    assert_eq!((plan.seed, plan.defaults.repeats, plan.defaults.ramp_per_s), (7, 5, None));
     let protocol = Protocol { version: HttpVersion::Http2, streams: 8, trust: Trust::Pinned([0xab; 32]) };
     assert_eq!(plan.protocol, protocol);
     assert_eq!(plan.payloads.payloads_bytes, [1024, 10_240, 4096]);
@@ -61,7 +61,7 @@ fn written_plan_is_read_back_unchanged() {
         ..Plan::parse(TOML).expect("TOML")
     };
     let trusting = |trust| Plan { protocol: Protocol { trust, ..Protocol::default() }, ..Plan::default() };
-    let file = trusting(Trust::File("/etc/a \"b\\c\".pem".to_owned()));
+    let file = trusting(Trust::File("/etc/a \"b\\c\".pem".into()));
     for plan in [Plan::default(), Plan::default().quick(), full, file, trusting(Trust::Anything)] {
         let text = plan.to_toml();
         assert_eq!(Plan::parse(&text), Ok(plan), "{text}");
@@ -80,8 +80,6 @@ fn unknown_key_is_named_with_its_line_and_the_allowed_ones() {
         toml_error("seed = 1\n[phase2]\nconections = [1]\n"),
         "line 3: unknown field `conections`, expected one of `payloads`, `connections`, `refine_knee`"
     );
-    assert!(toml_error("\n\n[phase4]\nx = 1").starts_with("line 3: unknown field `phase4`, expected one of `version`"));
-    assert!(toml_error("[phase3]\nidel = {}").contains("expected one of `idle`, `lowrate`, `active`"));
 }
 
 #[test]
@@ -99,11 +97,7 @@ fn wrong_value_is_named_with_its_line_or_key_and_what_is_allowed() {
 }
 
 #[test]
-fn contradicting_values_are_refused() {
-    assert!(toml_error("[protocol]\nstreams = 2").contains("set protocol.version to \"2\""));
-    assert!(toml_error("[protocol]\ninsecure = true\ncacert = \"a\"").contains("exclude each other"));
-    assert!(toml_error("[slo]\np99 = \"6s\"").contains("longer than defaults.timeout (5s)"));
-    assert!(toml_error("[phase3.idle]\nheartbeat = \"1m\"").contains("longer than phase3.idle.hold (30s)"));
+fn too_many_runs_are_refused() {
     let numbers: Vec<String> = (1..=64).map(|n| n.to_string()).collect();
     let list = numbers.join(",");
     let text = format!("[defaults]\nrepeats = 3\n[phase2]\npayloads = [{list}]\nconnections = [{list}]");

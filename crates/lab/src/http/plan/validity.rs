@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Plan, PlanError, RUNS_MAX, Ramp};
+use super::{Plan, PlanError, RUNS_MAX};
 use crate::http::units::{duration_name, shown};
 
 const LIST_MAX: usize = 64;
@@ -54,10 +54,7 @@ fn defaults(plan: &Plan) -> Checked {
     time("defaults.cooldown", defaults.cooldown, &PAUSE)?;
     number("defaults.repeats", defaults.repeats, &(1..=100))?;
     number("defaults.threads", defaults.threads, &(0..=1024))?;
-    match defaults.ramp {
-        Ramp::PerSecond(rate) => number("defaults.ramp", rate, &(1..=1_000_000)),
-        Ramp::Max => Ok(()),
-    }
+    defaults.ramp_per_s.map_or(Ok(()), |rate| number("defaults.ramp", rate, &(1..=1_000_000)))
 }
 
 fn lists(plan: &Plan) -> Checked {

@@ -7,7 +7,6 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use super::Ramp;
 use crate::http::units::{UnitError, duration, duration_name, payload_bytes, payload_name};
 
 /// Reads a string, or a whole number as its digits.
@@ -89,20 +88,21 @@ pub(super) mod payloads {
     }
 }
 
-impl<'de> Deserialize<'de> for Ramp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+/// Connections per second, or the word for no limit.
+pub(super) mod ramp {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
         read(deserializer, |text| match text {
-            "max" => Ok(Self::Max),
-            rate => rate.parse().map(Self::PerSecond).map_err(|_| "expected connections per second or \"max\""),
+            "max" => Ok(None),
+            rate => rate.parse().map(Some).map_err(|_| "expected connections per second or \"max\""),
         })
     }
-}
 
-impl Serialize for Ramp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::PerSecond(rate) => serializer.serialize_u32(*rate),
-            Self::Max => serializer.serialize_str("max"),
+    pub(in super::super) fn serialize<S: Serializer>(rate: &Option<u32>, serializer: S) -> Result<S::Ok, S::Error> {
+        match rate {
+            Some(rate) => serializer.serialize_u32(*rate),
+            None => serializer.serialize_str("max"),
         }
     }
 }

@@ -9,8 +9,7 @@ use linerate_model::http::{
 
 use super::StudyInput;
 use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_header_bytes};
-use crate::http::cells::by_product;
-use crate::http::estimate::REFINEMENTS_MAX;
+use crate::http::cells::{by_product, closed};
 use crate::http::facts::cell_facts;
 use crate::http::knee::{Point, Shape};
 use crate::http::medians::{counted, medians};
@@ -27,15 +26,17 @@ pub(super) struct JudgedCells {
 
 /// A cell before it is compared with its neighbours.
 struct Draft {
-    key: CellKey,
-    runs: Vec<CellRun>,
+    /// With the verdict on its own facts.
+    cell: Cell,
     facts: CellFacts,
-    ceiling_per_s: Option<f64>,
-    /// The runs are valid.
-    is_valid: bool,
-    /// One of the hosts was at a limit of its own.
-    is_limited: bool,
     opposite_share: Option<f64>,
+}
+
+impl Draft {
+    /// The runs are valid.
+    fn is_valid(&self) -> bool {
+        !has(&self.cell.verdict, &[VerdictClass::Invalid])
+    }
 }
 
 impl JudgedCells {
@@ -51,20 +52,15 @@ impl JudgedCells {
         Self { cells, rows: shapes.into_values().map(|shape| shape.row).collect(), notes, is_refuted }
     }
 
-    /// The cell with this key.
-    pub(super) fn cell(&self, phase: Phase, payload_bytes: u64, connections: u32) -> Option<&Cell> {
-        self.cells.iter().find(|cell| {
-            let key = cell.key;
-            (key.phase, key.payload_bytes, key.connections) == (phase, payload_bytes, connections)
-        })
-    }
-
     /// The best stable cell of a row.
     pub(super) fn best_stable(&self, row: &Row) -> Option<&Cell> {
-        self.cell(Phase::Matrix, row.payload_bytes, row.best_stable_connections?)
+        let key = closed(Phase::Matrix, row.payload_bytes, row.best_stable_connections?);
+        self.cells.iter().find(|cell| cell.key == key)
     }
 }
 
+/// Cells a knee may add to a payload.
+const REFINEMENTS_MAX: usize = 2;
 /// HTTP may be faster than TCP alone allows by this much: the two are not measured at the same time.
 const REFUTED_FROM: f64 = 1.05;
 
@@ -72,9 +68,9 @@ const REFUTED_FROM: f64 = 1.05;
 /// stream was limited by something else. Then the speed of the link is the ceiling, with a note.
 fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
     let of_baseline = drafts_below(input, false);
-    let of_ceiling = |draft: &Draft| draft.facts.medians.of_ceiling.filter(|_| draft.is_valid);
+    let of_ceiling = |draft: &Draft| draft.cell.median.of_ceiling.filter(|_| draft.is_valid());
     let most = of_baseline.iter().filter_map(of_ceiling).fold(0.0, f64::max);
-    if input.baseline.is_empty() || most < REFUTED_FROM {
+    if input.kept.baseline.is_empty() || most < REFUTED_FROM {
         return (of_baseline, None);
     }
     let note = format!(
@@ -89,8 +85,8 @@ fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
 /// nothing.
 fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
     let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
-    for run in input.runs {
-        if !matches!(run.key.phase, Phase::Baseline | Phase::Idle) {
+    for run in &input.kept.runs {
+        if run.key.phase != Phase::Idle {
             groups.entry(run.key).or_default().push(run.clone());
         }
     }
@@ -98,16 +94,14 @@ fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
 }
 
 fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
-    let link = Link::between(&input.setup.client, input.setup.server.as_ref(), input.setup.ip)
-        .map(|link| link.with_segments_of(&runs));
+    let link = input.setup.link().map(|link| link.with_segments_of(&runs));
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
-    let ceiling = link.zip(load.as_ref()).and_then(|(link, load)| ceiling(input, link, load, is_refuted));
-    let allowed = ceiling.zip(load).map(|(ceiling, load)| {
+    let allowed = link.zip(load).and_then(|(link, load)| {
         let (header_bytes, payload_bytes) = response_bytes(&key, load);
-        let per_s = ceiling.responses_per_s(header_bytes, payload_bytes);
-        (per_s, ceiling.bits_per_response(header_bytes, payload_bytes))
+        Some((ceiling(input, link, load, is_refuted)?, load, header_bytes, payload_bytes))
     });
-    let (ceiling_per_s, bits_per_response) = allowed.unzip();
+    let ceiling_per_s = allowed.map(|(ceiling, _, header, payload)| ceiling.responses_per_s(header, payload));
+    let bits_per_response = allowed.map(|(ceiling, _, header, payload)| ceiling.bits_per_response(header, payload));
     let median = medians(&runs, link.as_ref(), ceiling_per_s);
     let is_one_host =
         input.setup.client.is_loopback || input.setup.server.as_ref().is_some_and(|server| server.is_loopback);
@@ -120,21 +114,12 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
         is_one_host: is_one_host || share_a_kernel(input),
         ..cell_facts(key, &runs, &median, network, input.setup.port)
     };
-    let alone = (input.setup.judge)(&facts);
-    let opposite_share = ceiling.zip(load.as_ref()).zip(median.ok_per_s).and_then(|((ceiling, load), ok_per_s)| {
-        let (header_bytes, payload_bytes) = response_bytes(&key, load);
+    let opposite_share = allowed.zip(median.ok_per_s).and_then(|((ceiling, load, header, payload), ok_per_s)| {
         let request_bytes = load.request_bytes? / load.requests.max(1);
-        Some(ceiling.opposite_share(ok_per_s, request_bytes, header_bytes.saturating_add(payload_bytes)))
+        Some(ceiling.opposite_share(ok_per_s, request_bytes, header.saturating_add(payload)))
     });
-    Draft {
-        key,
-        runs,
-        facts,
-        ceiling_per_s,
-        is_valid: !has(&alone, &[VerdictClass::Invalid]),
-        is_limited: has(&alone, &[VerdictClass::ClientLimit, VerdictClass::ServerLimit]),
-        opposite_share,
-    }
+    let verdict = (input.setup.judge)(&facts);
+    Draft { cell: Cell { key, runs, median, ceiling_per_s, verdict }, facts, opposite_share }
 }
 
 /// Whether one of these classes fits.
@@ -152,11 +137,11 @@ fn share_a_kernel(input: &StudyInput<'_>) -> bool {
 /// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
 /// take from it is not known.
 pub(super) fn ceiling(input: &StudyInput<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
-    let segments = if load.streams() > 1 { Segments::Shared } else { Segments::Own };
+    let segments = if load.mode.streams() > 1 { Segments::Shared } else { Segments::Own };
     if !load.protocol.as_ref().is_some_and(NegotiatedProtocol::is_plain_http1) {
         return None;
     }
-    let reached = if is_refuted { 1.0 } else { reached_share(input.baseline, &link) };
+    let reached = if is_refuted { 1.0 } else { reached_share(&input.kept.baseline, &link) };
     Ceiling::new(link, reached, segments)
 }
 
@@ -170,8 +155,8 @@ pub(super) fn response_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
 /// One shape for each payload of phase 2.
 fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
     let mut points: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
-    for draft in drafts.iter().filter(|draft| draft.key.phase == Phase::Matrix) {
-        points.entry(draft.key.payload_bytes).or_default().push(point(draft));
+    for draft in drafts.iter().filter(|draft| draft.cell.key.phase == Phase::Matrix) {
+        points.entry(draft.cell.key.payload_bytes).or_default().push(point(draft));
     }
     points
         .into_iter()
@@ -181,31 +166,21 @@ fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
 
 fn point(draft: &Draft) -> Point {
     Point {
-        connections: draft.key.connections,
+        connections: draft.cell.key.connections,
         streams: draft.facts.mode.map_or(1, Mode::streams),
-        ok_per_s: draft.facts.medians.ok_per_s,
-        p50_ns: draft.facts.medians.p50_ns,
-        p99_ns: draft.facts.medians.p99_ns,
-        spread: draft.facts.medians.spread,
-        error_share: draft.facts.medians.error_share,
+        medians: draft.cell.median,
         timeout_share: (draft.facts.ended > 0).then(|| draft.facts.error_share(&[ErrorClass::Timeout])),
-        is_valid: draft.is_valid,
-        is_limited: draft.is_limited,
+        is_valid: draft.is_valid(),
+        is_limited: has(&draft.cell.verdict, &[VerdictClass::ClientLimit, VerdictClass::ServerLimit]),
     }
 }
 
 fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -> Cell {
     // A low rate is not one of the points of a curve of throughput.
-    let shape = shapes.get(&draft.key.payload_bytes).filter(|_| draft.key.rate_per_s.is_none());
+    let shape = shapes.get(&draft.cell.key.payload_bytes).filter(|_| draft.cell.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
     let facts = CellFacts { position, ..draft.facts };
-    Cell {
-        key: draft.key,
-        median: facts.medians,
-        ceiling_per_s: draft.ceiling_per_s,
-        verdict: (input.setup.judge)(&facts),
-        runs: draft.runs,
-    }
+    Cell { verdict: (input.setup.judge)(&facts), ..draft.cell }
 }
 
 /// Cells of phase 1 that phase 2 made: with their results, and without runs of their own.
@@ -231,22 +206,28 @@ fn opposite_note(draft: &Draft) -> Option<String> {
     Some(format!(
         "requests and acknowledgements take {} of the link at {}: a half-duplex or asymmetric link holds the answers back",
         percent(share),
-        payload_name(draft.key.payload_bytes)
+        payload_name(draft.cell.key.payload_bytes)
     ))
 }
 
-pub(super) fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+/// Cells that narrow the knees most, at most two more for each payload than the plan has; none where the plan
+/// does not want them.
+#[must_use]
+pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+    if !input.setup.plan.matrix.refine_knee || !input.setup.phases.has(2) {
+        return Vec::new();
+    }
     let drafts = drafts(input).0;
-    let is_added = |draft: &&Draft| !input.setup.plan.matrix.connections.contains(&draft.key.connections);
+    let is_added = |draft: &&Draft| !input.setup.plan.matrix.connections.contains(&draft.cell.key.connections);
     shapes(input, &drafts)
         .into_iter()
         .filter_map(|(payload_bytes, shape)| {
             let of_row = drafts
                 .iter()
-                .filter(|draft| draft.key.phase == Phase::Matrix && draft.key.payload_bytes == payload_bytes);
+                .filter(|draft| draft.cell.key.phase == Phase::Matrix && draft.cell.key.payload_bytes == payload_bytes);
             let added = of_row.filter(is_added).count();
-            let connections = shape.refinement().filter(|_| added < REFINEMENTS_MAX as usize)?;
-            Some(CellKey { phase: Phase::Matrix, payload_bytes, connections, rate_per_s: None })
+            let connections = shape.refinement().filter(|_| added < REFINEMENTS_MAX)?;
+            Some(closed(Phase::Matrix, payload_bytes, connections))
         })
         .collect()
 }

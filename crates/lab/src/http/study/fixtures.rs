@@ -7,8 +7,7 @@
 
 use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Environment, Phase, Study};
 
-use super::{Setup, StudyInput, study};
-use crate::http::ceiling::IpVersion;
+use super::{Kept, Setup, StudyInput, study};
 use crate::http::cells::Phases;
 use crate::http::fixture::{idle_nic, load_of, observed, resting, run};
 use crate::http::plan::Plan;
@@ -19,19 +18,11 @@ const CONNECTIONS: [u32; 6] = [16, 64, 128, 256, 512, 1024];
 /// What a study is made from, owning all of it.
 pub(crate) struct OwnedInput {
     pub(crate) setup: Setup,
-    pub(crate) baseline: Vec<Baseline>,
-    pub(crate) runs: Vec<CellRun>,
+    pub(crate) kept: Kept,
 }
 
 pub(crate) fn input(owned: &OwnedInput) -> StudyInput<'_> {
-    StudyInput {
-        setup: &owned.setup,
-        elapsed_ns: 900_000_000_000,
-        is_complete: true,
-        baseline: &owned.baseline,
-        runs: &owned.runs,
-        notes: &[],
-    }
+    StudyInput { setup: &owned.setup, elapsed_ns: 900_000_000_000, is_complete: true, kept: &owned.kept }
 }
 
 pub(crate) fn study_of(owned: &OwnedInput) -> Study {
@@ -75,7 +66,7 @@ pub(crate) fn seed_input() -> OwnedInput {
         setup: Setup {
             target: "http://192.168.5.2:8080".to_owned(),
             port: 8080,
-            ip: IpVersion::V4,
+            is_ipv6: false,
             plan: Plan::default(),
             phases: Phases::ALL,
             started_unix_ms: 1_700_000_000_000,
@@ -84,22 +75,12 @@ pub(crate) fn seed_input() -> OwnedInput {
             server: Some(host),
             judge: linerate_doctor::http::cell_verdict,
         },
-        baseline: vec![tcp(false), tcp(true)],
-        runs,
+        kept: Kept { baseline: vec![tcp(false), tcp(true)], runs, notes: Vec::new() },
     }
 }
 
 fn tcp(is_reverse: bool) -> Baseline {
-    Baseline {
-        is_reverse,
-        streams: 1,
-        goodput_bps: 941.4e6,
-        of_theory: Some(0.9999),
-        retransmits: Some(0),
-        retransmit_share: Some(0.0),
-        client_cpus: None,
-        server_cpus: None,
-    }
+    Baseline { is_reverse, streams: 1, goodput_bps: 941.4e6, of_theory: Some(0.9999), ..Baseline::default() }
 }
 
 fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) -> CellRun {

@@ -3,24 +3,22 @@
 //! Called after every run as well, for the report an interruption leaves behind: it takes any set of runs, has no state
 //! and reads every run a fixed number of times.
 
-mod baseline;
 mod cells;
 mod curve;
-mod demands;
 mod sentences;
 
 use linerate_model::http::{
-    Baseline, CellFacts, CellKey, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState, Study,
-    VerdictClass,
+    Baseline, CellFacts, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState, Study, VerdictClass,
 };
 
 use super::c10k;
-use super::ceiling::IpVersion;
+use super::ceiling::Link;
 use super::cells::Phases;
 use super::plan::Plan;
 use cells::JudgedCells;
 
-pub use baseline::path_defects;
+pub use cells::refinements;
+pub use sentences::path_defects;
 
 /// Version of the form of a study.
 pub const SCHEMA: &str = "linerate.http/1";
@@ -34,8 +32,8 @@ pub struct Setup {
     pub target: String,
     /// Port of the server.
     pub port: u16,
-    /// Version of the Internet Protocol towards it.
-    pub ip: IpVersion,
+    /// It is reached over IPv6.
+    pub is_ipv6: bool,
     /// The plan, resolved.
     pub plan: Plan,
     /// Selected parts of it.
@@ -52,6 +50,25 @@ pub struct Setup {
     pub judge: fn(&CellFacts) -> CellVerdict,
 }
 
+impl Setup {
+    /// The link between both hosts; see [`Link::between`].
+    #[must_use]
+    pub fn link(&self) -> Option<Link> {
+        Link::between(&self.client, self.server.as_ref(), self.is_ipv6)
+    }
+}
+
+/// What an experiment brought so far.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    /// TCP alone.
+    pub baseline: Vec<Baseline>,
+    /// Runs of all phases in the order they were made, with their flags.
+    pub runs: Vec<CellRun>,
+    /// Notes for the report.
+    pub notes: Vec<String>,
+}
+
 /// What a study is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct StudyInput<'a> {
@@ -61,20 +78,16 @@ pub struct StudyInput<'a> {
     pub elapsed_ns: u64,
     /// Whether it came to its end.
     pub is_complete: bool,
-    /// TCP alone.
-    pub baseline: &'a [Baseline],
-    /// Runs of all phases in the order they were made, with their flags.
-    pub runs: &'a [CellRun],
-    /// Notes for the report.
-    pub notes: &'a [String],
+    /// The results.
+    pub kept: &'a Kept,
 }
 
 /// Judges an experiment.
 #[must_use]
 pub fn study(input: &StudyInput<'_>) -> Study {
-    let setup = input.setup;
+    let (setup, kept) = (input.setup, input.kept);
     let judged = JudgedCells::of(input);
-    let idle = c10k::idle(input.runs);
+    let idle = c10k::idle(&kept.runs);
     Study {
         schema: SCHEMA.to_owned(),
         target: setup.target.clone(),
@@ -82,21 +95,21 @@ pub fn study(input: &StudyInput<'_>) -> Study {
         elapsed_ns: input.elapsed_ns,
         seed: setup.plan.seed,
         plan: setup.plan.to_toml(),
-        protocol: protocol(input.runs),
+        protocol: protocol(&kept.runs),
         is_complete: input.is_complete,
         checks: setup.checks.clone(),
         client: setup.client.clone(),
         server: setup.server.clone(),
-        baseline: input.baseline.to_vec(),
-        passes: demands::passes(input, &judged, idle.as_ref()),
+        baseline: kept.baseline.clone(),
+        passes: sentences::passes(input, &judged, idle.as_ref()),
         sentences: [
-            baseline::sentence(input.baseline),
+            sentences::path(&kept.baseline),
             sentences::isolation(&setup.plan, &judged),
             sentences::whole(&judged, idle.as_ref()),
         ],
         ceiling: curve::ceiling_curve(input, &judged),
         ceiling_missing: curve::ceiling_missing(input, &judged),
-        notes: [input.notes, &judged.notes].concat(),
+        notes: [kept.notes.as_slice(), &judged.notes].concat(),
         cells: judged.cells,
         rows: judged.rows,
         idle,
@@ -112,17 +125,6 @@ fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
         }
     }
     all
-}
-
-/// Cells that narrow the knees most, at most two more for each payload than the plan has; none where the plan
-/// does not want them.
-#[must_use]
-pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
-    if input.setup.plan.matrix.refine_knee && input.setup.phases.has(2) {
-        cells::refinements(input)
-    } else {
-        Vec::new()
-    }
 }
 
 /// How an experiment came out.
@@ -167,7 +169,5 @@ pub fn invalid_share(study: &Study) -> Option<f64> {
 
 #[cfg(test)]
 pub(crate) mod fixtures;
-#[cfg(test)]
-mod seed_tests;
 #[cfg(test)]
 mod tests;

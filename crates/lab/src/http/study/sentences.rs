@@ -1,11 +1,60 @@
-//! One sentence for each chapter of the report.
+//! What the report says in sentences: one for each chapter, defects of the path, demands and whether they are met.
 
-use linerate_model::http::{Cell, Idle, Phase};
+use linerate_model::http::{Baseline, Cell, Idle, Pass, Phase, Row};
+use linerate_model::stored_name;
 
+use super::StudyInput;
 use super::cells::JudgedCells;
 use crate::http::c10k;
 use crate::http::plan::Plan;
-use crate::http::units::{bytes_name, grouped, payload_name, percent};
+use crate::http::units::{bytes_name, duration_name, grouped, payload_name, percent, rate_name, time_name};
+
+/// Segments may be sent again for this share of all.
+const RETRANSMITS_MAX: f64 = 0.001;
+/// Least share of what the link carries.
+const GOODPUT_MIN: f64 = 0.9;
+
+/// Defects of a path that TCP alone shows; empty for a clean one. With a defect, results of HTTP describe the path more
+/// than the server.
+#[must_use]
+pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
+    baseline.iter().flat_map(of_test).collect()
+}
+
+fn of_test(test: &Baseline) -> Vec<String> {
+    let name = test_name(test);
+    let lost = test.retransmit_share.filter(|share| *share > RETRANSMITS_MAX).map(|share| {
+        format!("{name}: {} of the segments sent again, more than {}", percent(share), percent(RETRANSMITS_MAX))
+    });
+    let slow = test.of_theory.filter(|share| *share < GOODPUT_MIN).map(|share| {
+        let rate = rate_name(test.goodput_bps);
+        format!("{name}: {rate}, {} of what the link carries, less than {}", percent(share), percent(GOODPUT_MIN))
+    });
+    lost.into_iter().chain(slow).collect()
+}
+
+fn test_name(test: &Baseline) -> String {
+    let sender = if test.is_reverse { "server to client" } else { "client to server" };
+    let streams = if test.streams == 1 { "stream" } else { "streams" };
+    format!("{sender}, {} {streams}", test.streams)
+}
+
+/// The verdict on the path in one sentence; `None` where TCP was not tested.
+pub(super) fn path(baseline: &[Baseline]) -> Option<String> {
+    let best = baseline.iter().max_by(|a, b| {
+        let key = |test: &Baseline| (test.is_reverse, test.goodput_bps);
+        let ((a_reverse, a_bps), (b_reverse, b_bps)) = (key(a), key(b));
+        a_reverse.cmp(&b_reverse).then(a_bps.total_cmp(&b_bps))
+    })?;
+    let share =
+        best.of_theory.map_or_else(String::new, |share| format!(", {} of what the link carries", percent(share)));
+    let reached = format!("TCP alone reaches {} ({}){share}", rate_name(best.goodput_bps), test_name(best));
+    let defects = path_defects(baseline);
+    Some(match defects.first() {
+        None => format!("The path is clean: {reached}."),
+        Some(first) => format!("The path is not clean: {reached}; {first}. Find out why with `linerate doctor`."),
+    })
+}
 
 /// What bare HTTP reaches; `None` where phase 1 was not run.
 pub(super) fn isolation(plan: &Plan, judged: &JudgedCells) -> Option<String> {
@@ -46,7 +95,7 @@ fn best(cell: &Cell) -> String {
         "{} with {} connections ({})",
         payload_name(cell.key.payload_bytes),
         grouped(u64::from(cell.key.connections)),
-        cell.verdict.primary.class.name()
+        stored_name(cell.verdict.primary.class)
     )
 }
 
@@ -56,4 +105,44 @@ fn held(idle: &Idle) -> Option<String> {
         format!(" at {} of the server's memory each", bytes_name(line.bytes_per_connection))
     });
     Some(format!("{} idle connections held{each}.", grouped(most)))
+}
+
+/// What is demanded, and whether it is met.
+pub(super) fn passes(input: &StudyInput<'_>, judged: &JudgedCells, idle: Option<&Idle>) -> Vec<Pass> {
+    let mut passes: Vec<Pass> = judged.rows.iter().map(|row| objective(input, judged, row)).collect();
+    passes.extend(idle.into_iter().flat_map(|idle| c10k::idle_passes(idle, &input.kept.runs)));
+    let low_rates = judged.cells.iter().filter(|cell| cell.key.phase == Phase::LowRate);
+    passes.extend(low_rates.map(c10k::low_rate_pass));
+    passes
+}
+
+/// Whether some number of connections reaches a payload's best throughput within what is wanted.
+fn objective(input: &StudyInput<'_>, judged: &JudgedCells, row: &Row) -> Pass {
+    let wanted = &input.setup.plan.objective;
+    let latency = wanted.p99.map_or_else(String::new, |p99| format!(", 99 % within {}", duration_name(p99)));
+    Pass {
+        what: format!(
+            "{}: best throughput, steady, at most {} failed{latency}",
+            payload_name(row.payload_bytes),
+            percent(wanted.error_share)
+        ),
+        is_met: row.best_per_s.map(|_| row.best_stable_connections.is_some() && !row.is_limited_by_objective),
+        evidence: evidence(judged, row),
+    }
+}
+
+fn evidence(judged: &JudgedCells, row: &Row) -> String {
+    let Some(cell) = judged.best_stable(row) else {
+        return match row.best_per_s {
+            Some(_) => "no number of connections".to_owned(),
+            None => "no valid cell".to_owned(),
+        };
+    };
+    let p99 =
+        cell.median.p99_ns.map_or_else(String::new, |p99_ns| format!(", 99 % within {}", time_name(p99_ns as f64)));
+    format!(
+        "{} connections: {} answers per second{p99}",
+        grouped(u64::from(cell.key.connections)),
+        grouped(cell.median.ok_per_s.unwrap_or(0.0) as u64)
+    )
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
+use linerate_model::units::UnitFormat;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
-use linerate_report::iperf2::{Excluded, Layout, Options, Style, Units};
+use linerate_report::iperf2::{Excluded, Layout, Options, Style};
 
 use super::message::{Message, Stop};
 use super::options::{self, OPTIONS};
@@ -198,9 +199,10 @@ impl OutputOptions {
     #[must_use]
     pub fn report_options(&self, endpoint: Endpoint, local: &LocalOptions) -> Options {
         Options {
+            endpoint,
             layout: self.layout,
             style: if self.csv { Style::Csv } else { Style::Text },
-            units: self.format.and_then(Units::from_letter).unwrap_or_default(),
+            units: self.format.and_then(UnitFormat::from_letter).unwrap_or_default(),
             enhanced: self.enhanced,
             sum_only: self.sum_only,
             hide_addresses: self.hide_addresses,
@@ -209,7 +211,6 @@ impl OutputOptions {
             excluded: self.excluded,
             process_id: std::process::id(),
             defaults: local.end.defaults.clone(),
-            ..Options::new(endpoint)
         }
     }
 }

@@ -323,7 +323,10 @@ pub(crate) fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
     let letter = value.as_bytes().first().map(|byte| char::from(*byte));
     args.format_given = true;
-    args.output.format = letter.and_then(UnitFormat::from_letter).ok_or(ParameterError::Format)?;
+    args.output.format = letter
+        .filter(|letter| "kmgtKMGT".contains(*letter))
+        .and_then(UnitFormat::from_letter)
+        .ok_or(ParameterError::Format)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
 use linerate_model::spec::{AddressFamily, BitrateLimit, Keepalive, Payload, SendPath};
-use linerate_model::units::{Prefix, UnitFormat};
+use linerate_model::units::UnitFormat;
 use proptest::prelude::*;
 
 use super::super::args::Parsed;
@@ -198,7 +198,7 @@ fn credentials_that_no_server_could_read_are_refused() {
 #[test]
 fn reports_are_as_asked_for() {
     let (_, output) = client("-f M -V --debug=2 --logfile log --forceflush --timestamps=%H -T name --json-stream");
-    assert_eq!(output.format, UnitFormat::Bytes(Prefix::Mega));
+    assert_eq!(output.format, UnitFormat { is_bytes: true, power: Some(2) });
     assert!(output.verbose && output.forceflush && output.json && output.json_stream);
     assert!(!output.json_stream_full);
     assert_eq!((output.debug, output.logfile), (2, Some("log".into())));

@@ -1,6 +1,5 @@
 //! Experiments: joins the plan, the hosts, the runs, the verdicts and the reports.
 
-mod baseline;
 mod cooldown;
 pub(crate) mod outputs;
 mod progress;
@@ -10,13 +9,15 @@ mod runner;
 mod spec;
 mod target;
 
-use linerate_lab::http::cells;
+use std::path::Path;
 
-use crate::Error;
-use crate::Outcome;
+use linerate_lab::http::cells;
+use linerate_report::http::{preflight, preflight_json};
+
+use crate::{Error, Outcome};
 use target::TargetServer;
 
-pub use spec::{CompareSpec, Directory, LabSpec, PLAN_FILE, Stage};
+pub use spec::{Directory, LabSpec, PLAN_FILE, Stage};
 
 pub(crate) use cooldown::{REST_WINDOW, is_quiet};
 pub(crate) use runner::is_wanted;
@@ -44,10 +45,9 @@ pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
 ///
 /// # Errors
 /// One that cannot be read, or a report that cannot be written.
-pub fn compare(spec: &CompareSpec) -> Result<Outcome, Error> {
+pub fn compare(before: &Path, after: &Path, is_json: bool, html: Option<&Path>) -> Result<Outcome, Error> {
     let study = |path| record::study(path).map_err(Error::usage);
-    let (before, after) = (study(&spec.before)?, study(&spec.after)?);
-    outputs::comparison(&before, &after, spec)?;
+    outputs::comparison(&study(before)?, &study(after)?, is_json, html)?;
     Ok(Outcome::Done)
 }
 
@@ -57,7 +57,7 @@ fn check(spec: &LabSpec) -> Result<Outcome, Error> {
     let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &keys);
-    outputs::checks(&checks, spec.output.json)?;
+    outputs::print(&if spec.output.json { preflight_json(&checks) } else { preflight(&checks, outputs::style()) })?;
     let has_failed = requirements::has_failed(&checks);
     Ok(if has_failed { Outcome::CheckFailed } else { Outcome::Done })
 }

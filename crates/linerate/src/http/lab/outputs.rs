@@ -4,14 +4,11 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use linerate_model::http::{Check, Study};
-use linerate_report::http::{
-    Style, comparison_html, comparison_json, comparison_text, html, json, preflight, preflight_json, text,
-};
+use linerate_model::http::Study;
+use linerate_report::http::{Style, comparison_html, comparison_json, comparison_text, html, json, text};
 
-use super::spec::CompareSpec;
 use crate::Error;
-use crate::http::output::{Files, Output};
+use crate::http::Output;
 
 /// What the standard output can show.
 pub(crate) fn style() -> Style {
@@ -31,25 +28,16 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     }
 }
 
-/// What was looked at before an experiment.
-pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Error> {
-    print(&if is_json { preflight_json(checks) } else { preflight(checks, style()) })
-}
-
 /// The whole of an experiment.
-pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), Error> {
-    if let Some(path) = &files.html {
-        write(path, &html(study))?;
-    }
+pub(super) fn study(study: &Study, output: Output, html_file: Option<&Path>) -> Result<(), Error> {
+    html_file.map_or(Ok(()), |path| write(path, &html(study)))?;
     print(&if output.json || output.json_stream { json(study) } else { text(study, style()) })
 }
 
 /// Two experiments side by side.
-pub(super) fn comparison(before: &Study, after: &Study, args: &CompareSpec) -> Result<(), Error> {
-    if let Some(path) = &args.html {
-        write(path, &comparison_html(before, after))?;
-    }
-    print(&if args.json { comparison_json(before, after) } else { comparison_text(before, after, style()) })
+pub(super) fn comparison(before: &Study, after: &Study, is_json: bool, html: Option<&Path>) -> Result<(), Error> {
+    html.map_or(Ok(()), |path| write(path, &comparison_html(before, after)))?;
+    print(&if is_json { comparison_json(before, after) } else { comparison_text(before, after, style()) })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

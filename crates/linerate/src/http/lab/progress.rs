@@ -8,7 +8,8 @@ use linerate_lab::http::cells::PlannedRun;
 use linerate_model::http::CellRun;
 use linerate_report::http::{HostSample, Progress as Now, Stage, Style, block, event, finished_line};
 
-use crate::http::output::Output;
+use crate::http::Output;
+use crate::http::observed::LoadProgress;
 use crate::http::watch::Watch;
 use crate::progress::Progress;
 
@@ -21,9 +22,10 @@ pub(super) struct ExperimentProgress {
     begun: Instant,
     /// Time all runs together are expected to take.
     expected: Duration,
+    planned: Option<PlannedRun>,
     /// The current run, and of how many.
     run: u32,
-    runs: u32,
+    pub(super) runs: u32,
     /// Of that run.
     errors: u64,
     open: u64,
@@ -39,6 +41,7 @@ impl ExperimentProgress {
             style,
             begun: Instant::now(),
             expected,
+            planned: None,
             run: 0,
             runs,
             errors: 0,
@@ -53,32 +56,13 @@ impl ExperimentProgress {
         self.progress.line(text);
     }
 
-    /// More runs than were planned.
-    pub(super) fn add_runs(&mut self, count: u32) {
-        self.runs += count;
-    }
-
-    pub(super) fn begin(&mut self, warmup: Duration, period: Duration) {
+    pub(super) fn begin(&mut self, planned: PlannedRun, warmup: Duration, period: Duration) {
+        self.planned = Some(planned);
         self.run += 1;
         self.errors = 0;
         self.open = 0;
         self.warmup_s = u32::try_from(warmup.as_secs()).unwrap_or(u32::MAX);
         self.period_s = u32::try_from(period.as_secs()).unwrap_or(u32::MAX);
-    }
-
-    pub(super) fn ramped(&mut self, opened: u64) {
-        self.open = opened;
-    }
-
-    pub(super) fn second(&mut self, planned: &PlannedRun, second: &SecondPart, watch: &Watch) {
-        self.errors += second.errors;
-        if self.has_events {
-            // A closed standard output is noticed when the report is written.
-            let _ = io::stdout().write_all(event(&self.now(planned, second, watch)).as_bytes());
-        } else if self.progress.is_terminal() {
-            let text = block(&self.now(planned, second, watch), self.style);
-            self.progress.update(&text);
-        }
     }
 
     pub(super) fn finished(&mut self, run: &CellRun) {
@@ -90,7 +74,7 @@ impl ExperimentProgress {
         self.progress.clear();
     }
 
-    fn now(&self, planned: &PlannedRun, second: &SecondPart, watch: &Watch) -> Now {
+    fn now(&self, planned: PlannedRun, second: &SecondPart, watch: &Watch) -> Now {
         let elapsed = self.begun.elapsed();
         Now {
             key: planned.key,
@@ -112,6 +96,26 @@ impl ExperimentProgress {
             open: self.open,
             client: last_sample(watch),
             server: None,
+        }
+    }
+}
+
+impl LoadProgress for ExperimentProgress {
+    fn ramped(&mut self, opened: u64, _: u64) {
+        self.open = opened;
+    }
+
+    fn second(&mut self, second: &SecondPart, watch: &Watch) {
+        self.errors += second.errors;
+        let Some(planned) = self.planned.filter(|_| self.has_events || self.progress.is_terminal()) else {
+            return;
+        };
+        let now = self.now(planned, second, watch);
+        if self.has_events {
+            // A closed standard output is noticed when the report is written.
+            let _ = io::stdout().write_all(event(&now).as_bytes());
+        } else {
+            self.progress.update(&block(&now, self.style));
         }
     }
 }

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_lab::http::cells::PlannedRun;
 use linerate_lab::http::environment::StartRecord;
-use linerate_lab::http::experiment::Kept;
 use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::SCHEMA;
+use linerate_lab::http::study::{Kept, SCHEMA};
 use linerate_model::http::{Baseline, CellRun, RunState, Study};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,7 +18,7 @@ use crate::Error;
 /// The directory of an experiment.
 #[derive(Debug)]
 pub(super) struct Record {
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Record {
@@ -74,10 +73,6 @@ impl Record {
         found.runs.sort_by_key(|run| run.started_unix_ms);
         let start = record.read_json(START)?;
         Ok((record, found, start))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn keep_start(&self, start: &StartRecord) -> Result<(), Error> {

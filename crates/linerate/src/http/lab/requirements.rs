@@ -3,50 +3,36 @@
 use std::time::Duration;
 
 use linerate_doctor::http::Preflight;
-use linerate_host::{EnvironmentQuery, environment};
-use linerate_lab::http::ceiling::Link;
-use linerate_lab::http::cells;
+use linerate_lab::http::environment::StartRecord;
 use linerate_lab::http::estimate::estimate;
-use linerate_lab::http::plan::Ramp;
-use linerate_model::http::{CellKey, Check, CheckStatus, Environment};
-use linerate_report::http::{Need, PlanListing, PlannedCell, plan_json, plan_text};
+use linerate_model::http::{CellKey, Check, CheckStatus};
+use linerate_report::http::{plan_json, plan_text};
+use linerate_sys::clock;
 
 use super::outputs;
 use super::spec::LabSpec;
 use super::target::TargetServer;
-use crate::http::generator;
+use crate::http::{generator, own_environment};
 
-/// Both hosts before the first run.
-#[derive(Debug, Clone)]
-pub(super) struct Hosts {
-    pub(super) client: Environment,
-    pub(super) server: Option<Environment>,
-}
-
-/// Looks at both hosts.
-pub(super) fn hosts(target: &TargetServer) -> Hosts {
-    let client = environment(&EnvironmentQuery {
-        version: env!("CARGO_PKG_VERSION"),
-        pids: &[std::process::id()],
-        port: None,
-        peer: Some(target.address().ip()),
-        period: LOOK_WINDOW,
-    });
-    Hosts { client, server: target.server.as_ref().map(|side| side.info.environment.clone()) }
+/// Observes both hosts before the first run.
+pub(super) fn hosts(target: &TargetServer) -> StartRecord {
+    StartRecord {
+        started_unix_ms: clock::unix_ms(),
+        protocol: Some(target.answer.protocol.clone()),
+        client: own_environment(target.address().ip(), LOOK_WINDOW),
+        server: target.server.as_ref().map(|side| side.info.environment.clone()),
+    }
 }
 
 /// Looks whether both hosts can do what the cells need.
-pub(super) fn checks(spec: &LabSpec, target: &TargetServer, hosts: &Hosts, keys: &[CellKey]) -> Vec<Check> {
+pub(super) fn checks(spec: &LabSpec, target: &TargetServer, hosts: &StartRecord, keys: &[CellKey]) -> Vec<Check> {
     let plan = &spec.plan;
     let preflight = Preflight {
         cells: keys.to_vec(),
         device: plan.dev.clone(),
         sources: count(plan.source.addresses.len()),
         ports: plan.source.ports,
-        ramp_per_s: match plan.defaults.ramp {
-            Ramp::PerSecond(rate) => Some(rate),
-            Ramp::Max => None,
-        },
+        ramp_per_s: plan.defaults.ramp_per_s,
         streams: plan.protocol.streams,
         is_plain_http1: plan.is_plain_http1(),
         generator_threads: Some(generator::threads(target.is_local(), plan.defaults.explicit_threads())),
@@ -71,32 +57,20 @@ pub(super) fn has_failed(checks: &[Check]) -> bool {
 
 /// What would be run, how long it would take, and what for.
 pub(super) fn listing(spec: &LabSpec) -> String {
-    let cost = estimate(&spec.plan, spec.phases, None::<&Link>);
-    let runs = cells::runs(&spec.plan, spec.phases);
-    let connections = runs.iter().map(|run| run.key.connections).max().unwrap_or(0);
-    let need = |what: &str, need: String| Need { what: what.to_owned(), need };
-    let plan = PlanListing {
-        target: spec.target.to_string(),
-        cells: cost
-            .cells
-            .iter()
-            .map(|(key, cost)| PlannedCell {
-                key: *key,
-                repeats: cost.runs,
-                estimate_s: cost.time.as_secs_f64(),
-                bytes: cost.bytes,
-            })
-            .collect(),
-        estimate_s: cost.total.time.as_secs_f64(),
-        bytes: cost.total.bytes,
-        needs: vec![
-            need("protocol", protocol(spec)),
-            need("connections", format!("{connections} at once, on both ends")),
-            need("descriptors", format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE)),
-            need("local ports", format!("{connections} on the client, over all its addresses")),
-        ],
-    };
-    if spec.output.json { plan_json(&plan) } else { plan_text(&plan, outputs::style()) }
+    let cost = estimate(&spec.plan, spec.phases);
+    let connections = cost.cells.iter().map(|(key, _)| key.connections).max().unwrap_or(0);
+    let need = |what: &str, need: String| [what.to_owned(), need];
+    let needs = [
+        need("protocol", protocol(spec)),
+        need("connections", format!("{connections} at once, on both ends")),
+        need("descriptors", format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE)),
+        need("local ports", format!("{connections} on the client, over all its addresses")),
+    ];
+    let target = spec.target.to_string();
+    match spec.output.json {
+        true => plan_json(&target, &cost, &needs),
+        false => plan_text(&target, &cost, &needs, outputs::style()),
+    }
 }
 
 /// `HTTP/2 over TLS, 8 requests at a time on each connection`

@@ -4,32 +4,30 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
-use linerate_host::{Tested, Watched};
 use linerate_http::control::{CellMark, TCP_CAPABILITY};
-use linerate_http::load::{self, Breaker, LoadSpec, SecondPart, WorkerPool};
+use linerate_http::load::{Breaker, LoadSpec, WorkerPool};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
 use linerate_lab::http::environment::StartRecord;
 use linerate_lab::http::estimate::{self, estimate};
-use linerate_lab::http::experiment::{self, CellRunner, Failure, Kept, TestFailure, skipped};
-use linerate_lab::http::plan::{Close, Ramp};
-use linerate_lab::http::study::{self, Ending, Setup};
-use linerate_model::FailureKind;
+use linerate_lab::http::experiment::{self, CellRunner, skipped};
+use linerate_lab::http::plan::Close;
+use linerate_lab::http::study::{self, Ending, Kept, Setup};
 use linerate_model::http::{Baseline, CellRun, Flag, LoadResult, Phase, RunState, Study};
+use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
 use super::progress::ExperimentProgress;
 use super::record::Record;
-use super::requirements::{self, Hosts};
+use super::requirements;
 use super::spec::LabSpec;
-use super::target::{self, TargetServer};
-use super::{baseline, cooldown, outputs};
-use crate::Error;
-use crate::Outcome;
-use crate::http::observed::{BothSides, LoadProgress, Observed, step_of};
+use super::target::TargetServer;
+use super::{cooldown, outputs};
+use crate::http::observed::{BothSides, Observed};
 use crate::http::signals::Stop;
 use crate::http::watch::Watch;
-use crate::http::{cannot_watch, generator};
+use crate::http::{generator, protocol_name};
+use crate::{Client, Error, Outcome};
 use linerate_lab::http::units::nanoseconds;
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
@@ -38,7 +36,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let bytes_max = target.permit(spec, &planned)?;
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &cells::keys(&planned));
-    let expected = estimate(&spec.plan, spec.phases, None).total.time;
+    let expected = estimate(&spec.plan, spec.phases).total.time;
     let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
     let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count, expected);
@@ -47,13 +45,14 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         return Err(Error::failed("not wanted"));
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
-    progress.line(&format!("keeping the runs in {}", record.path().display()));
+    progress.line(&format!("keeping the runs in {}", record.path.display()));
     let mut kept = Kept { notes: circumstances(&target), ..kept };
-    let started_unix_ms = start(spec, &target, &hosts, &record, before, &mut kept)?;
+    let hosts = StartRecord { started_unix_ms: clock::unix_ms(), ..hosts };
+    let started_unix_ms = start(spec, &hosts, &record, before, &mut kept)?;
     let setup = Setup {
         target: spec.plan.target.clone().unwrap_or_default(),
         port: target.address().port(),
-        ip: target.ip(),
+        is_ipv6: target.address().is_ipv6(),
         plan: spec.plan.clone(),
         phases: spec.phases,
         started_unix_ms,
@@ -64,8 +63,8 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     };
     let mut runner = Runner {
         spec,
-        link: Link::between(&setup.client, setup.server.as_ref(), setup.ip),
-        watch: watch(&target)?,
+        link: setup.link(),
+        watch: generator::watch(Some(target.address()))?,
         target,
         stop,
         progress,
@@ -75,26 +74,10 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     };
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
     runner.progress.clear();
-    let study = outcome.map_err(error)?;
+    let study = outcome?;
     runner.record.keep_study(&linerate_report::http::json(&study))?;
-    outputs::study(&study, spec.output, &spec.files)?;
+    outputs::study(&study, spec.output, spec.html.as_deref())?;
     Ok(code(&study, spec.asserts))
-}
-
-fn watch(target: &TargetServer) -> Result<Watch, Error> {
-    let watched =
-        Watched { pids: vec![std::process::id()], tested: Tested::Client { server: target.address(), ports: None } };
-    Watch::start(watched).map_err(cannot_watch)
-}
-
-fn error(failure: Failure<Error>) -> Error {
-    match failure {
-        Failure::Runner(error) => error,
-        Failure::PathNotClean(defects) => Error::new(
-            Outcome::CheckFailed,
-            format!("the path is not clean: {}; `linerate doctor` may say why, --force goes on", defects.join("; ")),
-        ),
-    }
 }
 
 fn code(study: &Study, is_asserted: bool) -> Outcome {
@@ -129,20 +112,13 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
 /// Keeps the hosts at the start, or compares them with those of the start that is continued. Returns the start.
 fn start(
     spec: &LabSpec,
-    target: &TargetServer,
-    hosts: &Hosts,
+    now: &StartRecord,
     record: &Record,
     before: Option<StartRecord>,
     kept: &mut Kept,
 ) -> Result<u64, Error> {
-    let now = StartRecord {
-        started_unix_ms: clock::unix_ms(),
-        protocol: Some(target.answer.protocol.clone()),
-        client: hosts.client.clone(),
-        server: hosts.server.clone(),
-    };
     let Some(before) = before else {
-        record.keep_start(&now)?;
+        record.keep_start(now)?;
         return Ok(now.started_unix_ms);
     };
     let changed = now.changes_since(&before).join(", ");
@@ -173,6 +149,12 @@ struct Runner<'a> {
 impl CellRunner for Runner<'_> {
     type Error = Error;
 
+    fn path_not_clean(&self, defects: &[String]) -> Error {
+        let defects = defects.join("; ");
+        let text = format!("the path is not clean: {defects}; `linerate doctor` may say why, --force goes on");
+        Error::new(Outcome::CheckFailed, text)
+    }
+
     fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -181,23 +163,22 @@ impl CellRunner for Runner<'_> {
         self.stop.is_wanted()
     }
 
-    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Baseline, TestFailure> {
-        let (host, port) = (self.target.address().ip().to_string(), self.tcp_port());
-        let duration = self.spec.plan.tcp.duration;
-        match baseline::test(&host, port, test, duration, self.link.as_ref(), self.stop.signals()) {
+    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+        let port = self.tcp_port();
+        match self.baseline(test, port) {
             Ok(found) => {
                 let path = if found.is_reverse { "server to client" } else { "client to server" };
                 let (streams, mbps) = (found.streams, found.goodput_bps / 1e6);
                 self.progress.line(&format!("TCP {path}, {streams} streams: {mbps:.0} Mbit/s"));
-                Ok(found)
+                Ok(Some(found))
             }
             Err(failure) if failure.kind == FailureKind::Interrupted => {
                 self.stop.note();
-                Err(TestFailure::Interrupted)
+                Ok(None)
             }
-            Err(failure) => Err(TestFailure::Failed(format!(
+            Err(failure) => Err(format!(
                 "{failure} (an iperf3 server is expected at port {port}, for example that of `linerate http serve --tcp`)"
-            ))),
+            )),
         }
     }
 
@@ -212,7 +193,7 @@ impl CellRunner for Runner<'_> {
             side.restart_workers();
         }
         let plan = &self.spec.plan;
-        self.progress.begin(plan.defaults.warmup, estimate::window(plan, &planned.key));
+        self.progress.begin(*planned, plan.defaults.warmup, estimate::window(plan, &planned.key));
         self.load(planned)
     }
 
@@ -226,7 +207,7 @@ impl CellRunner for Runner<'_> {
     }
 
     fn runs_added(&mut self, count: u32) {
-        self.progress.add_runs(count);
+        self.progress.runs += count;
     }
 }
 
@@ -240,23 +221,46 @@ impl Runner<'_> {
         };
         let breaker = Breaker::new(self.spec.tolerates_failures || self.target.claims.is_ours, self.bytes_max);
         let started_unix_ms = clock::unix_ms();
-        let mark = self.mark(planned, &load);
-        let server = self.target.address().ip();
-        let mut progress = CellProgress { planned, progress: &mut self.progress };
-        let mut seen = Observed {
-            watch: &self.watch,
-            mark,
-            server,
-            side: self.target.server.as_mut(),
-            stop: &mut self.stop,
-            progress: &mut progress,
-            step: step_of(&load),
-            stats: BothSides::default(),
-        };
-        let outcome = load::run(load, &pool, Some(breaker), &mut seen);
-        let stats = seen.stats;
-        let result = outcome.map_err(Error::failed)?;
+        let mark = self.mark(planned);
+        let side = self.target.server.as_mut();
+        let hosts = Observed::new(&self.watch, side, &mut self.stop, &mut self.progress, mark);
+        let (result, stats) = hosts.run(load, &pool, breaker)?;
         Ok(self.cell_run(planned, started_unix_ms, result, stats))
+    }
+
+    /// A test against the iperf3 server beside the one under test.
+    fn baseline(&self, planned: &PlannedTest, port: u16) -> Result<Baseline, Failure> {
+        let flow = planned.direction;
+        let spec = TestSpec {
+            direction: match flow {
+                Flow::Forward => Direction::Forward,
+                Flow::Reverse => Direction::Reverse,
+            },
+            end: EndCondition::Duration(self.spec.plan.tcp.duration),
+            streams: planned.streams,
+            omit: OMITTED,
+            ..TestSpec::default()
+        };
+        let host = self.target.address().ip().to_string();
+        let result = Client::to(&host, port, spec).run(self.stop.signals());
+        result.outcome?;
+        let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
+        let goodput_bps = measure::received(&summary, flow).map_or(0.0, |received| received.bits_per_second());
+        let retransmits = measure::retransmits(&summary, flow);
+        let retransmit_share = || {
+            let sent = measure::sent(&summary, flow)?;
+            measure::retransmit_share(retransmits?, sent.bytes, link?.mss_bytes()?)
+        };
+        Ok(Baseline {
+            is_reverse: flow == Flow::Reverse,
+            streams: planned.streams,
+            goodput_bps,
+            of_theory: link.and_then(Link::goodput_bps).map(|most| goodput_bps / most),
+            retransmits,
+            retransmit_share: retransmit_share(),
+            client_cpus: summary.cpu_local.map(measure::cpus),
+            server_cpus: summary.cpu_remote.map(measure::cpus),
+        })
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
@@ -301,13 +305,11 @@ impl Runner<'_> {
         reported.unwrap_or(TCP_PORT)
     }
 
-    fn mark(&self, planned: &PlannedRun, load: &LoadSpec) -> CellMark {
+    fn mark(&self, planned: &PlannedRun) -> CellMark {
         let key = &planned.key;
         CellMark {
             phase: Some(key.phase),
             payload_bytes: Some(key.payload_bytes),
-            connections: Some(key.connections),
-            expected_ms: Some(load.duration_ns / 1_000_000),
             peer: self.target.client,
             ..CellMark::named(format!("{}-r{}", key.name(), planned.repeat))
         }
@@ -320,7 +322,7 @@ impl Runner<'_> {
         Ok(LoadSpec {
             destinations: self.target.destinations.clone(),
             sources: plan.source.addresses.clone(),
-            ports: target::port_choice(plan.source.ports),
+            ports: plan.source.ports,
             request: self.target.request(key.payload_bytes)?,
             is_head: false,
             protocol: self.spec.protocol.clone(),
@@ -328,10 +330,7 @@ impl Runner<'_> {
             mode: cells::mode(plan, key),
             connections: key.connections,
             sends_first_request: is_idle && plan.c10k.idle.touch,
-            ramp_per_s: match plan.defaults.ramp {
-                Ramp::PerSecond(rate) => Some(rate),
-                Ramp::Max => None,
-            },
+            ramp_per_s: plan.defaults.ramp_per_s,
             connects_in_flight: CONNECTS_IN_FLIGHT,
             connect_timeout_ns: CONNECT_TIMEOUT_NS,
             timeout_ns: nanoseconds(plan.defaults.timeout),
@@ -353,27 +352,8 @@ impl Runner<'_> {
     }
 }
 
-/// Shows the seconds of a run.
-struct CellProgress<'a> {
-    planned: &'a PlannedRun,
-    progress: &'a mut ExperimentProgress,
-}
-
-impl LoadProgress for CellProgress<'_> {
-    fn ramped(&mut self, opened: u64, _: u64) {
-        self.progress.ramped(opened);
-    }
-
-    fn second(&mut self, second: &SecondPart, watch: &Watch) {
-        self.progress.second(self.planned, second, watch);
-    }
-}
-
 fn introduction(target: &TargetServer, time: Duration) -> String {
-    let protocol = match &target.answer.protocol {
-        protocol if protocol.is_plain_http1() => String::new(),
-        protocol => format!("{protocol}, "),
-    };
+    let protocol = protocol_name(&target.answer.protocol);
     let whose = match (&target.server, target.claims.is_ours) {
         (Some(side), true) => format!("linerate {}", side.info.version),
         (Some(_), false) => "watched by an agent".to_owned(),
@@ -400,6 +380,8 @@ pub(crate) fn is_wanted() -> Result<bool, Error> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+/// Slow start is not part of what the path carries.
+const OMITTED: Duration = Duration::from_secs(1);
 const CONNECTS_IN_FLIGHT: u32 = 256;
 const CONNECT_TIMEOUT_NS: u64 = 3_000_000_000;
 const RECONNECTS_MAX: u8 = 3;

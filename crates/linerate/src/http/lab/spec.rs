@@ -8,7 +8,7 @@ use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
 
-use crate::http::output::{Files, Output};
+use crate::http::Output;
 use crate::http::server_side::ControlPath;
 
 /// The plan in a directory of runs.
@@ -43,8 +43,8 @@ pub struct LabSpec {
     pub directory: Directory,
     /// Form of the output.
     pub output: Output,
-    /// Reports in files.
-    pub files: Files,
+    /// File for an HTML report.
+    pub html: Option<PathBuf>,
 }
 
 /// How far it goes.
@@ -67,17 +67,4 @@ pub enum Directory {
     New(Option<PathBuf>),
     /// In one that holds the beginning of this experiment.
     Resumed(PathBuf),
-}
-
-/// Two experiments to compare.
-#[derive(Debug)]
-pub struct CompareSpec {
-    /// Directory or JSON object of the earlier one.
-    pub before: PathBuf,
-    /// Directory or JSON object of the later one.
-    pub after: PathBuf,
-    /// JSON instead of text.
-    pub json: bool,
-    /// File for an HTML report.
-    pub html: Option<PathBuf>,
 }

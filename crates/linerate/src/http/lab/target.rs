@@ -1,18 +1,14 @@
 //! The server of an experiment: where it is, whose it is, what it answers.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use linerate_http::load::{Local, PortChoice};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
 use linerate_http::request::RequestSpec;
 use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use linerate_http::target::Target;
-use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::estimate;
-use linerate_lab::http::plan::Ports;
-use linerate_model::http::CellKey;
 use linerate_sys::interfaces;
 
 use super::spec::LabSpec;
@@ -45,11 +41,7 @@ impl TargetServer {
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
         let (answer, has_sizes) = ask(spec, first)?;
-        let claims = TargetOwnership {
-            // Who knows the token of the channel beside this very port is the user's own.
-            is_ours: server.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
-            ..spec.claims
-        };
+        let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);
         Ok(Self { client: local_address(first), url: target, destinations, server, claims, answer, has_sizes })
     }
 
@@ -57,13 +49,6 @@ impl TargetServer {
     pub(super) fn address(&self) -> SocketAddr {
         // `contact` refuses a server without an address.
         self.destinations.first().copied().unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
-    }
-
-    pub(super) fn ip(&self) -> IpVersion {
-        match self.address().ip() {
-            IpAddr::V4(_) => IpVersion::V4,
-            IpAddr::V6(_) => IpVersion::V6,
-        }
     }
 
     pub(super) fn is_local(&self) -> bool {
@@ -102,7 +87,11 @@ impl TargetServer {
         let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
         for run in runs {
-            let demand = demand(spec, &run.key);
+            let demand = Demand {
+                connections: run.key.connections,
+                mode: cells::mode(&spec.plan, &run.key),
+                duration_ns: nanoseconds(spec.plan.defaults.warmup + estimate::window(&spec.plan, &run.key)),
+            };
             bytes_max = safety_limits::check(&demand, scope, self.claims)
                 .map_err(|why| Error::usage(format!("{}: {why}", run.key.name())))?;
         }
@@ -110,26 +99,13 @@ impl TargetServer {
     }
 }
 
-fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
-    Demand {
-        connections: key.connections,
-        mode: cells::mode(&spec.plan, key),
-        duration_ns: nanoseconds(spec.plan.defaults.warmup + estimate::window(&spec.plan, key)),
-    }
-}
-
 /// Sends one request: for linerate's payloads where the server has them, else for the path of the URL.
 fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error> {
     let (target, source) = (&spec.target, &spec.plan.source);
-    let mut sources = source.addresses.iter().copied();
     let ports_skipped = generator::reserved_ports();
     let contact = ProbeTarget {
         address,
-        local: Local {
-            address: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
-            ports: port_choice(source.ports),
-            ports_skipped: &ports_skipped,
-        },
+        local: generator::local_end(address, &source.addresses, source.ports, &ports_skipped),
         protocol: &spec.protocol,
         timeout: TIMEOUT,
     };
@@ -147,26 +123,14 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
     Ok((once(&target.path)?, false))
 }
 
-/// Who chooses local ports, as the generator has it.
-pub(super) fn port_choice(ports: Ports) -> PortChoice {
-    match ports {
-        Ports::Auto => PortChoice::Auto,
-        Ports::Kernel => PortChoice::Kernel,
-        Ports::Explicit => PortChoice::Explicit,
-    }
-}
-
 fn path_of(payload_bytes: u64) -> String {
     format!("/b/{payload_bytes}")
 }
 
 /// The address this host would use towards another; nothing is sent.
 fn local_address(server: SocketAddr) -> Option<IpAddr> {
-    let any: SocketAddr = match server {
-        SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
-        SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
-    };
-    let socket = std::net::UdpSocket::bind(any).ok()?;
+    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
     socket.connect(server).ok()?;
     socket.local_addr().ok().map(|local| local.ip())
 }

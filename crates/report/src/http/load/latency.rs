@@ -1,6 +1,7 @@
 //! Latencies and failures of a run.
 
 use linerate_model::http::{ErrorCounts, Latency, LoadResult, Mode};
+use linerate_model::stored_name;
 
 use crate::document::table::{Cell, Table};
 use crate::http::labels;
@@ -60,14 +61,14 @@ fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
 /// A row for each kind of failure with the first texts; `None` without failures.
 pub(super) fn errors(load: &LoadResult) -> Option<Table> {
     let rows = load.errors.iter().flat_map(|(class, error)| {
-        let first = (class.name(), grouped(error.count), Cell::from(labels::belongs_to(class)));
+        let first = (stored_name(class), grouped(error.count), Cell::from(labels::belongs_to(class)));
         let texts = error.texts.iter().take(ErrorCounts::TEXTS_MAX);
-        let texts = texts.map(|text| ("", String::new(), Cell::from(format!("\"{text}\""))));
+        let texts = texts.map(|text| (String::new(), String::new(), Cell::from(format!("\"{text}\""))));
         std::iter::once(first).chain(texts)
     });
-    let rows: Vec<(&str, String, Cell)> = rows.collect();
+    let rows: Vec<(String, String, Cell)> = rows.collect();
     Table::of("failures", "of requests and connections", &rows)
-        .text("kind", |(kind, ..)| *kind)
+        .text("kind", |(kind, ..)| kind.as_str())
         .number("count", |(_, count, _)| count.as_str())
         .text("whose, and what was said", |(.., text)| text.clone())
         .non_empty()

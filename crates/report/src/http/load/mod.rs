@@ -4,6 +4,7 @@ mod cost;
 mod latency;
 
 use linerate_model::http::{CellVerdict, EndpointStats, Judgement, LoadResult, Mode};
+use linerate_model::stored_name;
 use serde_json::json;
 
 use super::labels;
@@ -109,7 +110,7 @@ fn mode(load: &LoadResult) -> String {
         Mode::Open { rate_per_s, arrivals } => format!(
             "open loop, {} requests per second offered, {} arrivals, {connections} connections, {window} measured",
             per_s(rate_per_s),
-            labels::arrivals(arrivals)
+            stored_name(arrivals)
         ),
         Mode::Idle { heartbeat_ns } => {
             let heartbeat = heartbeat_ns
@@ -120,12 +121,12 @@ fn mode(load: &LoadResult) -> String {
 }
 
 fn verdict(verdict: &CellVerdict) -> Vec<Block> {
-    let sure = format!(" (confidence {})", verdict.confidence.name());
+    let sure = format!(" (confidence {})", stored_name(verdict.confidence));
     let contributing = verdict.contributing.iter().map(|judgement| ("as well", "", judgement));
     let judgements = std::iter::once(("verdict", sure.as_str(), &verdict.primary)).chain(contributing);
     let lines = |(name, sure, judgement): (&str, &str, &Judgement)| {
         let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
-        let class = judgement.class.name();
+        let class = stored_name(judgement.class);
         let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
         let first = named(name, format!("{class}{sure}: {}", evidence.join("; ")));
         std::iter::once(first).chain(advice.map(|advice| named("", advice.as_str()))).collect::<Vec<_>>()

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{self as model, Flag, Judgement, RunState, Study, VerdictClass};
+use linerate_model::http::{self as model, CellRun, Flag, Judgement, Study, VerdictClass};
+use linerate_model::stored_name;
 
 use crate::document::table::Table;
 use crate::http::labels;
@@ -21,13 +22,13 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
     let verdict = &cell.verdict;
     let first = [
         cell_name(&cell.key),
-        labels::phase(cell.key.phase).to_owned(),
-        verdict.primary.class.name().to_owned(),
-        verdict.confidence.name().to_owned(),
+        labels::phase(cell.key.phase),
+        stored_name(verdict.primary.class),
+        stored_name(verdict.confidence),
         evidence(&verdict.primary, unused(cell)),
     ];
     let more = verdict.contributing.iter().map(|judgement| {
-        let class = format!("+ {}", judgement.class.name());
+        let class = format!("+ {}", stored_name(judgement.class));
         [String::new(), String::new(), class, String::new(), evidence(judgement, None)]
     });
     std::iter::once(first).chain(more).collect()
@@ -40,15 +41,8 @@ fn evidence(judgement: &Judgement, unused: Option<String>) -> String {
 
 /// Why runs of a cell are not in its numbers.
 fn unused(cell: &model::Cell) -> Option<String> {
-    let reasons: Vec<String> = cell
-        .runs
-        .iter()
-        .filter(|run| run.state != RunState::Done)
-        .map(|run| {
-            let state = if run.state == RunState::Skipped { "skipped" } else { "aborted" };
-            format!("run {} {state}: {}", run.repeat, run.reason.as_deref().unwrap_or("no reason given"))
-        })
-        .collect();
+    let reason = |run: &CellRun| Some(format!("run {} {}", run.repeat, labels::ending(run)?));
+    let reasons: Vec<String> = cell.runs.iter().filter_map(reason).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
@@ -63,7 +57,7 @@ fn advice(study: &Study) -> Vec<String> {
         }
     }
     let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
-        format!("{} ({}): {advice}", class.name(), labels::counted(count, "cell"))
+        format!("{} ({}): {advice}", stored_name(class), labels::counted(count, "cell"))
     };
     cells.into_iter().map(text).collect()
 }

@@ -1,11 +1,14 @@
 //! Checks, plan and progress of an experiment, and the comparison of two.
 
+use std::time::Duration;
+
+use linerate_lab::http::estimate::{Cost, Estimate};
 use linerate_model::http::{CheckStatus, Phase, RunState, Study};
 
 use super::super::fixtures::{client_limited, full, idle_only, interrupted, run};
 use super::super::{
-    HostSample, Need, PlanListing, PlannedCell, Progress, Stage, Style, block, comparison_json, comparison_text, event,
-    finished_line, plan_json, plan_text, preflight, preflight_json,
+    HostSample, Progress, Stage, Style, block, comparison_json, comparison_text, event, finished_line, plan_json,
+    plan_text, preflight, preflight_json,
 };
 use crate::expected::assert_expected;
 
@@ -123,15 +126,11 @@ fn a_finished_run_is_one_line() {
 #[test]
 fn plan_listing_has_time_bytes_and_requirements() {
     let key = full().cells[4].key;
-    let plan = PlanListing {
-        target: "http://192.168.5.2:8080".to_owned(),
-        cells: vec![PlannedCell { key, repeats: 3, estimate_s: 48.0, bytes: Some(3_120_000_000) }],
-        estimate_s: 870.0,
-        bytes: None,
-        needs: vec![Need { what: "descriptors".to_owned(), need: "10,128 at both ends".to_owned() }],
-    };
-    assert_expected("http/plan.txt", &plan_text(&plan, Style::PLAIN));
-    let value: serde_json::Value = serde_json::from_str(&plan_json(&plan)).expect("JSON");
+    let cost = |runs, seconds, bytes| Cost { runs, time: Duration::from_secs(seconds), bytes };
+    let estimate = Estimate { cells: vec![(key, cost(3, 48, Some(3_120_000_000)))], total: cost(3, 870, None) };
+    let (target, needs) = ("http://192.168.5.2:8080", [["descriptors", "10,128 at both ends"].map(str::to_owned)]);
+    assert_expected("http/plan.txt", &plan_text(target, &estimate, &needs, Style::PLAIN));
+    let value: serde_json::Value = serde_json::from_str(&plan_json(target, &estimate, &needs)).expect("JSON");
     assert_eq!(value["cells"][0]["repeats"], 3);
     assert!(value["bytes"].is_null());
 }

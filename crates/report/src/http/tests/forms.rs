@@ -63,22 +63,23 @@ fn all_eight_plots_are_drawn_with_titles_and_tables() {
     assert_eq!(drawings, 7 + 4 * 4);
     assert_eq!(page.matches("role=\"img\" aria-label=\"").count(), drawings);
     assert_eq!(page.matches("<svg ").count(), page.matches("</svg>\n<details>").count());
-    let first = &page[page.find("<figcaption>P1").expect("it is there")..page.find("<figcaption>P2").expect("it is")];
+    let first = plot(&page, 1);
     assert_eq!(first.matches("class=\"line limit").count(), 2 * 3, "a line and its legend for each payload");
     assert_eq!(first.matches("class=\"ring").count(), 3, "the best stable cells");
     assert!(first.contains("<td>c64</td><td>103.8 MB/s</td><td>103.9 MB/s</td>"), "{first}");
-    let second = &page[page.find("<figcaption>P2").expect("it is")..page.find("<figcaption>P3").expect("it is")];
-    assert_eq!(second.matches(">jumps</text>").count(), 3, "the cliffs");
+    assert_eq!(plot(&page, 2).matches(">jumps</text>").count(), 3, "the cliffs");
     assert!(page.contains("medians of 3 runs)</small>"));
+}
+
+/// The part of a page that is the plot of this number.
+fn plot(page: &str, number: u32) -> &str {
+    let [from, to] = [number, number + 1].map(|number| page.find(&format!("<figcaption>P{number}")));
+    &page[from.expect("the plot")..to.expect("the next plot")]
 }
 
 #[test]
 fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_run() {
-    let third = |study: &Study| {
-        let page = html(study);
-        let (from, to) = (page.find("<figcaption>P3"), page.find("<figcaption>P4"));
-        page[from.expect("it is there")..to.expect("it is")].to_owned()
-    };
+    let third = |study: &Study| plot(&html(study), 3).to_owned();
     let mut study = full();
     let straight = third(&study);
     study.ceiling = (40..=68)

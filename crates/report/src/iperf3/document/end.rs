@@ -4,9 +4,9 @@ use linerate_model::summary::{FileSummary, TcpSummary};
 use linerate_model::{Direction, Flow, StreamId, StreamRole, StreamSummary, Summary, TestSpec, Transport};
 use serde_json::{Map, Value, json};
 
-use super::interval::members;
 use crate::iperf3::text::{congestion, display_id, file_percent};
 use crate::iperf3::totals::{Totals, UdpView, View, percent};
+use crate::members;
 
 pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     let is_udp = spec.transport == Transport::Udp;

@@ -1,12 +1,13 @@
 //! One element of `intervals`.
 
 use linerate_model::interval::{IntervalSum, StreamInterval, TcpInterval, UdpInterval};
-use linerate_model::units::ns_to_s;
+use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Direction, Flow, IntervalReport, StreamRole, TestSpec};
 use serde_json::{Map, Value, json};
 
 use crate::iperf3::text::display_id;
 use crate::iperf3::totals::interval_lost_percent;
+use crate::members;
 
 pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
     let rows = report.streams.iter().map(|row| stream(row, report.omitted));
@@ -28,7 +29,7 @@ pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
 fn stream(row: &StreamInterval, omitted: bool) -> Value {
     let mut members = Map::new();
     members.insert("socket".into(), display_id(row.id).into());
-    members.extend(amount(row.start_ns, row.end_ns, row.bytes, row.bits_per_second()));
+    members.extend(amount(row.start_ns, row.end_ns, row.bytes));
     if let Some(tcp) = &row.tcp {
         members.extend(tcp_facts(tcp));
     }
@@ -39,8 +40,7 @@ fn stream(row: &StreamInterval, omitted: bool) -> Value {
 }
 
 fn sum(total: &IntervalSum, omitted: bool) -> Value {
-    let mut members = Map::new();
-    members.extend(amount(total.start_ns, total.end_ns, total.bytes, total.bits_per_second()));
+    let mut members = amount(total.start_ns, total.end_ns, total.bytes);
     if let Some(retransmits) = total.retransmits {
         members.insert("retransmits".into(), retransmits.into());
     }
@@ -50,13 +50,14 @@ fn sum(total: &IntervalSum, omitted: bool) -> Value {
     finish(members, omitted, total.role)
 }
 
-fn amount(start_ns: u64, end_ns: u64, bytes: u64, bits_per_second: f64) -> Map<String, Value> {
+fn amount(start_ns: u64, end_ns: u64, bytes: u64) -> Map<String, Value> {
+    let seconds = ns_to_s(end_ns.saturating_sub(start_ns));
     members(json!({
         "start": ns_to_s(start_ns),
         "end": ns_to_s(end_ns),
-        "seconds": ns_to_s(end_ns.saturating_sub(start_ns)),
+        "seconds": seconds,
         "bytes": bytes,
-        "bits_per_second": bits_per_second,
+        "bits_per_second": rate_bps(bytes, seconds),
     }))
 }
 
@@ -88,12 +89,4 @@ fn finish(mut members: Map<String, Value>, omitted: bool, role: StreamRole) -> V
     members.insert("omitted".into(), omitted.into());
     members.insert("sender".into(), (role == StreamRole::Sender).into());
     Value::Object(members)
-}
-
-/// The members of an object that `json!` just made.
-pub(super) fn members(object: Value) -> Map<String, Value> {
-    match object {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }

@@ -56,8 +56,8 @@ impl KeptIntervals {
         None
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<&IntervalReport> {
-        self.reports.get(index)
+    pub(super) fn reports(&self) -> &[IntervalReport] {
+        &self.reports
     }
 }
 

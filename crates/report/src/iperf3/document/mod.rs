@@ -11,13 +11,15 @@ mod start;
 use std::sync::Arc;
 
 use linerate_model::data_path::{DataPath, PerCall};
-use linerate_model::event::{ServerOutput, TestHeader};
-use linerate_model::{IntervalReport, Stream, StreamRole, Summary};
+use linerate_model::event::{Event, ServerOutput, TestHeader};
+use linerate_model::{IntervalReport, Stream, Summary};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::text::is_negligible;
 use super::{Appendix, Options};
-use crate::pretty::{self, Made};
+use crate::members;
+use crate::pretty;
 
 pub(super) use kept::{KeptIntervals, RowBudget};
 
@@ -51,20 +53,22 @@ impl Document {
         }
     }
 
-    pub(super) fn accept(&mut self, header: &TestHeader) {
-        self.header = Some(header.clone());
+    /// Enters an event, except for intervals, which the styles keep differently.
+    pub(super) fn enter(&mut self, event: &Event) {
+        match event {
+            Event::TestAccepted(header) => self.header = Some((**header).clone()),
+            Event::StreamOpened(stream) => self.streams.push(stream.clone()),
+            Event::DataPath(path) => self.take_path(path),
+            Event::Notice(text) => self.notices.push(text.as_str().into()),
+            Event::TestStarted => self.is_started = true,
+            Event::Summary(summary) => self.summarise(summary),
+            Event::PeerOutput(output) => self.take_server_output(output),
+            _ => {}
+        }
     }
 
-    pub(super) fn open_stream(&mut self, stream: &Stream) {
-        self.streams.push(stream.clone());
-    }
-
-    pub(super) fn take_path(&mut self, path: &DataPath) {
-        let role = match path.role {
-            StreamRole::Sender => "sender",
-            StreamRole::Receiver => "receiver",
-        };
-        let mut members = Map::from_iter([("role".into(), role.into()), ("method".into(), path.method.name().into())]);
+    fn take_path(&mut self, path: &DataPath) {
+        let mut members = members(json!({"role": path.role, "method": path.method}));
         match path.per_call {
             Some(PerCall::Bytes(bytes)) => members.insert("bytes_per_call".into(), bytes.into()),
             Some(PerCall::Datagrams(datagrams)) => members.insert("datagrams_per_call".into(), datagrams.into()),
@@ -72,15 +76,6 @@ impl Document {
         };
         members.insert("description".into(), path.description.as_str().into());
         self.paths.push(Value::Object(members));
-    }
-
-    /// Something the user should know; comes before the summary.
-    pub(super) fn take_notice(&mut self, text: &str) {
-        self.notices.push(text.into());
-    }
-
-    pub(super) fn start_test(&mut self) {
-        self.is_started = true;
     }
 
     /// An element of `intervals`; `None` for an interval that is not worth one.
@@ -98,7 +93,7 @@ impl Document {
         self.intervals.keep(report)
     }
 
-    pub(super) fn summarise(&mut self, summary: &Summary) {
+    fn summarise(&mut self, summary: &Summary) {
         if let Some(header) = &self.header {
             let mut end = end::end(summary, &header.spec);
             if self.options.additions {
@@ -108,7 +103,7 @@ impl Document {
         }
     }
 
-    pub(super) fn take_server_output(&mut self, output: &ServerOutput) {
+    fn take_server_output(&mut self, output: &ServerOutput) {
         self.server_output = Some(match output {
             ServerOutput::Text(text) => (SERVER_OUTPUT_TEXT, text.clone().into()),
             ServerOutput::Json(text) => match serde_json::from_str(text) {
@@ -137,13 +132,12 @@ impl Document {
 
     /// The three members every document has, on one line.
     pub(super) fn body(&self) -> String {
-        let body = Value::Object(self.body_members());
-        pretty::compact_with(&body, &self.made_intervals())
+        pretty::compact(&self.with(Map::new()))
     }
 
     /// The whole document over several lines.
     pub(super) fn whole(&self, error: Option<&str>) -> String {
-        let mut members = self.body_members();
+        let mut members = Map::new();
         if let Some(error) = error {
             members.insert("error".into(), error.into());
         }
@@ -159,33 +153,37 @@ impl Document {
             members.insert((*key).into(), value.clone());
         }
         members.extend(self.appendices.clone());
-        let mut text = pretty::pretty_with(&Value::Object(members), &self.made_intervals());
-        text.push('\n');
-        text
+        pretty::pretty(&self.with(members)) + "\n"
     }
 
-    fn made_intervals(&self) -> Made<'_> {
-        Made {
-            key: INTERVALS,
-            items: Box::new(|index| {
-                let spec = &self.header.as_ref()?.spec;
-                Some(interval::interval(self.intervals.get(index)?, spec))
-            }),
-        }
+    fn with(&self, more: Map<String, Value>) -> Members<'_> {
+        Members { start: self.start(), intervals: Intervals(self), end: &self.end, more }
     }
+}
 
-    fn body_members(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("start".into(), self.start()),
-            (INTERVALS.into(), Value::Array(Vec::new())),
-            ("end".into(), self.end.clone()),
-        ])
+/// The members of a document.
+#[derive(Serialize)]
+struct Members<'a> {
+    start: Value,
+    intervals: Intervals<'a>,
+    end: &'a Value,
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+/// Intervals as JSON, each made when it is written, so that they never exist together.
+struct Intervals<'a>(&'a Document);
+
+impl Serialize for Intervals<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let spec = self.0.header.as_ref().map(|header| &header.spec);
+        let reports = spec.into_iter().flat_map(|spec| self.0.intervals.reports().iter().map(move |one| (one, spec)));
+        serializer.collect_seq(reports.map(|(report, spec)| interval::interval(report, spec)))
     }
 }
 
 /// Name of the member for what iperf3 does not report.
 const OURS: &str = "linerate";
 
-const INTERVALS: &str = "intervals";
 const SERVER_OUTPUT_TEXT: &str = "server_output_text";
 const SERVER_OUTPUT_JSON: &str = "server_output_json";

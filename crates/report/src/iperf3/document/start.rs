@@ -1,11 +1,11 @@
 //! `start`: who tests what with whom.
 
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport};
+use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
 use serde_json::{Map, Value, json};
 
 use crate::iperf3::Options;
-use crate::iperf3::text::{display_id, protocol_name};
+use crate::iperf3::text::display_id;
 use crate::iperf3::wording::rfc1123;
 
 pub(super) fn start(options: &Options, header: Option<&TestHeader>, streams: &[Stream], is_started: bool) -> Value {
@@ -86,7 +86,7 @@ fn test_start(header: &TestHeader) -> Value {
         EndCondition::Unlimited => (0, 0, 0),
     };
     json!({
-        "protocol": protocol_name(spec.transport),
+        "protocol": stored_name(spec.transport).to_uppercase(),
         "num_streams": spec.streams,
         "blksize": spec.block_len_bytes,
         "omit": spec.omit.as_secs(),

@@ -15,7 +15,7 @@ use super::{Appendix, Options, TestReport};
 use crate::{Output, pretty};
 use row::Columns;
 
-pub(super) use opening::{control_facts, protocol_name};
+pub(super) use opening::control_facts;
 pub(super) use page::Page;
 pub(super) use row::display_id;
 pub(super) use summary::{congestion, file_percent};
@@ -127,7 +127,8 @@ impl TextWriter {
         match output {
             ServerOutput::Text(text) => self.page.line(&format!("\nServer output:\n{text}")),
             ServerOutput::Json(text) => {
-                let laid_out = serde_json::from_str(text).map_or_else(|_| text.clone(), |value| pretty::pretty(&value));
+                let value = serde_json::from_str::<serde_json::Value>(text);
+                let laid_out = value.map_or_else(|_| text.clone(), |value| pretty::pretty(&value));
                 self.page.line(&format!("\nServer JSON output:\n{laid_out}"));
             }
         }

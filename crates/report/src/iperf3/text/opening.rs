@@ -1,7 +1,7 @@
 //! Lines before the first interval.
 
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
-use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport};
+use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
 
 use super::row::{Columns, display_id};
 use super::{Test, TextWriter};
@@ -76,7 +76,7 @@ fn parameter_lines(header: &TestHeader) -> Vec<String> {
 }
 
 fn starting_line(spec: &TestSpec) -> String {
-    let protocol = protocol_name(spec.transport);
+    let protocol = stored_name(spec.transport).to_uppercase();
     let end = match spec.end {
         EndCondition::Duration(duration) => format!("{} second test", duration.as_secs()),
         EndCondition::Unlimited => "0 second test".into(),
@@ -90,12 +90,4 @@ fn starting_line(spec: &TestSpec) -> String {
         spec.omit.as_secs(),
         spec.socket.tos
     )
-}
-
-pub(in crate::iperf3) fn protocol_name(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Tcp => "TCP",
-        Transport::Udp => "UDP",
-        Transport::Sctp => "SCTP",
-    }
 }

@@ -1,6 +1,5 @@
 //! Lines of text with their prefixes, and error lines.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use linerate_model::{Failure, SinkError};
 
 use crate::Output;
 use crate::iperf3::{Options, wording};
+use crate::printable::without_controls;
 
 /// Collects the lines of one event and sends them as a whole.
 pub(in crate::iperf3) struct Page {
@@ -30,7 +30,7 @@ impl Page {
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
             let _ = write!(self.pending, "{title}:  ");
         }
-        self.pending.push_str(&escape_control_characters(text));
+        self.pending.push_str(&visible(text));
         self.pending.push('\n');
     }
 
@@ -44,19 +44,19 @@ impl Page {
     /// Writes the collected lines.
     pub(in crate::iperf3) fn send(&mut self) -> Result<(), SinkError> {
         let text = std::mem::take(&mut self.pending);
-        Ok(self.output.report(&text)?)
+        Ok(self.output.report(text)?)
     }
 
     /// Writes a warning at once.
     pub(in crate::iperf3) fn warning(&self, text: &str) {
-        self.output.error(&format!("warning: {}\n", escape_control_characters(text)));
+        self.output.error(&format!("warning: {}\n", visible(text)));
     }
 
     /// Writes the lines of a failure at once.
     pub(super) fn failure(&self, failure: &Failure) {
         let mut text = String::new();
         for line in wording::failure_lines(failure, self.options.endpoint) {
-            let _ = writeln!(text, "{}{PROGRAM}: {}", self.timestamp(), escape_control_characters(&line));
+            let _ = writeln!(text, "{}{PROGRAM}: {}", self.timestamp(), visible(&line));
         }
         self.output.error(&text);
     }
@@ -100,21 +100,9 @@ fn c_locale(format: &str) -> String {
     spelled
 }
 
-/// Makes control characters visible, except for line ends and tabs.
-fn escape_control_characters(text: &str) -> Cow<'_, str> {
-    let is_harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !text.contains(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::new();
-    for c in text.chars() {
-        if is_harmful(c) {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    Cow::Owned(shown)
+/// Text without control characters but line ends and tabs.
+fn visible(text: &str) -> String {
+    without_controls(text, &['\n', '\t'])
 }
 
 const PROGRAM: &str = "iperf3";
@@ -137,10 +125,5 @@ mod tests {
         for (format, expected) in rows {
             assert_eq!(local_time(format, &time), expected, "{format}");
         }
-    }
-
-    #[test]
-    fn a_peer_cannot_drive_the_terminal() {
-        assert_eq!(escape_control_characters("a\tb\n\u{1b}[2J\u{9b}\r"), "a\tb\n\\u{1b}[2J\\u{9b}\\r");
     }
 }

@@ -1,8 +1,10 @@
 //! Single lines: the columns iperf3 has used for years and scripts cut apart, trailing blanks included.
 
+use std::ops::Range;
+
 use linerate_model::event::Endpoint;
 use linerate_model::interval::{IntervalSum, StreamInterval, TcpInterval, UdpInterval};
-use linerate_model::units::{UnitFormat, format_amount, ns_to_s};
+use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
 use linerate_model::{Direction, StreamId, StreamRole, TestSpec, Transport};
 
 use crate::iperf3::totals::{UdpView, View, interval_lost_percent};
@@ -27,15 +29,6 @@ pub(super) struct Columns {
 pub(super) enum Subject {
     Stream(StreamId),
     Sum,
-}
-
-/// Amount and time of a row.
-#[derive(Debug, Clone, Copy)]
-struct Amount {
-    start_ns: u64,
-    end_ns: u64,
-    bytes: u64,
-    bits_per_second: f64,
 }
 
 impl Columns {
@@ -75,13 +68,7 @@ impl Columns {
 
     /// One stream in one interval.
     pub(super) fn interval_row(&self, row: &StreamInterval, note: &str) -> String {
-        let amount = Amount {
-            start_ns: row.start_ns,
-            end_ns: row.end_ns,
-            bytes: row.bytes,
-            bits_per_second: row.bits_per_second(),
-        };
-        let lead = self.lead(Subject::Stream(row.id), row.role, amount);
+        let lead = self.lead(Subject::Stream(row.id), row.role, row.start_ns..row.end_ns, row.bytes);
         match (&row.tcp, &row.udp) {
             (_, Some(udp)) => self.udp_interval(&lead, row.role, udp, note),
             (Some(tcp), None) => tcp_interval(&lead, tcp, note),
@@ -91,13 +78,7 @@ impl Columns {
 
     /// All streams of one direction in one interval.
     pub(super) fn interval_sum(&self, sum: &IntervalSum, note: &str) -> String {
-        let amount = Amount {
-            start_ns: sum.start_ns,
-            end_ns: sum.end_ns,
-            bytes: sum.bytes,
-            bits_per_second: sum.bits_per_second(),
-        };
-        let lead = self.lead(Subject::Sum, sum.role, amount);
+        let lead = self.lead(Subject::Sum, sum.role, sum.start_ns..sum.end_ns, sum.bytes);
         match (sum.retransmits, &sum.udp) {
             (_, Some(udp)) => self.udp_interval(&lead, sum.role, udp, note),
             (Some(retransmits), None) => sum_with_retransmits(&lead, retransmits, note),
@@ -113,7 +94,7 @@ impl Columns {
         view: &View,
         retransmits: Option<u64>,
     ) -> String {
-        let lead = self.lead(subject, role, Amount::of(view));
+        let lead = self.lead(subject, role, 0..view.duration_ns, view.bytes);
         match (self.udp, retransmits, subject) {
             (true, ..) => {
                 let sent = UdpView { lost: Some(0), jitter_s: 0.0, ..view.udp };
@@ -127,7 +108,7 @@ impl Columns {
 
     /// What the receiver counted.
     pub(super) fn summary_receiver(&self, subject: Subject, role: StreamRole, view: &View) -> String {
-        let lead = self.lead(subject, role, Amount::of(view));
+        let lead = self.lead(subject, role, 0..view.duration_ns, view.bytes);
         if self.udp { udp_summary(&lead, &view.udp, "receiver") } else { plain(&lead, "receiver") }
     }
 
@@ -153,15 +134,16 @@ impl Columns {
     }
 
     /// Everything up to the bit rate.
-    fn lead(&self, subject: Subject, role: StreamRole, amount: Amount) -> String {
+    fn lead(&self, subject: Subject, role: StreamRole, time_ns: Range<u64>, bytes: u64) -> String {
         let subject = match subject {
             Subject::Stream(id) => format!("[{:>3}]", display_id(id)),
             Subject::Sum => "[SUM]".into(),
         };
         let tag = self.tag(role);
-        let (start, end) = (ns_to_s(amount.start_ns), ns_to_s(amount.end_ns));
-        let transfer = format_amount(amount.bytes as f64, UnitFormat::AdaptiveBytes);
-        let rate = format_amount(amount.bits_per_second / 8.0, self.format);
+        let (start, end) = (ns_to_s(time_ns.start), ns_to_s(time_ns.end));
+        let seconds = ns_to_s(time_ns.end.saturating_sub(time_ns.start));
+        let transfer = format_amount(bytes as f64, UnitFormat::BYTES);
+        let rate = format_amount(rate_bps(bytes, seconds) / 8.0, self.format);
         format!("{subject}{tag} {start:6.2}-{end:<6.2} sec  {transfer}s  {rate}s/sec")
     }
 
@@ -186,18 +168,12 @@ impl Subject {
     }
 }
 
-impl Amount {
-    fn of(view: &View) -> Self {
-        Self { start_ns: 0, end_ns: view.duration_ns, bytes: view.bytes, bits_per_second: view.bits_per_second() }
-    }
-}
-
 fn plain(lead: &str, note: &str) -> String {
     format!("{lead}                  {note}")
 }
 
 fn tcp_interval(lead: &str, tcp: &TcpInterval, note: &str) -> String {
-    let window = format_amount(tcp.snd_cwnd_bytes as f64, UnitFormat::AdaptiveBytes);
+    let window = format_amount(tcp.snd_cwnd_bytes as f64, UnitFormat::BYTES);
     format!("{lead}  {:>3}   {window}s       {note}", tcp.retransmits)
 }
 

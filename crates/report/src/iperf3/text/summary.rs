@@ -111,8 +111,8 @@ pub(in crate::iperf3) fn congestion(
 }
 
 fn file_line(file: &FileSummary, bytes: u64) -> String {
-    let moved = format_amount(bytes as f64, UnitFormat::AdaptiveBytes);
-    let size = format_amount(file.size_bytes as f64, UnitFormat::AdaptiveBytes);
+    let moved = format_amount(bytes as f64, UnitFormat::BYTES);
+    let size = format_amount(file.size_bytes as f64, UnitFormat::BYTES);
     let share = file_percent(bytes, file.size_bytes);
     format!("        Sent {moved} / {size} ({share}%) of {}", file.name)
 }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::Header;
-use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Pairing, Shape, Start, Workload};
@@ -14,9 +13,10 @@ use linerate_sys::{OsError, clock};
 use super::dial::{Dial, Progress};
 use crate::data::quota::Quota;
 use crate::dialect::iperf2::connection::Connection;
-use crate::dialect::iperf2::machine::{Machine, wall};
+use crate::dialect::iperf2::machine::Machine;
 use crate::dialect::iperf2::session::{Request, Session};
 use crate::dialect::iperf2::sockets;
+use crate::error::failure;
 use crate::reporter::Reporter;
 use crate::server;
 use crate::server::liveness::{Liveness, liveness_timeout, progress_bytes_min};
@@ -32,9 +32,9 @@ pub(super) struct ClientSession {
     until: Option<Instant>,
     local: LocalOptions,
     quota: Quota,
-    main: Session,
+    pub(super) main: Session,
     /// What runs when the session is through.
-    back: Option<Session>,
+    pub(super) back: Option<Session>,
     dials: Vec<Dial>,
     liveness: Option<Liveness>,
     failure: Option<Failure>,
@@ -72,7 +72,7 @@ impl ClientSession {
         };
         let wait = wait_for_start(spec);
         let overtime = OVERTIME.saturating_add(wait);
-        let begin_ns = clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let begin_ns = clock::monotonic_ns().saturating_add(clock::as_ns(wait));
         let mut main = Session::new(false, spec.clone(), local, decides_end)?;
         match spec.direction {
             // It is read from at once, so that a client that gives up is noticed.
@@ -111,10 +111,10 @@ impl ClientSession {
         let (Some(own), Some(header)) = (&self.header, header) else {
             return false;
         };
-        let opened_by_client = self.main.connections().iter().filter(|connection| !connection.is_back);
+        let opened_by_client = self.main.connections.iter().filter(|connection| !connection.is_back);
         let (here, limit) = (opened_by_client.count(), header.streams as usize);
         self.peer.ip() == peer.ip()
-            && self.main.spec().transport == spec.transport
+            && self.main.spec.transport == spec.transport
             && here < limit
             && (own.mode, own.streams, own.block_len_bytes, own.trip_times)
                 == (header.mode, header.streams, header.block_len_bytes, header.trip_times)
@@ -128,16 +128,8 @@ impl ClientSession {
 
     pub(super) fn has(&self, remote: SocketAddr) -> bool {
         let sessions = [Some(&self.main), self.back.as_ref()];
-        let mut connections = sessions.into_iter().flatten().flat_map(Session::connections);
+        let mut connections = sessions.into_iter().flatten().flat_map(|session| &session.connections);
         connections.any(|c| c.remote == remote && c.closed.is_none())
-    }
-
-    pub(super) fn main(&self) -> &Session {
-        &self.main
-    }
-
-    pub(super) fn back(&self) -> Option<&Session> {
-        self.back.as_ref()
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -154,7 +146,7 @@ impl ClientSession {
     /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
     pub(super) fn advance(&mut self, next_number: &mut u32) -> bool {
         let mut requests = self.main.advance(&mut self.reporter);
-        if self.main.is_over() && self.main.summary().is_none() {
+        if self.main.is_over() && self.main.summary.is_none() {
             self.finish_main();
         }
         if let Some(back) = &mut self.back {
@@ -179,15 +171,15 @@ impl ClientSession {
     }
 
     fn connection_count(&self) -> usize {
-        let back = self.back.as_ref().map_or(0, |back| back.connections().len());
-        self.main.connections().len() + back
+        let back = self.back.as_ref().map_or(0, |back| back.connections.len());
+        self.main.connections.len() + back
     }
 
     fn back_spec(&self) -> TestSpec {
         TestSpec {
             direction: Direction::Forward,
             workload: Workload { without_header: true, ..Workload::default() },
-            ..self.main.spec().clone()
+            ..self.main.spec.clone()
         }
     }
 
@@ -211,25 +203,10 @@ impl ClientSession {
     }
 
     fn connected_back(&mut self, fd: std::os::fd::OwnedFd, dial: Dial) -> Result<bool, OsError> {
-        let (now, time_limit) = (Instant::now(), dial.spec.end.duration());
-        let machine = if dial.spec.transport == Transport::Udp {
-            Machine::FlowClient(FlowClient::new(
-                now,
-                wall(),
-                FlowClientSetup {
-                    header: None,
-                    datagram_bytes: dial.spec.block_len_bytes as usize,
-                    time_limit,
-                    wants_report: true,
-                },
-            ))
-        } else {
-            let setup = StreamClientSetup { header: None, time_limit };
-            Machine::StreamClient(StreamClient::new(now, setup))
-        };
+        let machine = Machine::client(&dial.spec, None, true);
         let mut connection = Connection::new(fd, machine, dial.number, dial.spec)?;
         connection.is_back = true;
-        if !is_afterwards(self.main.spec()) {
+        if !is_afterwards(&self.main.spec) {
             self.main.add(connection, &mut self.reporter);
             return Ok(false);
         }
@@ -237,7 +214,7 @@ impl ClientSession {
         let back = match &mut self.back {
             Some(back) => back,
             empty => {
-                let mut session = Session::new(false, self.main.spec().clone(), &self.local, true)?;
+                let mut session = Session::new(false, self.main.spec.clone(), &self.local, true)?;
                 session.limit(self.quota.clone());
                 empty.insert(session.following(&self.main))
             }
@@ -251,10 +228,10 @@ impl ClientSession {
             return self.end_early("the test takes far longer than was announced");
         }
         let Some(liveness) = &mut self.liveness else { return };
-        if !self.main.has_started() || self.main.is_over() {
+        if !self.main.run.has_started() || self.main.is_over() {
             return;
         }
-        let Some(progress_bytes) = self.main.run().progress_bytes() else {
+        let Some(progress_bytes) = self.main.run.progress_bytes() else {
             return;
         };
         if liveness.is_over(clock::monotonic_ns(), progress_bytes) {
@@ -267,7 +244,7 @@ impl ClientSession {
     pub(super) fn end_early(&mut self, why: &str) {
         self.liveness = None;
         self.reporter.emit(&Event::Warning(why.to_owned()));
-        self.failure.get_or_insert_with(|| crate::dialect::iperf2::connect::failure(why.to_owned()));
+        self.failure.get_or_insert_with(|| failure(why));
         self.main.terminate();
         self.back.iter_mut().for_each(Session::terminate);
         self.dials.clear();
@@ -292,14 +269,14 @@ impl ClientSession {
     }
 
     pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
-        let back = self.back.as_ref().and_then(Session::summary);
-        self.main.summary().into_iter().chain(back)
+        let back = self.back.as_ref().and_then(|back| back.summary.as_ref());
+        self.main.summary.iter().chain(back)
     }
 }
 
 impl server::Session for ClientSession {
     fn totals(&mut self) -> ByteTotals {
-        let of = |session: &Session| ByteTotals::of(session.run());
+        let of = |session: &Session| ByteTotals::of(&session.run);
         let (first, second) = (of(&self.main), self.back.as_ref().map(of).unwrap_or_default());
         ByteTotals {
             received_bytes: first.received_bytes.saturating_add(second.received_bytes),

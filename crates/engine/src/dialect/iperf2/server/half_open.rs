@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use linerate_sys::clock::as_ns;
+
 use linerate_iperf2::DatagramHead;
 use linerate_iperf2::datagram::{FlowOpening, NumberWidth};
 
@@ -106,7 +108,7 @@ impl HalfOpenFlows {
     }
 
     fn expire(&mut self, now_ns: u64) {
-        let timeout_ns = u64::try_from(TIMEOUT.as_nanos()).unwrap_or(u64::MAX);
+        let timeout_ns = as_ns(TIMEOUT);
         while let Some((&id, flow)) = self.flows.first_key_value()
             && now_ns.saturating_sub(flow.arrived_ns) >= timeout_ns
         {

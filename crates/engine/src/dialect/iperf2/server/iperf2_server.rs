@@ -10,30 +10,28 @@ use linerate_iperf2::opening::{self, OPENING_LEN, Opening};
 use linerate_iperf2::server::{AcceptedTest, FlowRefusal, Policy};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::network::Network;
-use linerate_model::service::{HandshakeCause, RefusalReason, TestFacts};
+use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::spec::ServerSpec;
 use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Event, Failure, ServerEvent, TestSpec, Transport};
-use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
 
 use super::client_session::ClientSession;
 use super::half_open::HalfOpenFlows;
 use super::pending::{AcceptedConnection, HeaderRead, PendingConnection};
 use super::udp_listener::UdpListener;
-use crate::dialect::iperf2::connect::failure;
 use crate::dialect::iperf2::connection::{Connection, with_own};
 use crate::dialect::iperf2::machine::{Action, Machine};
 use crate::dialect::iperf2::session::Session;
 use crate::dialect::iperf2::sockets;
-use crate::error::EngineError;
-use crate::reporter::Reporter;
+use crate::error::{EngineError, failure};
+use crate::reporter::{Reporter, test_header};
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
 use crate::server::limits::quotas::QuotaRequest;
 use crate::server::limits::resource_quota::Requirements;
 use crate::server::listeners::acceptor::Accepted;
-use crate::server::{self, Intake, Recognised, ServerDialect, Session as _, Stopped, plain_failure};
+use crate::server::{self, Intake, Recognised, ServerDialect, Session as _, Stopped};
 
 /// Sockets, pending connections and sessions.
 pub(crate) struct Iperf2Server {
@@ -202,16 +200,7 @@ impl Iperf2Server {
                 return None;
             }
         };
-        let facts = TestFacts {
-            number: 0,
-            peer,
-            user: None,
-            transport: spec.transport,
-            direction: spec.direction,
-            streams,
-            running_beside: 0,
-        };
-        server.start_test(id, facts);
+        server.start_test(id, peer, None, spec, streams);
         Some(id)
     }
 
@@ -223,28 +212,16 @@ impl Iperf2Server {
         header: Option<Header>,
         server: &mut ServerContext<'_>,
     ) -> Result<ClientSession, Failure> {
-        let sink = server.out.open_test().map_err(|e| plain_failure(&e))?;
+        let sink = server.out.open_test().map_err(failure)?;
         let mut reporter = Reporter::boxed(sink);
-        reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
-            endpoint: Endpoint::Server,
-            peer_host: peer.ip().to_string(),
-            peer_port: peer.port(),
-            cookie: String::new(),
-            started_at_unix_ms: clock::unix_ms(),
-            control_mss_bytes: None,
-            spec: spec.clone(),
-            interval: self.spec.local.interval,
-            file_name: None,
-            first_stream_position: 0,
-            first_socket: None,
-            listener: None,
-        })));
+        let announced = test_header(Endpoint::Server, peer.ip().to_string(), peer.port(), spec, &self.spec.local);
+        reporter.emit(&Event::TestAccepted(Box::new(TestHeader { file_name: None, ..announced })));
         let liveness = self.spec.policy.liveness;
         let mut session = ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness)
             .map_err(|e| failure(e.text()))?;
         session.limit(server.admission.quotas().quota(id));
         let token = id * KINDS + SESSION;
-        let watched = self.epoll.add(session.main().fd(), token, Interest::READ);
+        let watched = self.epoll.add(session.main.fd(), token, Interest::READ);
         watched.map_err(|e| failure(e.text()))?;
         Ok(session)
     }
@@ -253,7 +230,7 @@ impl Iperf2Server {
         let mut over = Vec::new();
         for (id, session) in &mut self.sessions {
             let has_new_session = session.advance(&mut self.next_number);
-            if has_new_session && let Some(back) = session.back().map(Session::fd) {
+            if has_new_session && let Some(back) = session.back.as_ref().map(Session::fd) {
                 let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
             }
             if let Some(error) = session.reporter.take_failure() {
@@ -393,7 +370,7 @@ impl ServerDialect for Iperf2Server {
     }
 
     fn failure(&self, error: EngineError) -> Failure {
-        plain_failure(&error)
+        failure(error)
     }
 }
 

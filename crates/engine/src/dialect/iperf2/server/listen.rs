@@ -18,8 +18,10 @@ use linerate_sys::{OsError, sockopt};
 use super::half_open::HalfOpenFlows;
 use super::iperf2_server::{Iperf2Server, KINDS, UDP_LISTENER};
 use super::udp_listener::UdpListener;
-use crate::dialect::iperf2::connect::{failure, os};
+use crate::dialect::iperf2::connect::os;
 use crate::dialect::iperf2::sockets;
+use crate::error::failure;
+use crate::server::listeners::open_bound_with;
 
 impl Iperf2Server {
     /// Opens the listeners of the specification.
@@ -129,23 +131,22 @@ impl Iperf2Server {
     /// Opens a listener; returns what the system refused.
     fn listen_tcp(&mut self, address: SocketAddr) -> Result<Vec<String>, Failure> {
         let fail = |e: OsError| os("listener bind", &e);
-        let fd = socket::open(&address, Protocol::Tcp).map_err(fail)?;
-        if let Some(device) = &self.spec.local.bind.device {
-            sockopt::bind_device(fd.as_fd(), device).map_err(fail)?;
-        }
-        sockopt::set_reuse_addr(fd.as_fd(), true).map_err(fail)?;
-        if address.is_ipv6() {
-            sockopt::set_v6_only(fd.as_fd(), !self.defaults.dual_stack).map_err(fail)?;
-        }
-        // Accepted sockets inherit the window only from before listen(2).
-        let refused = sockets::prepare(fd.as_fd(), &self.defaults.test, false, true);
-        socket::bind(fd.as_fd(), &address).map_err(fail)?;
+        let mut refused = Vec::new();
+        let fd = open_bound_with(address, Protocol::Tcp, !self.defaults.dual_stack, |fd| {
+            if let Some(device) = &self.spec.local.bind.device {
+                sockopt::bind_device(fd, device)?;
+            }
+            // Accepted sockets inherit the window only from before listen(2).
+            refused = sockets::prepare(fd, &self.defaults.test, false, true);
+            Ok(())
+        });
+        let fd = fd.map_err(fail)?;
         socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
         self.listeners.push(fd);
         Ok(refused)
     }
 
-    /// Opens the door for flows on this address.
+    /// Opens the listener for flows on this address.
     fn open_udp_listener(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let fail = |e: OsError| os("listener bind", &e);
         let test = TestSpec { transport: Transport::Udp, ..self.defaults.test.clone() };
@@ -153,7 +154,7 @@ impl Iperf2Server {
         if address.ip().is_multicast() {
             let source = self.spec.local.end.multicast_source.as_ref().and_then(|s| s.parse().ok());
             // Where the kernel has no such option, datagrams to other groups of this host are taken for ours.
-            let _ = sockopt::set_own_groups_only(udp_listener.fd());
+            let _ = sockopt::IP_MULTICAST_ALL.set(udp_listener.fd(), false);
             sockopt::join_group(udp_listener.fd(), address.ip(), source).map_err(|e| os("multicast join", &e))?;
         }
         let token = self.udp_listeners.len() as u64 * KINDS + UDP_LISTENER;

@@ -15,10 +15,9 @@ use linerate_model::policy::Iperf2Listener;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerReporter};
 
-use crate::error::EngineError;
+use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::server::event_loop::Server;
-use crate::server::plain_failure;
 use iperf2_server::Iperf2Server;
 
 /// Serves until interrupted, until its time is over, or for a number of connections.
@@ -27,9 +26,8 @@ use iperf2_server::Iperf2Server;
 /// When the server cannot listen, cannot report, or was interrupted.
 pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
     let dialect = Iperf2Server::open(spec, reporter)?;
-    let failed = |error: EngineError| plain_failure(&error);
-    let mut server = Server::new(spec, reporter, interrupts).map_err(failed)?;
-    server.add(Box::new(dialect)).map_err(failed)?;
+    let mut server = Server::new(spec, reporter, interrupts).map_err(failure)?;
+    server.add(Box::new(dialect)).map_err(failure)?;
     server.run(|| Ok(()))
 }
 

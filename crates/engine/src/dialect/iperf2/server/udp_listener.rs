@@ -19,6 +19,7 @@ use super::half_open::{HalfOpenFlows, Step};
 use crate::dialect::iperf2::datagram_reader::{DatagramReader, ReceivedDatagram};
 use crate::dialect::iperf2::machine::wall;
 use crate::dialect::iperf2::sockets;
+use crate::server::listeners::open_bound_with;
 
 /// The socket, and where it is bound.
 pub(super) struct UdpListener {
@@ -123,13 +124,9 @@ impl UdpListener {
 
 /// A socket bound to the server's port.
 fn bound(address: SocketAddr, v6_only: bool) -> Result<OwnedFd, OsError> {
-    let fd = socket::open(&address, Protocol::Udp)?;
-    sockopt::set_reuse_addr(fd.as_fd(), true)?;
-    if address.is_ipv6() {
-        sockopt::set_v6_only(fd.as_fd(), v6_only)?;
-    }
-    // Without it datagrams count as arrived when they are read.
-    let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
-    socket::bind(fd.as_fd(), &address)?;
-    Ok(fd)
+    open_bound_with(address, Protocol::Udp, v6_only, |fd| {
+        // Without it datagrams count as arrived when they are read.
+        let _ = sockopt::SO_TIMESTAMPNS.set(fd, true);
+        Ok(())
+    })
 }

@@ -67,7 +67,7 @@ pub(super) fn final_report(connection: &Connection, bytes: u64) -> FinalReport {
 fn half_of(report: &FinalReport) -> EndpointTotals {
     EndpointTotals {
         bytes: report.bytes,
-        duration_ns: u64::try_from(report.duration.as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: clock::as_ns(report.duration),
         udp: Some(UdpTotals {
             packets: report.datagrams,
             lost: report.lost,

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_iperf3::ErrorCode;
-use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec};
+use linerate_model::spec::{BindSpec, ClientSpec};
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::socket::{self, Family, Protocol, ResolveError};
 use linerate_sys::sockopt;
 
+use crate::dialect::iperf3::control_connection;
 use crate::dialect::iperf3::error::failed;
-use crate::dialect::iperf3::keepalive;
 use crate::interrupts::Interrupts;
-use crate::wait::{WaitError, connect};
+use crate::wait::{WaitError, connect, family};
 
 /// A connected control socket.
 pub(super) struct Connection {
@@ -23,7 +23,7 @@ pub(super) struct Connection {
 
 /// Opens the control connection to the first address of the server that answers.
 pub(super) fn control(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<Connection, Failure> {
-    let addresses = socket::resolve(&spec.host, spec.local.port, family(spec.local.bind.family))
+    let addresses = socket::resolve(&spec.host, spec.local.port, spec.local.bind.family.map(family))
         .map_err(|e| ErrorCode::Connect.failure(Some(&e.to_string())))?;
     let mut last = ErrorCode::Connect.failure(None);
     for remote in addresses {
@@ -40,14 +40,7 @@ fn connect_one(spec: &ClientSpec, remote: SocketAddr, interrupts: &dyn Interrupt
     let fail = failed(ErrorCode::Connect);
     let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
     bind(fd.as_fd(), &spec.local.bind, None, &remote)?;
-    sockopt::set_no_delay(fd.as_fd(), true).map_err(failed(ErrorCode::SetNoDelay))?;
-    if let Some(timeout) = spec.local.snd_timeout {
-        let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        sockopt::set_user_timeout(fd.as_fd(), timeout_ms).map_err(failed(ErrorCode::SetUserTimeout))?;
-    }
-    if let Some(keepalive) = &spec.local.control_keepalive {
-        keepalive::apply(fd.as_fd(), keepalive)?;
-    }
+    control_connection::prepare(fd.as_fd(), &spec.local)?;
     connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts).map_err(|e| wait_failure(e, ErrorCode::Connect))?;
     let local = socket::local_addr(fd.as_fd()).map_err(&fail)?;
     Ok(Connection { local, remote: socket::unmap(remote), fd })
@@ -63,7 +56,7 @@ pub(super) fn bind(
     if let Some(device) = &wanted.device {
         sockopt::bind_device(fd, device).map_err(failed(ErrorCode::Connect))?;
     }
-    let family = if remote.is_ipv4() { Family::V4 } else { Family::V6 };
+    let family = Family::of(remote);
     let address = match (&wanted.host, port) {
         (Some(host), port) => {
             let found = socket::resolve(host, port.unwrap_or(0), Some(family))
@@ -74,7 +67,7 @@ pub(super) fn bind(
         (None, None) => None,
     };
     let Some(address) = address else { return Ok(()) };
-    sockopt::set_reuse_addr(fd, true).map_err(failed(ErrorCode::ReuseAddr))?;
+    sockopt::SO_REUSEADDR.set(fd, true).map_err(failed(ErrorCode::ReuseAddr))?;
     socket::bind(fd, &address).map_err(failed(if port.is_some() {
         ErrorCode::StreamConnect
     } else {
@@ -92,11 +85,4 @@ pub(super) fn wait_failure(error: WaitError, code: ErrorCode) -> Failure {
             code: None,
         },
     }
-}
-
-fn family(wanted: Option<AddressFamily>) -> Option<Family> {
-    wanted.map(|f| match f {
-        AddressFamily::V4 => Family::V4,
-        AddressFamily::V6 => Family::V6,
-    })
 }

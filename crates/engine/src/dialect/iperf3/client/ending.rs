@@ -6,24 +6,15 @@ use crate::data::run::{ReceiverDrain, SenderDrain, TestRun};
 
 /// State of the end.
 pub(super) enum Ending {
-    /// The senders have stopped; the server has not acknowledged all they wrote.
+    /// The senders have stopped; the server has not acknowledged all they wrote. Then the end of the test is announced.
     Senders(SenderDrain),
-    /// The server has stopped; its streams are read to their end.
+    /// The server has stopped; its streams are read to their end. Then the results are handed in.
     Receivers {
         drain: ReceiverDrain,
         /// The last poll found nothing left. The worker may have taken the last bytes a moment before and not counted them yet,
         /// so a second poll confirms it.
         was_read: bool,
     },
-}
-
-/// What follows the step that is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Announce the end of the test.
-    Announce,
-    /// Hand in the results.
-    SendResults,
 }
 
 impl Ending {
@@ -43,17 +34,17 @@ impl Ending {
         }
     }
 
-    /// What to do once nothing is left to wait for.
-    pub(super) fn poll(&mut self, run: &TestRun) -> Option<Next> {
+    /// Nothing is left to wait for.
+    pub(super) fn is_over(&mut self, run: &TestRun) -> bool {
         let now_ns = clock::monotonic_ns();
         match self {
-            Self::Senders(drain) => drain.is_over(now_ns, run.outstanding_bytes()).then_some(Next::Announce),
-            Self::Receivers { drain, .. } if now_ns < drain.poll_ns() => None,
+            Self::Senders(drain) => drain.is_over(now_ns, run.outstanding_bytes()),
+            Self::Receivers { drain, .. } if now_ns < drain.poll_ns() => false,
             Self::Receivers { drain, was_read } => {
                 let is_over = drain.is_over(now_ns, run.received_bytes());
                 let is_read = run.has_read_all_streams();
                 let is_confirmed = std::mem::replace(was_read, is_read) && is_read;
-                (is_over || is_confirmed).then_some(Next::SendResults)
+                is_over || is_confirmed
             }
         }
     }

@@ -26,11 +26,12 @@ use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
 use crate::dialect::iperf3::error::failed;
 use crate::dialect::iperf3::keepalive;
 use crate::dialect::iperf3::udp_headers;
+use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::measure::overflow;
 use crate::random;
-use crate::reporter::Reporter;
-use ending::{Ending, Next};
+use crate::reporter::{Reporter, test_header};
+use ending::Ending;
 
 /// What a test has shown.
 #[derive(Debug)]
@@ -123,14 +124,16 @@ impl<'a> Client<'a> {
         let mut machine = Machine::new(Instant::now(), offer(&spec, cookie, token.clone()));
         send_cookie(&mut machine, &mut control)?;
         // The kernel knows the path's segment size for certain once the cookie was acknowledged.
-        let mss_bytes = sockopt::get_mss(control.fd()).ok();
+        let mss_bytes = sockopt::TCP_MAXSEG.get(control.fd()).ok();
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
         let ClientSetup { params, .. } = offer(&spec, cookie, token);
         machine.revise(params, spec.test.clone());
         let connected =
             ControlConnected { local: connection.local, remote: connection.remote, mss_bytes, chosen_block_len_bytes };
         reporter.emit(&Event::ControlConnected(connected.clone()));
-        let header = header(&spec, cookie, started_at_unix_ms, mss_bytes);
+        let header = test_header(Endpoint::Client, spec.host.clone(), spec.local.port, &spec.test, &spec.local);
+        let header =
+            TestHeader { cookie: cookie.to_string(), started_at_unix_ms, control_mss_bytes: mss_bytes, ..header };
         let settings = RunSettings {
             spec: spec.test.clone(),
             local: spec.local.clone(),
@@ -185,7 +188,7 @@ impl<'a> Client<'a> {
                 self.act(action, reporter);
             }
             if let Some(error) = reporter.take_failure() {
-                self.machine.handle_local(Instant::now(), ClientInput::Failed(report_failure(&error)));
+                self.machine.handle_local(Instant::now(), ClientInput::Failed(failure(error)));
                 continue;
             }
             let wait = self.epoll.wait(&mut events, self.timeout());
@@ -231,7 +234,7 @@ impl<'a> Client<'a> {
                     streams::Context { spec: &self.spec, cookie: self.cookie, control, interrupts: self.interrupts };
                 let input = match streams::open_all(&context, &mut self.run, reporter) {
                     Ok(()) => ClientInput::StreamsOpened,
-                    Err(failure) => ClientInput::StreamsFailed(failure),
+                    Err(failure) => ClientInput::Failed(failure),
                 };
                 self.machine.handle_local(now, input);
             }
@@ -272,13 +275,10 @@ impl<'a> Client<'a> {
     }
 
     fn follow_ending(&mut self, reporter: &mut Reporter<'_>) {
-        let Some(next) = self.ending.as_mut().and_then(|e| e.poll(&self.run)) else {
-            return;
-        };
-        self.ending = None;
-        match next {
-            Next::Announce => self.machine.handle_local(Instant::now(), ClientInput::EndReached),
-            Next::SendResults => self.send_results(reporter),
+        match self.ending.take_if(|ending| ending.is_over(&self.run)) {
+            Some(Ending::Senders(_)) => self.machine.handle_local(Instant::now(), ClientInput::EndReached),
+            Some(Ending::Receivers { .. }) => self.send_results(reporter),
+            None => {}
         }
     }
 
@@ -438,23 +438,6 @@ fn send_cookie(machine: &mut Machine, control: &mut ControlConnection) -> Result
     }
 }
 
-fn header(spec: &ClientSpec, cookie: Cookie, started_at_unix_ms: u64, mss_bytes: Option<u32>) -> TestHeader {
-    TestHeader {
-        endpoint: Endpoint::Client,
-        peer_host: spec.host.clone(),
-        peer_port: spec.local.port,
-        cookie: cookie.to_string(),
-        started_at_unix_ms,
-        control_mss_bytes: mss_bytes,
-        spec: spec.test.clone(),
-        interval: spec.local.interval,
-        file_name: spec.local.file.as_ref().map(|p| p.display().to_string()),
-        first_stream_position: 0,
-        first_socket: None,
-        listener: None,
-    }
-}
-
 /// Settles the UDP block length: the control connection's segment size avoids fragments on the same path.
 fn choose_block_len(spec: &mut ClientSpec, mss_bytes: Option<u32>, reporter: &mut Reporter<'_>) -> Option<u32> {
     const FALLBACK: u32 = 1460;
@@ -498,8 +481,4 @@ fn check_file(spec: &ClientSpec) -> Result<(), Failure> {
 
 fn unix_s() -> i64 {
     i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX)
-}
-
-fn report_failure(error: &linerate_model::SinkError) -> Failure {
-    Failure { kind: FailureKind::Error, message: error.to_string(), code: None }
 }

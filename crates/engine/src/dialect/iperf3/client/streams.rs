@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::{Cookie, ErrorCode, udp_header};
 use linerate_model::spec::ClientSpec;
-use linerate_model::{Direction, Event, Failure, Flow, StreamId, StreamRole, Transport};
+use linerate_model::{Event, Failure, StreamId, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::Interest;
 use linerate_sys::{socket, sockopt, stream_io, udp};
@@ -16,6 +16,7 @@ use super::connect;
 use crate::data::run::TestRun;
 use crate::data::socket as data_socket;
 use crate::dialect::iperf3::error::failed;
+use crate::dialect::iperf3::role_of;
 use crate::interrupts::Interrupts;
 use crate::reporter::Reporter;
 use crate::wait::{self, WaitError};
@@ -51,7 +52,7 @@ pub(super) fn open_all(
 ) -> Result<(), Failure> {
     let remote = socket::peer_addr(context.control).map_err(failed(ErrorCode::StreamConnect))?;
     for index in 0..context.spec.test.total_streams() {
-        let (role, flow) = role_of(context.spec, index);
+        let (role, flow) = role_of(&context.spec.test, index, true);
         let opened = context.open(index, remote, reporter)?;
         let stream = data_socket::describe(&opened.fd, StreamId(index), &context.spec.test, role, flow)
             .map_err(failed(ErrorCode::InitStream))?;
@@ -80,15 +81,6 @@ impl HelloError {
         let failure = code.failure(Some(&io_text(error)));
         if error.kind() == ErrorKind::ConnectionRefused { Self::Refused(failure) } else { Self::Failed(failure) }
     }
-}
-
-fn role_of(spec: &ClientSpec, index: u32) -> (StreamRole, Flow) {
-    let forward = match spec.test.direction {
-        Direction::Forward => true,
-        Direction::Reverse => false,
-        Direction::Bidirectional => index < spec.test.streams,
-    };
-    if forward { (StreamRole::Sender, Flow::Forward) } else { (StreamRole::Receiver, Flow::Reverse) }
 }
 
 impl Context<'_, '_> {
@@ -131,7 +123,7 @@ impl Context<'_, '_> {
         if let Some(streams) = tuning.sctp_streams {
             sockopt::set_sctp_init_streams(fd, streams).map_err(failed(ErrorCode::SetSctpNStreams))?;
         }
-        let family = if remote.is_ipv4() { socket::Family::V4 } else { socket::Family::V6 };
+        let family = socket::Family::of(&remote);
         for name in &tuning.sctp_bind {
             let fail = |cause: String| ErrorCode::Unknown(SCTP_BINDX).failure(Some(&cause));
             let addresses = socket::resolve(name, 0, Some(family)).map_err(|e| fail(e.to_string()))?;

@@ -11,9 +11,10 @@ use super::registry::AdmissionDecision;
 use super::session::{ServerSockets, Session};
 use super::udp_listener::{Hello, UdpListener};
 use super::{CONTROL, Iperf3Server, KINDS, READ, UDP_LISTENER};
+use crate::error::failure;
+use crate::server::ServerDialect as _;
 use crate::server::context::ServerContext;
 use crate::server::listeners::acceptor::Accepted;
-use crate::server::{ServerDialect as _, plain_failure};
 
 impl Iperf3Server {
     /// A connection is a new client, or a stream of one.
@@ -52,7 +53,7 @@ impl Iperf3Server {
         cookie: Cookie,
         server: &mut ServerContext<'_>,
     ) -> Result<(), Failure> {
-        let sink = server.out.open_test().map_err(|e| plain_failure(&e))?;
+        let sink = server.out.open_test().map_err(failure)?;
         let session = Session::new(fd, peer, cookie, sink, &self.context);
         if self.epoll.add(session.control_fd(), id * KINDS + CONTROL, READ).is_ok() {
             self.sessions.insert(id, session);
@@ -65,7 +66,7 @@ impl Iperf3Server {
 
     pub(super) fn begin(&mut self, id: u64, server: &ServerContext<'_>) {
         if let Some(session) = self.sessions.get(&id) {
-            self.registry.begin(Instant::now(), id, self.context.setup(session.cookie()));
+            self.registry.begin(Instant::now(), id, self.context.setup(session.cookie));
             self.forward_inputs(id, server);
         }
     }

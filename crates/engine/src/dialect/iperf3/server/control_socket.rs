@@ -6,8 +6,9 @@ use std::time::Duration;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::sockopt;
 
-use crate::dialect::iperf3::keepalive;
-use crate::error::{EngineError, Operation};
+use crate::data::socket::limit_idle_time;
+use crate::dialect::iperf3::control_connection;
+use crate::error::EngineError;
 
 /// Probes that may stay unanswered.
 const PROBES: u32 = 3;
@@ -17,37 +18,24 @@ const IDLE_MAX_S: u64 = 15;
 /// Disables Nagle's algorithm and detects a client that vanished: by unacknowledged data,
 /// and by keepalive probes on an idle connection. Explicit options must succeed; defaults are best effort.
 pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), EngineError> {
-    sockopt::set_no_delay(fd, true).map_err(Operation::NoDelay.failed())?;
+    control_connection::prepare(fd, &spec.local)?;
     let liveness = spec.policy.liveness;
-    match spec.local.snd_timeout {
-        Some(timeout) => {
-            let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-            sockopt::set_user_timeout(fd, timeout_ms).map_err(Operation::UserTimeout.failed())?;
-        }
-        None => limit_idle_time(fd, liveness),
+    // Multipath TCP knows no such limit.
+    if spec.local.snd_timeout.is_none() {
+        let _ = limit_idle_time(fd, liveness);
     }
-    match &spec.local.control_keepalive {
-        Some(wanted) => keepalive::apply(fd, wanted),
-        None => {
-            // A kind of socket that cannot do it is watched by the liveness of its test alone.
-            let _ = probe(fd, liveness);
-            Ok(())
-        }
+    // A kind of socket that cannot do it is watched by the liveness of its test alone.
+    if spec.local.control_keepalive.is_none() {
+        let _ = probe(fd, liveness);
     }
-}
-
-/// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)). Multipath TCP knows
-/// no such limit.
-pub(super) fn limit_idle_time(fd: BorrowedFd<'_>, timeout: Duration) {
-    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-    let _ = sockopt::set_user_timeout(fd, timeout_ms);
+    Ok(())
 }
 
 /// The first probe leaves after half of the timeout, so that the last one is unanswered when it ends.
 fn probe(fd: BorrowedFd<'_>, liveness: Duration) -> linerate_sys::Result<()> {
     let seconds = |s: u64, max: u64| u32::try_from(s.clamp(1, max)).unwrap_or(1);
-    sockopt::set_keepalive(fd, true)?;
-    sockopt::set_keep_interval(fd, seconds(liveness.as_secs() / 8, 5))?;
-    sockopt::set_keep_count(fd, PROBES)?;
-    sockopt::set_keep_idle(fd, seconds(liveness.as_secs() / 2, IDLE_MAX_S))
+    sockopt::SO_KEEPALIVE.set(fd, true)?;
+    sockopt::TCP_KEEPINTVL.set(fd, seconds(liveness.as_secs() / 8, 5))?;
+    sockopt::TCP_KEEPCNT.set(fd, PROBES)?;
+    sockopt::TCP_KEEPIDLE.set(fd, seconds(liveness.as_secs() / 2, IDLE_MAX_S))
 }

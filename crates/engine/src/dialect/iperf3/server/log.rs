@@ -4,29 +4,22 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use linerate_iperf3::ErrorCode;
-use linerate_model::service::{HandshakeCause, TestFacts};
+use linerate_model::service::HandshakeCause;
 use linerate_model::{Event, Failure, FailureKind, ServerEvent};
 
 use super::Iperf3Server;
 use super::registry::Stage;
+use crate::error::failure;
+use crate::server::Session as _;
 use crate::server::context::ServerContext;
-use crate::server::{Session as _, plain_failure};
 
 impl Iperf3Server {
     /// A test began.
-    pub(super) fn log_start(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Some(session) = self.sessions.get(&id) else { return };
-        let Some(test) = session.test() else { return };
-        let facts = TestFacts {
-            number: 0,
-            peer: session.peer(),
-            user: test.user.clone(),
-            transport: test.spec.transport,
-            direction: test.spec.direction,
-            streams: test.spec.total_streams(),
-            running_beside: 0,
-        };
-        server.start_test(id, facts);
+    pub(super) fn log_start(&self, id: u64, server: &mut ServerContext<'_>) {
+        let session = self.sessions.get(&id);
+        if let Some((session, test)) = session.and_then(|session| Some((session, session.test.as_ref()?))) {
+            server.start_test(id, session.peer, test.user.clone(), &test.spec, test.spec.total_streams());
+        }
     }
 
     /// The last action of a session: reports its end and lets it go.
@@ -34,9 +27,9 @@ impl Iperf3Server {
         if let Some(mut session) = self.sessions.remove(&id) {
             let outcome = session.close(outcome);
             self.ended += 1;
-            let (cookie, totals) = (session.cookie().to_string(), session.totals());
-            if !server.end_test(id, cookie, totals, session.summary(), &outcome) {
-                self.log_failed_start(id, session.peer(), &outcome, server);
+            let (cookie, totals) = (session.cookie.to_string(), session.totals());
+            if !server.end_test(id, cookie, totals, session.summary.as_ref(), &outcome) {
+                self.log_failed_start(id, session.peer, &outcome, server);
             }
             // A session that does not read is in no event loop.
             let _ = self.epoll.remove(session.control_fd());
@@ -78,8 +71,8 @@ impl Iperf3Server {
 
     /// A connection without a complete header counts as a failed test, as in the original.
     pub(super) fn report_header_timeout(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        let mut sink = server.out.open_test().map_err(|e| plain_failure(&e))?;
-        sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None))).map_err(|e| plain_failure(&e))?;
+        let mut sink = server.out.open_test().map_err(failure)?;
+        sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None))).map_err(failure)?;
         self.ended += 1;
         Ok(())
     }

@@ -27,20 +27,22 @@ use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Transport};
 use linerate_sys::cpu;
+use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 
+use crate::dialect::iperf3::control_connection::Received;
 use crate::dialect::iperf3::error::failed;
-use crate::error::EngineError;
+use crate::error::{EngineError, failure};
 use crate::interrupts::Interrupts;
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
 use crate::server::event_loop::Server;
 use crate::server::listeners::acceptor::Accepted;
-use crate::server::{self, Intake, Recognised, ServerDialect, Stopped, plain_failure};
+use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
 use blocking_pool::BlockingPool;
 use context::Context;
 use registry::{SessionRegistry, Stage};
-use session::{Admitted, CONTROL_READ_BYTES, ControlInput, ServerSockets, Session};
+use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
 use udp_listener::UdpListener;
 
 /// Serves until interrupted, or for one test. `requests` makes what clients may request beside their results.
@@ -123,7 +125,7 @@ impl Iperf3Server {
         self.test_number = self.test_number.saturating_add(std::mem::take(&mut self.ended));
         let port = self.context.spec.local.port;
         let announced = server.out.listening(port, self.test_number);
-        announced.map_err(|e| plain_failure(&e))
+        announced.map_err(failure)
     }
 
     fn dispatch(&mut self, event: Ready, server: &mut ServerContext<'_>) {
@@ -150,10 +152,10 @@ impl Iperf3Server {
         let mut buffer = [0; CONTROL_READ_BYTES];
         let now = Instant::now();
         match session.read_control(&mut buffer) {
-            ControlInput::Bytes(bytes) => self.registry.handle_control(now, id, bytes),
-            ControlInput::Nothing => {}
-            ControlInput::Eof => self.registry.handle_control_eof(now, id),
-            ControlInput::Failed(cause) => self.registry.handle_control_error(now, id, &cause),
+            Received::Bytes(bytes) => self.registry.handle_control(now, id, bytes),
+            Received::Nothing => {}
+            Received::Eof => self.registry.handle_control_eof(now, id),
+            Received::Failed(error) => self.registry.handle_control_error(now, id, &io_text(&error)),
         }
         let sockets = ServerSockets::new(id, &self.epoll, &mut self.udp, server);
         session.pause_reading(self.registry.has_work(id), &sockets);

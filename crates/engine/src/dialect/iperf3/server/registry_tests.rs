@@ -54,6 +54,13 @@ impl Harness {
         arrival
     }
 
+    /// Client `n` comes from the address with this last byte and sends its parameters, which are accepted.
+    fn start(&mut self, n: u8, last: u8, json: &str) {
+        self.admit_connection(n, last);
+        self.params(n, json);
+        self.actions(n);
+    }
+
     /// The connection `id` from the address with this last byte sends the cookie of client `n`.
     fn connect(&mut self, id: u64, last: u8, n: u8) -> AdmissionDecision {
         let peer = peer(last);
@@ -146,9 +153,7 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
 fn client_without_streams_loses_its_udp_turn() {
     let mut harness = Harness::new(&ServerPolicy::default());
     for n in [1, 2] {
-        harness.admit_connection(n, 1);
-        harness.params(n, UDP);
-        harness.actions(n);
+        harness.start(n, 1, UDP);
     }
     harness.open_stream(1);
     let began = harness.now;
@@ -175,9 +180,7 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
 fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
     let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
     for n in [1, 2] {
-        harness.admit_connection(n, n);
-        harness.params(n, r#"{"udp":true,"time":10,"parallel":100,"len":1000}"#);
-        harness.actions(n);
+        harness.start(n, n, r#"{"udp":true,"time":10,"parallel":100,"len":1000}"#);
     }
     let began = harness.now;
     while harness.udp_stream_owner(200) == Some(1) {
@@ -194,9 +197,7 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
 fn a_server_sends_to_no_address_that_may_be_forged() {
     let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
     for (n, direction) in [(1, "reverse"), (2, "bidirectional")] {
-        harness.admit_connection(n, n);
-        harness.params(n, &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#));
-        harness.actions(n);
+        harness.start(n, n, &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#));
         let own = harness.udp_stream_owner(n);
         assert_eq!((own, harness.udp_stream_owner(200)), (Some(n.into()), None), "{direction}");
         harness.remove(n);
@@ -267,9 +268,7 @@ fn queued_clients_start_in_order() {
 #[test]
 fn queued_client_is_refused_after_the_timeout() {
     let mut harness = Harness::new(&admitting(ONE_AT_A_TIME));
-    harness.admit_connection(1, 1);
-    harness.params(1, r#"{"tcp":true,"time":0}"#);
-    harness.actions(1);
+    harness.start(1, 1, r#"{"tcp":true,"time":0}"#);
     harness.open_stream(1);
     harness.actions(1);
     assert_eq!(harness.admit_connection(2, 2), AdmissionDecision::Queued, "the time left of the other test is unknown");
@@ -319,9 +318,7 @@ fn termination_reaches_running_and_queued_clients() {
 fn running_tests_are_shown_with_different_numbers() {
     let mut harness = Harness::new(&ServerPolicy::default());
     for n in 1..=3 {
-        harness.admit_connection(n, n);
-        harness.params(n, r#"{"tcp":true,"parallel":4}"#);
-        harness.actions(n);
+        harness.start(n, n, r#"{"tcp":true,"parallel":4}"#);
     }
     let first: Vec<u32> = (1..=3).map(|n| harness.registry.first_position(n)).collect();
     assert_eq!(first, [0, 4, 8]);

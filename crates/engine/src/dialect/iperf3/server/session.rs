@@ -70,19 +70,20 @@ pub(super) struct Admitted {
 /// A client's control connection and its test.
 pub(super) struct Session {
     control: ControlConnection,
-    peer: SocketAddr,
-    cookie: Cookie,
+    pub(super) peer: SocketAddr,
+    pub(super) cookie: Cookie,
     reporter: Reporter<'static>,
     /// Inputs for the registry.
     inputs: Vec<ServerInput>,
-    test: Option<AcceptedTest>,
+    pub(super) test: Option<AcceptedTest>,
     run: Option<TestRun>,
     flows: Flows,
     rate_guard: Option<RateGuard>,
     liveness: Option<Liveness>,
     /// Time without a sign of life that ended the test.
     idle_for: Option<Duration>,
-    summary: Option<Summary>,
+    /// What this end counted, once the test is over.
+    pub(super) summary: Option<Summary>,
     moved: ByteTotals,
     /// Streams of a test that ended early. A client that is still writing would take their end for the reason.
     leftover: Vec<Arc<OwnedFd>>,
@@ -90,14 +91,6 @@ pub(super) struct Session {
     /// The event loop does not know the control connection.
     is_paused: bool,
     due: Option<Instant>,
-}
-
-/// What arrived on a control connection.
-pub(super) enum ControlInput<'b> {
-    Bytes(&'b [u8]),
-    Nothing,
-    Eof,
-    Failed(String),
 }
 
 /// Room for one read of the control connection.
@@ -137,30 +130,13 @@ impl Session {
         self.control.fd()
     }
 
-    pub(super) fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
-    pub(super) fn cookie(&self) -> Cookie {
-        self.cookie
-    }
-
     /// What is left of a session that is over: its control connection, and streams that are closed with it.
     pub(super) fn into_sockets(self) -> (OwnedFd, Vec<Arc<OwnedFd>>) {
         (self.control.into_fd(), self.leftover)
     }
 
-    pub(super) fn test(&self) -> Option<&AcceptedTest> {
-        self.test.as_ref()
-    }
-
     pub(super) fn transport(&self) -> Option<Transport> {
         self.test.as_ref().map(|t| t.spec.transport)
-    }
-
-    /// What this end counted, once the test is over.
-    pub(super) fn summary(&self) -> Option<&Summary> {
-        self.summary.as_ref()
     }
 
     /// When [`Session::on_time`] is due.
@@ -178,18 +154,13 @@ impl Session {
     }
 
     /// The control connection is readable or writable.
-    pub(super) fn read_control<'b>(&mut self, buffer: &'b mut [u8]) -> ControlInput<'b> {
+    pub(super) fn read_control<'b>(&mut self, buffer: &'b mut [u8]) -> Received<'b> {
         if self.control.has_unsent()
             && let Err(error) = self.control.flush()
         {
-            return ControlInput::Failed(error::io_text(&error));
+            return Received::Failed(error);
         }
-        match self.control.receive(buffer) {
-            Received::Bytes(bytes) => ControlInput::Bytes(bytes),
-            Received::Nothing => ControlInput::Nothing,
-            Received::Eof => ControlInput::Eof,
-            Received::Failed(error) => ControlInput::Failed(error::io_text(&error)),
-        }
+        self.control.receive(buffer)
     }
 
     /// Something this session needs could not be had.

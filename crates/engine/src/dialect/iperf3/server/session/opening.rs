@@ -4,17 +4,18 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_iperf3::server::{AcceptedTest, ServerInput};
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::{Direction, Event, Flow, StreamId, StreamRole, TestSpec, Transport};
-use linerate_sys::{clock, errno};
+use linerate_model::{Event, StreamId, Transport};
+use linerate_sys::errno;
 
 use super::{Admitted, ServerSockets, Session, udp_reply};
 use crate::data::run::{RunSettings, TestRun};
 use crate::data::socket as data_socket;
 use crate::dialect::iperf3::server::context::Context;
 use crate::dialect::iperf3::server::udp_listener::UdpListener;
-use crate::dialect::iperf3::server::{FLOWS, NOTICE, READ, UDP_LISTENER, control_socket};
-use crate::dialect::iperf3::{keepalive, udp_headers};
+use crate::dialect::iperf3::server::{FLOWS, NOTICE, READ, UDP_LISTENER};
+use crate::dialect::iperf3::{keepalive, role_of, udp_headers};
 use crate::error::{EngineError, Operation};
+use crate::reporter::test_header;
 use crate::server::liveness;
 
 impl Session {
@@ -33,8 +34,13 @@ impl Session {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
         self.reporter.add_collectors(&test.spec, &context.peer_requests);
-        let header = self.header(&test, admitted.first_position, context);
-        self.reporter.emit(&Event::TestAccepted(Box::new(header)));
+        let (peer_host, peer_port) = (self.peer.ip().to_string(), self.peer.port());
+        let header = test_header(Endpoint::Server, peer_host, peer_port, &test.spec, local);
+        self.reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
+            cookie: self.cookie.to_string(),
+            first_stream_position: admitted.first_position,
+            ..header
+        })));
         match test.spec.transport {
             Transport::Udp if sockets.udp.is_none() => {
                 let address = sockets.listeners.address();
@@ -59,23 +65,6 @@ impl Session {
         Ok(())
     }
 
-    fn header(&self, test: &AcceptedTest, first_stream_position: u32, context: &Context) -> TestHeader {
-        TestHeader {
-            endpoint: Endpoint::Server,
-            peer_host: self.peer.ip().to_string(),
-            peer_port: self.peer.port(),
-            cookie: self.cookie.to_string(),
-            started_at_unix_ms: clock::unix_ms(),
-            control_mss_bytes: None,
-            spec: test.spec.clone(),
-            interval: context.spec.local.interval,
-            file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
-            first_stream_position,
-            first_socket: None,
-            listener: None,
-        }
-    }
-
     /// Takes a connected stream that belongs to this session.
     pub(in crate::dialect::iperf3::server) fn add_stream(
         &mut self,
@@ -98,14 +87,13 @@ impl Session {
             return Ok(());
         };
         let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
-        let (role, flow) = role_of(&test.spec, index);
+        let (role, flow) = role_of(&test.spec, index, false);
         let snd_timeout = context.spec.local.snd_timeout;
         data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
         if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
-            control_socket::limit_idle_time(
-                fd.as_fd(),
-                liveness::liveness_timeout(&test.spec, context.spec.policy.liveness),
-            );
+            // Multipath TCP knows no such limit.
+            let timeout = liveness::liveness_timeout(&test.spec, context.spec.policy.liveness);
+            let _ = data_socket::limit_idle_time(fd.as_fd(), timeout);
         }
         if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
             // The client's choice may be unknown here; its own direction still uses it.
@@ -135,14 +123,4 @@ fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
         }
         known => Ok(known),
     }
-}
-
-/// The first half of a bidirectional test's connections carries the client's data, the second half the server's.
-fn role_of(spec: &TestSpec, index: u32) -> (StreamRole, Flow) {
-    let forward = match spec.direction {
-        Direction::Forward => true,
-        Direction::Reverse => false,
-        Direction::Bidirectional => index < spec.streams,
-    };
-    if forward { (StreamRole::Receiver, Flow::Forward) } else { (StreamRole::Sender, Flow::Reverse) }
 }

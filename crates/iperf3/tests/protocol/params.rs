@@ -2,26 +2,15 @@
 
 use std::time::Duration;
 
-use linerate_model::spec::{ClientSpec, LocalOptions, Segmentation, SendPath, SequenceCheck};
+use linerate_iperf3::{ErrorCode, Params};
+use linerate_model::spec::{ClientSpec, Segmentation, SendPath, SequenceCheck};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use proptest::prelude::*;
 
-use super::*;
-use crate::error_code::ErrorCode;
+use crate::pair::client_spec as client;
 
 fn parse(text: &str) -> Result<Params, ErrorCode> {
     Params::parse(text.as_bytes())
-}
-
-fn client(test: TestSpec) -> ClientSpec {
-    ClientSpec {
-        host: "host".to_owned(),
-        local: LocalOptions::default(),
-        test,
-        connect_timeout: None,
-        server_cpu: None,
-        credentials: None,
-    }
 }
 
 /// The text we send, without the two keys that name us.

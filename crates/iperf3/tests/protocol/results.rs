@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use linerate_iperf3::{ErrorCode, Results, StreamResult, merge_peer, stream_id, wire_id};
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
-use linerate_model::{Direction, EndpointTotals, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{CpuUsage, Direction, EndpointTotals, StreamId, StreamRole, Summary, TestSpec, Transport};
 use proptest::prelude::*;
 
-use super::*;
-use crate::error_code::ErrorCode;
+use crate::fuzzing::sample_results;
 
 const OLD_TCP_RECEIVER: &str = r#"{"cpu_util_total":0.13,"cpu_util_user":0,"cpu_util_system":0.13,
     "sender_has_retransmits":18446744073709551615,"congestion_used":"bbr","streams":[{"id":1,"bytes":2621440,
@@ -19,17 +19,7 @@ fn parse(text: &str) -> Result<Results, ErrorCode> {
 }
 
 fn stream(id: u32, role: StreamRole, half: EndpointTotals) -> StreamSummary {
-    let mut summary = StreamSummary {
-        id: StreamId(id),
-        role,
-        flow: Flow::Forward,
-        sender: None,
-        receiver: None,
-        tcp: None,
-        file: None,
-        local_metrics: None,
-        peer_metrics: None,
-    };
+    let mut summary = StreamSummary { id: StreamId(id), role, ..StreamSummary::default() };
     match role {
         StreamRole::Sender => summary.sender = Some(half),
         StreamRole::Receiver => summary.receiver = Some(half),
@@ -143,7 +133,7 @@ fn receiver_sends_its_role() {
 
 #[test]
 fn the_servers_report_is_carried_as_text_or_as_json() {
-    let mut results = crate::fuzzing::sample_results();
+    let mut results = sample_results();
     for output in [ServerOutput::Text("a\n\"b\"".to_owned()), ServerOutput::Json("{\"start\":{},\"x\":[1]}".to_owned())]
     {
         results.server_output = Some(output.clone());
@@ -174,7 +164,7 @@ fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
     for (has_retransmits, expected) in [(1, Some(Some(4))), (0, None), (-1, None)] {
         let mut summary =
             Summary { streams: vec![stream(0, StreamRole::Receiver, half(1, None))], ..Summary::default() };
-        let mut peer = crate::fuzzing::sample_results();
+        let mut peer = sample_results();
         peer.sender_has_retransmits = has_retransmits;
         peer.streams[0].retransmits = Some(4);
         peer.congestion_used = Some("bbr".to_owned());
@@ -191,7 +181,7 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
         let udp = UdpTotals { packets: 80, omitted_packets: Some(40), ..UdpTotals::default() };
         let mut summary =
             Summary { streams: vec![stream(0, StreamRole::Sender, half(1, Some(udp)))], ..Summary::default() };
-        let mut peer = crate::fuzzing::sample_results();
+        let mut peer = sample_results();
         peer.streams[0].errors = errors;
         peer.streams[0].omitted_errors = None;
         peer.streams[0].omitted_packets = None;
@@ -207,7 +197,7 @@ fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
         streams: vec![stream(0, StreamRole::Receiver, half(1, Some(UdpTotals::default())))],
         ..Summary::default()
     };
-    let mut peer = crate::fuzzing::sample_results();
+    let mut peer = sample_results();
     peer.streams[0].errors = 9;
     peer.streams[0].jitter_s = 0.5;
     peer.streams[0].packets = 100;
@@ -222,7 +212,7 @@ fn unknown_streams_are_fatal_and_missing_ones_are_not() {
         streams: vec![stream(0, StreamRole::Sender, half(1, None)), stream(1, StreamRole::Sender, half(1, None))],
         ..Summary::default()
     };
-    let mut peer = crate::fuzzing::sample_results();
+    let mut peer = sample_results();
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer).expect("a known stream");
     assert!(summary.streams[0].receiver.is_some());
     assert_eq!(summary.streams[1].receiver, None);

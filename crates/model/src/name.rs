@@ -1,0 +1,19 @@
+//! Names of variants.
+
+use std::fmt;
+
+use serde::Serialize;
+
+struct Stored<T>(T);
+
+impl<T: Serialize> fmt::Display for Stored<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.serialize(f)
+    }
+}
+
+/// The name under which a variant without fields is stored. Reports show the same word.
+#[must_use]
+pub fn stored_name(variant: impl Serialize) -> String {
+    Stored(variant).to_string()
+}
