@@ -398,7 +398,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
             let ladder = self.plan.factors[stage.factor].coarse().len();
             stage.points.len() + stage.failed.len() < ladder
         };
-        if stages.len() < self.plan.factors.len() || stages.iter().any(|stage| is_too_short(&stage)) {
+        let is_ended = open.is_some() && self.is_over();
+        if is_ended || stages.len() < self.plan.factors.len() || stages.iter().any(|stage| is_too_short(&stage)) {
             return Verdict::Inconclusive("too few runs were made to compare the settings".to_owned());
         }
         match (open, confirmed) {

@@ -163,6 +163,7 @@ pub fn csv(sweep: &Sweep) -> String {
     with_levels(table, sweep)
         .number(&format!("value_{}", sweep.spec.objective.key()), |(_, run)| value(run, &|compared, _| Some(compared)))
         .number("received_bps", |(_, run)| value(run, &|_, metrics| Some(metrics.received_bps)))
+        .number("sent_bps", |(_, run)| value(run, &|_, metrics| metrics.sent_bps))
         .number("cpu_client_percent", |(_, run)| value(run, &|_, metrics| metrics.cpu_client_percent))
         .number("cpu_server_percent", |(_, run)| value(run, &|_, metrics| metrics.cpu_server_percent))
         .number("retransmits", |(_, run)| value(run, &|_, metrics| metrics.retransmits))
