@@ -193,8 +193,7 @@ fn timed_a_path_that_is_gone_ends_it_with_the_runs_made() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
     let running = sweep_in(&net, "--over streams=1,2 --time 1 -O 0 -b 50M --json");
-    let is_third = || running.stderr().contains("[3/").then_some(());
-    assert!(wait_for(TIMEOUT, is_third).is_some(), "{running:?}");
+    assert!(wait_until(TIMEOUT, || running.stderr().contains("[3/")), "{running:?}");
     net.cut();
     let cut = Instant::now();
     let finished = running.finish();
