@@ -22,14 +22,9 @@ pub fn response(settings: u8, cuts: &[u8], input: &[u8]) {
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     responses: Vec<ReceivedResponse>,
-    /// It contains a malformed response.
-    is_broken: bool,
-    /// Bytes of an incomplete header.
-    kept_len: usize,
-    /// Missing bytes of a body, where known.
-    body_left: Option<u64>,
-    /// The response completed by the end of the connection.
-    last: Option<ReceivedResponse>,
+    /// Bytes of an incomplete header, missing bytes of a body where known, and the response completed by the end of the
+    /// connection; `None` after a malformed response, of which the parsed part depends on the segments.
+    rest: Option<(usize, Option<u64>, Option<ReceivedResponse>)>,
 }
 
 /// A connection as the generator reads it.
@@ -54,14 +49,8 @@ impl Connection {
 
     fn read<'a>(mut self, mut pieces: impl Iterator<Item = &'a [u8]>) -> Found {
         let is_broken = pieces.any(|piece| !self.take(piece));
-        Found {
-            responses: self.responses,
-            is_broken,
-            // How much of a malformed response was parsed depends on the segments.
-            kept_len: if is_broken { 0 } else { self.kept.len() },
-            body_left: self.reader.body_left().filter(|_| !is_broken),
-            last: self.reader.end().filter(|_| !is_broken),
-        }
+        let rest = (!is_broken).then(|| (self.kept.len(), self.reader.body_left(), self.reader.end()));
+        Found { responses: self.responses, rest }
     }
 
     /// Parses received bytes; `false` when they are malformed.
@@ -131,7 +120,7 @@ mod tests {
             let found = Connection::new(false, true, false).read(input.chunks(step));
             let responses = found.responses.iter();
             let responses: Vec<_> = responses.map(|response| (response.status, response.body_bytes)).collect();
-            assert!(!found.is_broken && responses == expected, "{step} bytes at a time: {responses:?}");
+            assert!(found.rest.is_some() && responses == expected, "{step} bytes at a time: {responses:?}");
         }
     }
 }

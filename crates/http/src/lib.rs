@@ -20,6 +20,4 @@ pub mod request;
 pub mod safety_limits;
 pub mod server;
 pub mod target;
-#[cfg(feature = "tls")]
-mod tls;
 mod transport;

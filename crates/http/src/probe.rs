@@ -2,18 +2,80 @@
 
 #[cfg(feature = "tls")]
 mod by_hyper;
-mod target;
 
 use std::io;
-use std::time::Instant;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use linerate_model::http::NegotiatedProtocol;
 
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
+use crate::load::{Local, opener};
+use crate::protocol::Protocol;
 use crate::transport::Transport;
-use target::{BYTES_MAX, connect};
 
-pub use target::{ProbeError, ProbeResult, ProbeTarget};
+/// Response to the probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeResult {
+    /// Negotiated protocol.
+    pub protocol: NegotiatedProtocol,
+    /// Status code.
+    pub status: u16,
+    /// Bytes of the header; `None` inside TLS and in HTTP/2, where they are not counted.
+    pub head_bytes: Option<u64>,
+    /// Bytes of the body, without the framing of chunks.
+    pub body_bytes: u64,
+    /// The connection is persistent.
+    pub keeps_alive: bool,
+    /// `Server` field.
+    pub server: Option<String>,
+    /// `Location` field.
+    pub location: Option<String>,
+}
+
+/// Failure of the probe.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The connection could not be opened.
+    #[error("cannot connect to {0}: {text}", text = linerate_sys::error::io_text(.1))]
+    Connect(SocketAddr, #[source] io::Error),
+    /// The connection failed, or the timeout expired.
+    #[error("no response from {0}: {text}", text = linerate_sys::error::io_text(.1))]
+    Exchange(SocketAddr, #[source] io::Error),
+    /// The response is not HTTP.
+    #[error("{0} does not respond in {1}: {2}")]
+    Protocol(SocketAddr, &'static str, String),
+    /// The certificate is not trusted.
+    #[error(
+        "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 HEX this certificate, \
+             --insecure any"
+    )]
+    Untrusted(SocketAddr, String),
+    /// TLS failed otherwise.
+    #[error("no TLS with {0}: {1}")]
+    Tls(SocketAddr, String),
+    /// The request cannot be sent.
+    #[error("{0}")]
+    Request(String),
+}
+
+/// Destination, source and protocol of a probe.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeTarget<'a> {
+    /// Address of the server.
+    pub address: SocketAddr,
+    /// Local address and port.
+    pub local: Local<'a>,
+    /// Protocol.
+    pub protocol: &'a Protocol,
+    /// Timeout of the whole probe.
+    pub timeout: Duration,
+}
+
+fn connect(target: ProbeTarget<'_>) -> Result<TcpStream, ProbeError> {
+    let connected = opener::connect_one(&target.local, target.address, target.timeout);
+    connected.map_err(|error| ProbeError::Connect(target.address, error))
+}
 
 /// Sends `request` and reads the response. A body beyond 1 GiB is an error.
 ///
@@ -86,90 +148,47 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
 }
 
 const HEADER_KEPT_MAX: usize = 64 * 1024;
+const BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::{IpAddr, SocketAddr, TcpListener};
+    use std::io::Write;
+    use std::net::{IpAddr, TcpListener};
     use std::thread;
-    use std::time::Duration;
 
     use linerate_model::http::Ports;
-    use linerate_sys::socket;
 
     use super::*;
-    use crate::load::Local;
-    use crate::protocol::Protocol;
 
-    fn target(address: SocketAddr, protocol: &Protocol) -> ProbeTarget<'_> {
-        ProbeTarget { address, local: Local::default(), protocol, timeout: Duration::from_secs(20) }
-    }
-
-    /// A server that reads one request and writes `response`.
-    fn probe_a_server_that_sends(response: &'static [u8]) -> Result<ProbeResult, ProbeError> {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let server = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a client");
-            let mut request = [0; 1024];
-            let _ = stream.read(&mut request);
-            let _ = stream.write_all(response);
-        });
-        let found = send(target(address, &Protocol::default()), b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
-        server.join().expect("the server ends");
-        found
+    fn probe_from(local: Local<'_>, address: SocketAddr) -> Result<ProbeResult, ProbeError> {
+        let target = ProbeTarget { address, local, protocol: &Protocol::default(), timeout: Duration::from_secs(20) };
+        send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false)
     }
 
     #[test]
-    fn result_has_status_server_and_location() {
-        let response = probe_a_server_that_sends(
-            b"HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc",
-        );
-        let response = response.expect("a response");
-        assert_eq!((response.status, response.body_bytes, response.keeps_alive), (302, 3, true));
-        assert_eq!(response.server.as_deref(), Some("x/1"));
-        assert_eq!(response.location.as_deref(), Some("http://other/"));
-    }
-
-    #[test]
-    fn probe_uses_the_given_source_address() {
+    fn result_has_status_server_and_location_and_the_source_address_is_used() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
             let (mut stream, client) = listener.accept().expect("a client");
-            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n");
+            let header = "HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc";
+            let _ = stream.write_all(header.as_bytes());
             client.ip()
         });
-        let (source, protocol) = (IpAddr::from([127, 0, 0, 9]), Protocol::default());
-        let target =
-            ProbeTarget { local: Local { address: Some(source), ..Local::default() }, ..target(address, &protocol) };
-        let response = send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
-        assert_eq!(response.expect("a response").status, 204);
+        let source = IpAddr::from([127, 0, 0, 9]);
+        let local = Local { address: Some(source), ..Local::default() };
+        let response = probe_from(local, address).expect("a response");
+        assert_eq!((response.status, response.body_bytes, response.keeps_alive), (302, 3, true));
+        assert_eq!((response.server.as_deref(), response.location.as_deref()), (Some("x/1"), Some("http://other/")));
         assert_eq!(server.join().expect("the server ends"), source);
     }
 
     #[test]
     fn foreign_address_has_no_port() {
-        let protocol = Protocol::default();
         for ports in [Ports::Kernel, Ports::Explicit, Ports::Auto] {
             let foreign = Local { address: Some(IpAddr::from([192, 0, 2, 1])), ports, ports_skipped: &[] };
-            let target = ProbeTarget { local: foreign, ..target(SocketAddr::from(([127, 0, 0, 1], 1)), &protocol) };
-            let refused = send(target, b"", false).expect_err("it cannot be bound");
+            let refused = probe_from(foreign, SocketAddr::from(([127, 0, 0, 1], 1))).expect_err("it cannot be bound");
             assert!(refused.to_string().ends_with("Cannot assign requested address"), "{refused}");
         }
-    }
-
-    #[test]
-    fn invalid_responses_are_distinguished() {
-        assert!(matches!(probe_a_server_that_sends(b"SSH-2.0-x\r\n"), Err(ProbeError::Protocol(..))));
-        assert!(matches!(probe_a_server_that_sends(b"HTTP/1.1 200 OK\r\n"), Err(ProbeError::Exchange(..))));
-        // A bound socket that does not listen keeps its port closed.
-        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-        let closed = socket::open(&loopback, socket::Protocol::Tcp).expect("a socket");
-        socket::bind(&closed, &loopback).expect("a port");
-        let address = socket::local_addr(&closed).expect("an address");
-        let protocol = Protocol::default();
-        let refused = send(target(address, &protocol), b"", false).expect_err("a closed port");
-        assert_eq!(refused.to_string(), format!("cannot connect to {address}: Connection refused"));
     }
 }

@@ -128,13 +128,18 @@ mod tests {
         for (address, expected) in [
             ("127.0.0.1", TargetScope::Private),
             ("10.1.2.3", TargetScope::Private),
+            ("172.31.0.1", TargetScope::Private),
+            ("192.168.5.2", TargetScope::Private),
             ("169.254.1.1", TargetScope::Private),
             ("::1", TargetScope::Private),
             ("fd00::1", TargetScope::Private),
             ("fe80::1", TargetScope::Private),
             ("198.51.100.200", TargetScope::Private),
             ("198.51.101.1", TargetScope::Public),
+            ("172.32.0.1", TargetScope::Public),
+            ("192.169.0.1", TargetScope::Public),
             ("8.8.8.8", TargetScope::Public),
+            ("::2", TargetScope::Public),
             ("2001:db8::1", TargetScope::Public),
         ] {
             let address = address.parse().expect("an address");

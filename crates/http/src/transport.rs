@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::message::chunked::{ChunkedError, Decoder};
+use crate::message::body::{BodyError, BodyReader};
 use crate::message::framing::BodyFraming;
 
 /// Bytes per read.
@@ -19,12 +19,10 @@ pub(crate) struct Transport {
 
 /// Why a body cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
-    #[error("the body exceeds {0} bytes")]
-    TooLarge(usize),
-    #[error("{0}")]
-    Chunked(#[from] ChunkedError),
-    #[error("{0}")]
+pub(crate) enum TransferError {
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error(transparent)]
     Io(#[from] io::Error),
 }
 
@@ -78,56 +76,21 @@ impl Transport {
     pub(crate) fn body(
         &mut self,
         framing: BodyFraming,
-        bytes_max: usize,
+        bytes_max: u64,
         deadline: Instant,
-    ) -> Result<Vec<u8>, BodyError> {
-        match framing {
-            BodyFraming::None => Ok(Vec::new()),
-            BodyFraming::Length(length) => {
-                let length = usize::try_from(length).ok().filter(|length| *length <= bytes_max);
-                let length = length.ok_or(BodyError::TooLarge(bytes_max))?;
-                while self.buffer.len() < length {
-                    self.fill(deadline)?;
-                }
-                Ok(self.buffer.drain(..length).collect())
+    ) -> Result<Vec<u8>, TransferError> {
+        let (mut reader, mut body) = (BodyReader::new(framing, bytes_max)?, Vec::new());
+        loop {
+            let (used, is_end) = reader.read(&self.buffer, bytes_max, |payload| body.extend_from_slice(payload))?;
+            self.buffer.drain(..used);
+            if is_end {
+                return Ok(body);
             }
-            BodyFraming::Chunked => self.chunks(bytes_max, deadline),
-            BodyFraming::UntilClose => {
-                while self.buffer.len() <= bytes_max && self.fill_or_end(deadline)? {}
-                match self.buffer.len() > bytes_max {
-                    true => Err(BodyError::TooLarge(bytes_max)),
-                    false => Ok(std::mem::take(&mut self.buffer)),
-                }
+            if !self.fill_or_end(deadline)? {
+                let is_complete = reader.ends_with_connection();
+                return is_complete.then_some(body).ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof).into());
             }
         }
-    }
-
-    fn chunks(&mut self, bytes_max: usize, deadline: Instant) -> Result<Vec<u8>, BodyError> {
-        let (mut decoder, mut body) = (Decoder::new(), Vec::new());
-        while !self.next_chunks(&mut decoder, &mut body)? {
-            if body.len() > bytes_max {
-                return Err(BodyError::TooLarge(bytes_max));
-            }
-            self.fill(deadline)?;
-        }
-        match body.len() > bytes_max {
-            true => Err(BodyError::TooLarge(bytes_max)),
-            false => Ok(body),
-        }
-    }
-
-    /// Moves received payload into `body`; `true` at the end of the body.
-    fn next_chunks(&mut self, decoder: &mut Decoder, body: &mut Vec<u8>) -> Result<bool, ChunkedError> {
-        let mut used = 0;
-        while !decoder.is_end() && used < self.buffer.len() {
-            let rest = self.buffer.get(used..).unwrap_or_default();
-            let piece = decoder.piece(rest)?;
-            let payload = rest.get(piece.framing..piece.framing + piece.payload);
-            body.extend_from_slice(payload.unwrap_or_default());
-            used += piece.framing + piece.payload;
-        }
-        self.buffer.drain(..used);
-        Ok(decoder.is_end())
     }
 
     /// Whether the other end has closed, without waiting. Received data stays in the socket.

@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::certificate::Certificate;
-use crate::deadline::{TIMEOUT, wait_for};
+use crate::http_control::{CONTROL_TOKEN, HttpControl};
 use crate::namespaces::{Net, SERVER};
 use crate::net::{free_http_port, free_port};
 use crate::nginx::Nginx;
@@ -24,13 +23,13 @@ pub struct HttpLab {
     pub server: Process,
     /// Where it serves, without a path.
     pub url: String,
-    /// Where its control channel is; empty without one.
-    pub control: String,
+    /// Its control channel.
+    pub control: Option<HttpControl>,
     /// What the client is started by: nothing, or a program that starts others.
     client: Vec<String>,
     folder: TempDir,
     /// The server under test where it is not [`Self::server`], which watches it then.
-    nginx: Option<(Nginx, Certificate)>,
+    nginx: Option<Nginx>,
 }
 
 impl HttpLab {
@@ -47,72 +46,50 @@ impl HttpLab {
 
     /// The same with the words that client and server are started by.
     pub fn start_by(client: &[&str], server: &[&str], host: &str, arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let token = folder.path().join("token");
-        fs::write(&token, TOKEN).expect("a file");
         let address = format!("{host}:{}", free_http_port());
-        let has_control = !arguments.contains(&"--no-control");
-        let mut command = command(server);
-        command.args(["http", "serve", "--bind", &address, "--tcp", &free_port().to_string()]);
-        if has_control {
-            command.args(["--control", &format!("{host}:0"), "--token-file"]).arg(token);
-        }
-        command.args(arguments);
-        let server = Process::start(command);
-        server.wait_for_stdout("Listening on", 1);
-        let control = has_control.then(|| printed(&server, "control"));
-        Self {
-            server,
-            url: format!("http://{address}"),
-            control: control.unwrap_or_default(),
-            client: client.iter().map(|word| (*word).to_owned()).collect(),
-            folder,
-            nginx: None,
-        }
+        let tcp = free_port().to_string();
+        let words = [&["serve", "--bind", &address, "--tcp", &tcp], arguments].concat();
+        let control = (!arguments.contains(&"--no-control")).then(|| format!("{host}:0"));
+        Self::launch(client, server, &words, format!("http://{address}"), control)
     }
 
     /// nginx, which serves one path (1 KiB), and an agent beside it. `words` are those of its `listen` line, such as
     /// `ssl http2`; the client is started by `client`.
     pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
-        let certificate = Certificate::make();
-        let (nginx, url) = if words.contains("ssl") {
-            let nginx = Nginx::start_tls(&certificate, words, KEPT_OPEN);
-            let url = nginx.https_url("/1k");
-            (nginx, url)
-        } else {
-            let nginx = Nginx::start_speaking(words, KEPT_OPEN);
-            let url = nginx.url("/1k");
-            (nginx, url)
-        };
-        let lab = Self::beside(nginx.address, url, client);
-        Self { nginx: Some((nginx, certificate)), ..lab }
+        let nginx = Nginx::with_protocol(words, KEPT_OPEN);
+        let lab = Self::beside(nginx.address, nginx.url("/1k"), client);
+        Self { nginx: Some(nginx), ..lab }
     }
 
     /// An agent beside a server, on the next port, where clients look for a control channel.
     pub fn beside(server: SocketAddr, url: String, client: &[&str]) -> Self {
+        let (host, port) = (server.ip(), server.port());
+        let words = ["agent", "--listen-port", &port.to_string()];
+        Self::launch(client, &[], &words, url, Some(format!("{host}:{}", port + 1)))
+    }
+
+    /// Starts the server or agent, ready for clients; `control` is where its control channel listens.
+    fn launch(client: &[&str], server: &[&str], words: &[&str], url: String, control: Option<String>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let token = folder.path().join("token");
-        fs::write(&token, TOKEN).expect("a file");
-        let (host, port) = (server.ip(), server.port());
-        let control = format!("{host}:{}", port + 1);
-        let mut command = command(&[]);
-        command.args(["http", "agent", "--listen-port", &port.to_string(), "--control", &control]);
-        command.arg("--token-file").arg(token);
-        let server = Process::start(command);
-        Self {
-            control: printed(&server, "control"),
-            server,
-            url,
-            client: client.iter().map(|word| (*word).to_owned()).collect(),
-            folder,
-            nginx: None,
+        fs::write(&token, CONTROL_TOKEN).expect("a file");
+        let mut command = command(server);
+        command.arg("http").args(words);
+        if let Some(address) = &control {
+            command.args(["--control", address, "--token-file"]).arg(token);
         }
+        let server = Process::start(command);
+        if words.contains(&"serve") {
+            server.wait_for_stdout("Listening on", 1);
+        }
+        let control = control.map(|_| HttpControl::of(&server));
+        let client = client.iter().map(|word| (*word).to_owned()).collect();
+        Self { server, url, control, client, folder, nginx: None }
     }
 
     /// SHA-256 of the server's certificate.
     pub fn pin(&self) -> String {
-        let (_, certificate) = self.nginx.as_ref().expect("nginx has a certificate");
-        certificate.fingerprint()
+        self.nginx.as_ref().expect("there is an nginx").certificate().fingerprint()
     }
 
     /// The path of a file or folder of this test.
@@ -153,9 +130,12 @@ impl HttpLab {
         runs
     }
 
-    /// Starts `linerate http` with these words, and what it needs for the control channel.
+    /// Starts `linerate http` with these words, and what it needs for the control channel, if there is one.
     pub fn client(&self, words: &[&str]) -> Process {
-        let access = ["--control-url", &self.control, "--token-file", &self.path("token")];
+        let Some(HttpControl { address }) = self.control else {
+            return self.client_without(words);
+        };
+        let access = ["--control-url", &format!("http://{address}"), "--token-file", &self.path("token")];
         self.client_without(&[words, &access].concat())
     }
 
@@ -182,23 +162,8 @@ impl HttpLab {
     /// The same with another URL.
     #[track_caller]
     pub fn study_of(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
-        self.study_within(LAB_TIMEOUT, words, url, plan)
-    }
-
-    /// The same with another deadline.
-    #[track_caller]
-    pub fn study_within(&self, timeout: Duration, words: &[&str], url: &str, plan: &str) -> HttpStudy {
         let directory = self.new_directory();
-        let words = [words, &[url, plan, "--out", &directory, "--json"]].concat();
-        HttpStudy::of(self.client(&words).finish_within(timeout))
-    }
-
-    /// As [`HttpLab::study_of`], of a server without a control channel.
-    #[track_caller]
-    pub fn study_without_control(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
-        let directory = self.new_directory();
-        let words = [words, &[url, plan, "--out", &directory, "--json"]].concat();
-        HttpStudy::of(self.client_without(&words).finish_within(LAB_TIMEOUT))
+        HttpStudy::of(self.run(&[words, &[url, plan, "--out", &directory, "--json"]].concat()))
     }
 
     /// The path of a directory that does not exist yet: a study into one that does goes on with what is in it.
@@ -221,16 +186,6 @@ fn command(prefix: &[&str]) -> Command {
     };
     command.env("LC_ALL", "C").env("TZ", "UTC");
     command
-}
-
-/// The word behind a name in what a program prints, once its line is complete.
-fn printed(process: &Process, name: &str) -> String {
-    let word = wait_for(TIMEOUT, || {
-        let stdout = process.stdout();
-        let mut lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        lines.find_map(|line| line.trim().strip_prefix(name)?.split_whitespace().next().map(str::to_owned))
-    });
-    word.unwrap_or_else(|| panic!("no {name}: {process:?}"))
 }
 
 /// What an experiment found.
@@ -313,13 +268,12 @@ impl fmt::Debug for HttpStudy {
 
 /// nginx closes a connection after a thousand requests otherwise.
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Processors that other programs may use before a verdict is theirs.
 const OTHERS_MAX: f64 = 0.4;
 /// Share of the CPU time of a host that other guests took: less than what makes the program call a cell invalid.
 const STEAL_MAX: f64 = 0.04;
 /// Longer than any experiment of a test takes on a busy machine.
-const LAB_TIMEOUT: Duration = Duration::from_secs(120);
+const LAB_TIMEOUT: Duration = Duration::from_secs(900);
 /// What tests want of every plan: as little time as an answer needs.
 const SHORT: &str = "version = 1\n[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n\
                      ramp = \"max\"\n";

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::namespaces::{Net, inside};
 use crate::process::{Finished, Process};
 use crate::program::ours;
 
@@ -26,6 +27,11 @@ impl HttpLoad {
     pub fn start_by(mut command: Command, url: &str, arguments: &[&str]) -> Process {
         command.args(["http", "load", url, "--json"]).args(arguments);
         Process::start(command)
+    }
+
+    /// The same in the client's namespace.
+    pub fn in_net(net: &Net, url: &str, arguments: &[&str]) -> Process {
+        Self::start_by(inside(&net.a, ours().path(), &[]), url, arguments)
     }
 
     /// Runs a load to its end, which has to be one that reports a result.

@@ -5,11 +5,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
 use crate::deadline::{TIMEOUT, wait_for};
+use crate::namespaces::{Net, inside};
 use crate::net::free_http_port;
 use crate::process::{Finished, Process, Signal};
 use crate::program::ours;
 
-/// A running server on a port of its own of 127.0.0.1, without its control channel and without TCP tests.
+/// A running server, by default on a port of its own of 127.0.0.1, without its control channel and without TCP tests.
 #[derive(Debug)]
 pub struct HttpServer {
     /// Where it listens.
@@ -25,8 +26,17 @@ impl HttpServer {
     }
 
     /// The same with a command that ends in the program's name.
-    pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
-        let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
+    pub fn start_by(command: Command, arguments: &[&str]) -> Self {
+        Self::start_at(command, SocketAddr::from(([127, 0, 0, 1], free_http_port())), arguments)
+    }
+
+    /// In the server's namespace, at this address.
+    pub fn in_net(net: &Net, address: &str, arguments: &[&str]) -> Self {
+        let address = address.parse().expect("an address and a port");
+        Self::start_at(inside(&net.b, ours().path(), &[]), address, arguments)
+    }
+
+    fn start_at(mut command: Command, address: SocketAddr, arguments: &[&str]) -> Self {
         command.args(["http", "serve", "--no-control", "--tcp=0", "--bind", &address.to_string()]).args(arguments);
         let process = Process::start(command);
         process.wait_for_stdout("Listening on", 1);

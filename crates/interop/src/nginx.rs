@@ -20,28 +20,27 @@ pub struct Nginx {
     /// Its process.
     pub process: Process,
     folder: TempDir,
+    certificate: Option<Certificate>,
 }
 
 impl Nginx {
     /// Starts it with files of 1, 10 and 100 KiB (`/1k`, `/10k`, `/100k`) and what `server` adds to its `server` block;
     /// `ROOT` in that text becomes the folder of the files.
     pub fn start(server: &str) -> Self {
-        Self::start_speaking("", server)
+        Self::with_protocol("", server)
     }
 
-    /// The same inside TLS, with this certificate and words for its `listen` line: `ssl` or `ssl http2`.
-    pub fn start_tls(certificate: &Certificate, words: &str, server: &str) -> Self {
-        let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
-        let tls = format!("ssl_certificate {cert}; ssl_certificate_key {key}; ");
-        Self::start_speaking(words, &(tls + server))
-    }
-
-    /// The same with words for its `listen` line, such as `http2`.
-    pub fn start_speaking(words: &str, server: &str) -> Self {
+    /// The same with words for its `listen` line, such as `ssl http2`; `ssl` comes with a certificate of its own.
+    pub fn with_protocol(words: &str, server: &str) -> Self {
+        let certificate = words.contains("ssl").then(Certificate::make);
+        let tls = certificate.as_ref().map_or_else(String::new, |certificate| {
+            let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
+            format!("ssl_certificate {cert}; ssl_certificate_key {key}; ")
+        });
         let folder = tempfile::tempdir().expect("a folder");
         let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
         write_files(folder.path());
-        let configuration = configuration(folder.path(), address, words, server);
+        let configuration = configuration(folder.path(), address, words, &(tls + server));
         let file = folder.path().join("nginx.conf");
         fs::write(&file, configuration).expect("a file");
         let mut command = Command::new("nginx");
@@ -49,17 +48,18 @@ impl Nginx {
         let mut process = Process::start(command);
         let up = wait_for(TIMEOUT, || (listens(address.port()) || process.has_ended()).then_some(()));
         assert!(up.is_some() && listens(address.port()), "no nginx: {process:?}");
-        Self { address, process, folder }
+        Self { address, process, folder, certificate }
     }
 
     /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{path}", self.address)
     }
 
-    /// The URL of a path inside TLS.
-    pub fn https_url(&self, path: &str) -> String {
-        format!("https://{}{path}", self.address)
+    /// Its certificate.
+    pub fn certificate(&self) -> &Certificate {
+        self.certificate.as_ref().expect("it was started with ssl")
     }
 
     /// Requests in its log. One is written there after its answer was sent.

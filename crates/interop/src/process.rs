@@ -97,6 +97,16 @@ impl Process {
         assert!(wait_until(TIMEOUT, is_seen), "no {times}x {text:?} on stdout of {self:?}");
     }
 
+    /// The word behind `name` at the start of a line of standard output, once that line is complete.
+    pub fn printed(&self, name: &str) -> String {
+        let word = wait_for(TIMEOUT, || {
+            let stdout = self.stdout();
+            let mut lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+            lines.find_map(|line| line.trim().strip_prefix(name)?.split_whitespace().next().map(str::to_owned))
+        });
+        word.unwrap_or_else(|| panic!("no {name}: {self:?}"))
+    }
+
     /// Waits until the process holds no more descriptors and threads than in `idle`, and returns what it holds then.
     /// Farewells of a connection take a moment, so this is not asked once.
     pub fn wait_for_idle(&self, idle: Status) -> Status {

@@ -2,7 +2,7 @@
 
 mod failure;
 mod request;
-mod response;
+pub(crate) mod response;
 mod session;
 mod tls;
 mod trust;
@@ -11,7 +11,6 @@ use linerate_model::http::{HttpVersion, NegotiatedProtocol};
 use tokio::net::TcpStream;
 
 pub(crate) use failure::{ClientError, Failure, Refusal};
-pub(crate) use response::{Head, read_body};
 pub(crate) use session::{Driver, NoResponse, Session};
 
 use crate::protocol::Protocol;

@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use linerate_model::http::NegotiatedTls;
+use rustls::crypto::{CryptoProvider, aws_lc_rs as library};
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, ProtocolVersion};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -13,7 +15,6 @@ use tokio_rustls::client::TlsStream;
 use super::failure::{ClientError, Refusal};
 use super::trust;
 use crate::protocol::TlsPeer;
-use crate::tls::provider;
 
 /// Expected identity of a server.
 pub(super) struct Tls {
@@ -95,3 +96,31 @@ fn refusal(error: &io::Error) -> Refusal {
 }
 
 const NO_HTTP2: &str = "the server does not agree to HTTP/2 (ALPN)";
+
+/// Cipher suites and groups of which every peer of the last ten years has one; each further one enlarges the program.
+fn provider() -> CryptoProvider {
+    CryptoProvider {
+        cipher_suites: vec![
+            library::cipher_suite::TLS13_AES_128_GCM_SHA256,
+            library::cipher_suite::TLS13_AES_256_GCM_SHA384,
+            library::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+            library::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            library::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        ],
+        kx_groups: vec![library::kx_group::X25519, library::kx_group::SECP256R1],
+        ..library::default_provider()
+    }
+}
+
+/// SHA-256 of a certificate.
+pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
+    bytes
+}
+
+/// Hexadecimal pairs separated by colons, as browsers and openssl print them.
+pub(super) fn pairs(bytes: &[u8]) -> String {
+    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    pairs.join(":")
+}

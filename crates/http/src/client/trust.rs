@@ -12,8 +12,8 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::failure::ClientError;
+use super::tls::{fingerprint, pairs};
 use crate::protocol::Trust;
-use crate::tls::{fingerprint, pairs};
 
 /// Verifies certificates according to the user's trust. Possession of the key is always verified.
 #[derive(Debug)]

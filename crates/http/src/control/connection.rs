@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use super::agent::Agent;
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::route::{self, ControlResponse};
-use super::slots::SlotGuard;
+use super::server::Session;
 use super::token::{self, Token};
+use crate::message::body::BodyError;
 use crate::message::framing::BodyFraming;
 use crate::message::request::{RequestHeader, Target};
 use crate::message::{chunked, reason};
-use crate::transport::{BodyError, Transport};
+use crate::transport::{TransferError, Transport};
 
 /// Timeout of a request from its first byte or from the start of the connection, and of its response.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,29 +22,13 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time for the last response to arrive.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest request body.
-const BODY_BYTES_MAX: usize = 64 << 10;
+const BODY_BYTES_MAX: u64 = 64 << 10;
 /// Interval at which an idle stream of samples checks its client.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Serves a connection until either end closes it.
-pub(super) fn serve(
-    transport: Transport,
-    peer: IpAddr,
-    token: Option<&Token>,
-    agent: &dyn Agent,
-    guard: &SlotGuard<'_>,
-) {
-    let mut connection = Connection {
-        transport,
-        peer,
-        token,
-        agent,
-        guard,
-        is_authenticated: false,
-        nonce: None,
-        proofs: 0,
-        exchange: None,
-    };
+pub(super) fn serve(transport: Transport, peer: IpAddr, token: Option<&Token>, agent: &dyn Agent, session: &Session) {
+    let mut connection = Connection { transport, peer, token, agent, session, nonce: None, proofs: 0, exchange: None };
     connection.serve();
     connection.transport.close(Instant::now() + CLOSE_TIMEOUT);
 }
@@ -53,9 +38,7 @@ struct Connection<'a> {
     peer: IpAddr,
     token: Option<&'a Token>,
     agent: &'a dyn Agent,
-    guard: &'a SlotGuard<'a>,
-    /// The client is authenticated, or needs no token.
-    is_authenticated: bool,
+    session: &'a Session,
     /// The server's nonce, once requested.
     nonce: Option<Nonce>,
     /// Authenticated requests.
@@ -78,12 +61,14 @@ impl From<io::Error> for End {
     }
 }
 
-impl From<BodyError> for End {
-    fn from(error: BodyError) -> Self {
+impl From<TransferError> for End {
+    fn from(error: TransferError) -> Self {
         match error {
-            BodyError::TooLarge(max) => Self::refused(413, format!("a body has at most {max} bytes")),
-            BodyError::Chunked(error) => Self::refused(400, error.to_string()),
-            BodyError::Io(error) => Self::unread(&error),
+            TransferError::Body(BodyError::TooLarge(max)) => {
+                Self::refused(413, format!("a body has at most {max} bytes"))
+            }
+            TransferError::Body(error) => Self::refused(400, error.to_string()),
+            TransferError::Io(error) => Self::unread(&error),
         }
     }
 }
@@ -113,7 +98,7 @@ impl Connection<'_> {
                 Err(End::Refused(response)) => self.reply(response, false),
                 served => served,
             };
-            if !matches!(served, Ok(true)) || self.guard.is_closing() {
+            if !matches!(served, Ok(true)) || self.session.is_closing() {
                 return;
             }
             self.exchange = None;
@@ -122,7 +107,7 @@ impl Connection<'_> {
 
     /// Reads and serves one request; `false` when it was the last.
     fn serve_request(&mut self) -> Result<bool, End> {
-        if self.transport.buffer.is_empty() && self.is_authenticated {
+        if self.transport.buffer.is_empty() && self.session.is_authenticated() {
             self.transport.fill(Instant::now() + IDLE_TIMEOUT)?;
         }
         let deadline = Instant::now() + TIMEOUT;
@@ -166,8 +151,7 @@ impl Connection<'_> {
         if claim.is_some_and(|(client, given)| !self.is_proved(head, &body, client, given)) {
             return Err(End::unauthorized());
         }
-        self.is_authenticated = true;
-        self.guard.authenticate();
+        self.session.authenticate();
         match route::response(head, &body, self.peer, self.agent) {
             // Only HTTP/1.1 has the chunked coding, which an endless response needs.
             ControlResponse::Samples(_) if !head.is_http11 => {
@@ -220,10 +204,10 @@ impl Connection<'_> {
             + &self.proof_field(200, b"")
             + "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
         self.transport.send(head.as_bytes(), Instant::now() + TIMEOUT)?;
-        while !self.guard.is_closing() {
+        while !self.session.is_closing() {
             let readings = self.agent.readings(from, POLL_INTERVAL);
             // A closing channel shuts down reading, and still ends the stream in order.
-            if readings.is_empty() && self.transport.is_closed() && !self.guard.is_closing() {
+            if readings.is_empty() && self.transport.is_closed() && !self.session.is_closing() {
                 return Ok(());
             }
             let mut lines = Vec::new();

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::error::{ControlError, text};
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
-use crate::load::{Local, single};
+use crate::load::{Local, opener};
 use crate::message::response::{self, ResponseHeader};
-use crate::transport::{BodyError, Transport};
+use crate::transport::{TransferError, Transport};
 
 /// Longest response.
-const RESPONSE_BYTES_MAX: usize = 1 << 20;
+const RESPONSE_BYTES_MAX: u64 = 1 << 20;
 /// Path of nonces.
 const NONCE_PATH: &str = "/v1/nonce";
 
@@ -30,7 +30,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn open(server: SocketAddr, deadline: Instant) -> io::Result<Self> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let stream = single::connect(&Local::default(), server, left)?;
+        let stream = opener::connect_one(&Local::default(), server, left)?;
         stream.set_nodelay(true)?;
         Ok(Self { server, transport: Transport::new(stream), nonce: None, proofs: 0 })
     }
@@ -116,7 +116,7 @@ impl Link {
     fn response_body(&mut self, head: &ResponseHeader, deadline: Instant) -> Result<Vec<u8>, Failure> {
         let body = self.transport.body(head.framing, RESPONSE_BYTES_MAX, deadline);
         body.map_err(|error| match error {
-            BodyError::Io(error) => Failure::from(error),
+            TransferError::Io(error) => Failure::from(error),
             other => Failure::Final(ControlError::Foreign(other.to_string())),
         })
     }

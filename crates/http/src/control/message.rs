@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_model::http::{EndpointStats, Environment, Phase};
+use linerate_model::http::{EndpointStats, Environment};
 use serde::{Deserialize, Serialize};
 
 /// Value of [`Info::program`].
@@ -47,27 +47,16 @@ pub struct Clock {
 }
 
 /// Start of a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CellMark {
     /// Id: letters, digits, `.`, `_` and `-`, at most 64.
     pub id: String,
-    /// Phase of the experiment.
-    #[serde(default)]
-    pub phase: Option<Phase>,
-    /// Body size in bytes.
-    #[serde(default)]
-    pub payload_bytes: Option<u64>,
-    /// Connections.
-    #[serde(default)]
-    pub connections: Option<u32>,
     /// Expected duration; cells above a minute are sampled once a second.
-    #[serde(default)]
     pub expected_ms: Option<u64>,
     /// Warm-up: seconds are kept from here; a second mark of the same id begins the cell itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm_up: bool,
     /// Source of the traffic, if it is not the client of the channel.
-    #[serde(default)]
     pub peer: Option<IpAddr>,
 }
 
@@ -75,15 +64,7 @@ impl CellMark {
     /// A cell with an id only.
     #[must_use]
     pub fn named(id: impl Into<String>) -> Self {
-        Self {
-            id: id.into(),
-            phase: None,
-            payload_bytes: None,
-            connections: None,
-            expected_ms: None,
-            is_warm_up: false,
-            peer: None,
-        }
+        Self { id: id.into(), ..Self::default() }
     }
 
     /// Whether the id is valid in a path.

@@ -26,7 +26,6 @@ mod message;
 mod proof;
 mod route;
 mod server;
-mod slots;
 mod token;
 
 pub use agent::{Agent, Refusal};

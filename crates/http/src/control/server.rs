@@ -1,25 +1,30 @@
 //! Server of the control channel: a listener, and a thread for each of a few connections.
 //!
-//! Threads may block, because they are few. When all slots are taken, a new connection replaces the oldest unauthenticated
-//! one, so that strangers cannot lock the owner out.
+//! Threads may block, because they are few. At the limit a new connection replaces the oldest unauthenticated one, so that
+//! strangers cannot lock the owner out.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_model::network::Network;
 use linerate_sys::OsError;
-use linerate_sys::poll::{Interest, wait_fds};
+use linerate_sys::poll::{EventFd, Interest, wait_fds};
 
 use super::agent::Agent;
 use super::connection;
-use super::slots::Slots;
 use super::token::Token;
 use crate::transport::Transport;
 
+/// Concurrent connections: a client needs two, one for requests and one for samples.
+const CONNECTIONS_MAX: usize = 16;
+/// Time for connections to finish when the channel closes.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Delay before accept(2) is retried without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -45,8 +50,41 @@ impl ControlSpec {
 #[derive(Debug)]
 pub struct Control {
     address: SocketAddr,
-    slots: Arc<Slots>,
+    closing: Arc<Closing>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Whether the channel closes.
+#[derive(Debug)]
+struct Closing {
+    is_set: AtomicBool,
+    waker: EventFd,
+}
+
+/// What the thread of a connection shares with the acceptor.
+pub(super) struct Session {
+    stream: TcpStream,
+    closing: Arc<Closing>,
+    /// The client is authenticated, or needs no token.
+    is_authenticated: AtomicBool,
+    /// Disconnects when the last connection has ended.
+    _running: Sender<()>,
+}
+
+impl Session {
+    pub(super) fn is_authenticated(&self) -> bool {
+        self.is_authenticated.load(Ordering::Relaxed)
+    }
+
+    /// Protects the connection from being replaced.
+    pub(super) fn authenticate(&self) {
+        self.is_authenticated.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the channel closes.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.is_set.load(Ordering::Acquire)
+    }
 }
 
 impl Control {
@@ -59,13 +97,14 @@ impl Control {
         let listener = bind(spec.address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let slots = Arc::new(Slots::new()?);
-        let acceptor = Acceptor { listener, spec: Arc::new(spec), agent, slots: Arc::clone(&slots) };
+        let closing = Arc::new(Closing { is_set: AtomicBool::new(false), waker: EventFd::new()? });
+        let sessions = Vec::new();
+        let acceptor = Acceptor { listener, spec: Arc::new(spec), agent, closing: Arc::clone(&closing), sessions };
         let thread = thread::Builder::new()
             .name("lr-control".into())
             .spawn(move || acceptor.run())
             .map_err(|error| OsError::new("start a thread", "", error))?;
-        Ok(Self { address, slots, thread: Some(thread) })
+        Ok(Self { address, closing, thread: Some(thread) })
     }
 
     /// Listening address.
@@ -88,11 +127,11 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.slots.close();
+        self.closing.is_set.store(true, Ordering::Release);
+        self.closing.waker.signal();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.slots.wait();
     }
 }
 
@@ -100,46 +139,72 @@ struct Acceptor {
     listener: TcpListener,
     spec: Arc<ControlSpec>,
     agent: Arc<dyn Agent>,
-    slots: Arc<Slots>,
+    closing: Arc<Closing>,
+    /// In the order of arrival; some may have ended.
+    sessions: Vec<Weak<Session>>,
 }
 
 impl Acceptor {
-    fn run(self) {
-        let mut number = 0;
-        while !self.slots.is_closing() {
+    fn run(mut self) {
+        let (running, ended) = channel();
+        while !self.closing.is_set.load(Ordering::Acquire) {
             let readable = Interest::READ;
-            let fds = [(self.listener.as_fd(), readable), (self.slots.waker(), readable)];
+            let fds = [(self.listener.as_fd(), readable), (self.closing.waker.as_fd(), readable)];
             let waited = wait_fds(fds, None);
             match self.listener.accept() {
-                Ok((stream, peer)) => {
-                    number += 1;
-                    self.admit(stream, peer.ip().to_canonical(), number);
-                }
+                Ok((stream, peer)) => self.admit(stream, peer.ip().to_canonical(), running.clone()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited.is_ok() => {}
                 // Out of descriptors: the connection stays in the queue.
                 Err(_) => thread::sleep(PAUSE),
             }
         }
+        drop(running);
+        for session in self.sessions.iter().filter_map(Weak::upgrade) {
+            // Wakes blocked readers; a closed connection needs no shutdown.
+            let _ = session.stream.shutdown(Shutdown::Read);
+        }
+        // The program may exit after this, and a stream of samples would be cut instead of ended.
+        let _ = ended.recv_timeout(CLOSE_TIMEOUT);
     }
 
-    /// Gives a new connection a slot and a thread; otherwise it is closed.
-    fn admit(&self, stream: TcpStream, peer: IpAddr, number: u64) {
+    /// Gives a new connection a thread; otherwise it is closed.
+    fn admit(&mut self, stream: TcpStream, peer: IpAddr, running: Sender<()>) {
         let is_ready =
             self.spec.admits(peer) && stream.set_nonblocking(false).is_ok() && stream.set_nodelay(true).is_ok();
         let Some(copy) = is_ready.then(|| stream.try_clone().ok()).flatten() else {
             return;
         };
-        if !self.slots.take(number, copy) {
+        if !self.make_room() {
             return;
         }
-        let (spec, agent, slots) = (Arc::clone(&self.spec), Arc::clone(&self.agent), Arc::clone(&self.slots));
-        let started = thread::Builder::new().name("lr-control-conn".into()).spawn(move || {
-            let guard = slots.guard(number);
-            connection::serve(Transport::new(stream), peer, spec.token.as_ref(), &*agent, &guard);
+        let session = Arc::new(Session {
+            stream: copy,
+            closing: Arc::clone(&self.closing),
+            is_authenticated: AtomicBool::new(false),
+            _running: running,
         });
-        if started.is_err() {
-            self.slots.release(number);
+        self.sessions.push(Arc::downgrade(&session));
+        let (spec, agent) = (Arc::clone(&self.spec), Arc::clone(&self.agent));
+        // Without a thread the session is dropped.
+        let _ = thread::Builder::new().name("lr-control-conn".into()).spawn(move || {
+            connection::serve(Transport::new(stream), peer, spec.token.as_ref(), &*agent, &session);
+        });
+    }
+
+    /// Closes the oldest unauthenticated connection at the limit; `false` without one.
+    fn make_room(&mut self) -> bool {
+        self.sessions.retain(|session| session.strong_count() > 0);
+        if self.sessions.len() < CONNECTIONS_MAX {
+            return true;
         }
+        let is_replaceable = |session: &Weak<Session>| session.upgrade().is_none_or(|it| !it.is_authenticated());
+        let Some(oldest) = self.sessions.iter().position(is_replaceable) else {
+            return false;
+        };
+        if let Some(session) = self.sessions.remove(oldest).upgrade() {
+            let _ = session.stream.shutdown(Shutdown::Both);
+        }
+        true
     }
 }
 

@@ -1,4 +1,4 @@
-//! Latency histogram with bounded memory and three significant digits.
+//! Latency histogram with bounded memory and a fixed number of significant digits.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,21 +8,15 @@ use linerate_model::http::{Latency, Quantile};
 use serde::{Deserialize, Serialize};
 
 /// Times in nanoseconds, clamped to 1 µs to 60 s.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Encoded", into = "Encoded")]
-pub(crate) struct Distribution {
+pub(crate) struct Distribution<const DIGITS: u8 = 3> {
     histogram: Histogram<u64>,
     /// Smallest value that is a lower bound.
     censored_from_ns: Option<u64>,
 }
 
-impl Distribution {
-    /// An empty one.
-    pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS);
-        Self { histogram: histogram.expect("the bounds are constants that fit together"), censored_from_ns: None }
-    }
-
+impl<const DIGITS: u8> Distribution<DIGITS> {
     /// Adds a time.
     pub(crate) fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
@@ -106,8 +100,8 @@ struct Encoded {
     censored_from_ns: Option<u64>,
 }
 
-impl From<Distribution> for Encoded {
-    fn from(times: Distribution) -> Self {
+impl<const DIGITS: u8> From<Distribution<DIGITS>> for Encoded {
+    fn from(times: Distribution<DIGITS>) -> Self {
         Self { hdr: times.encode(), censored_from_ns: times.censored_from_ns }
     }
 }
@@ -121,7 +115,7 @@ enum DecodeError {
     Histogram(#[from] DeserializeError),
 }
 
-impl TryFrom<Encoded> for Distribution {
+impl<const DIGITS: u8> TryFrom<Encoded> for Distribution<DIGITS> {
     type Error = DecodeError;
 
     fn try_from(encoded: Encoded) -> Result<Self, DecodeError> {
@@ -133,25 +127,25 @@ impl TryFrom<Encoded> for Distribution {
     }
 }
 
-impl Default for Distribution {
+impl<const DIGITS: u8> Default for Distribution<DIGITS> {
     fn default() -> Self {
-        Self::new()
+        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS);
+        Self { histogram: histogram.expect("the bounds are constants that fit together"), censored_from_ns: None }
     }
 }
 
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 60_000_000_000;
-const DIGITS: u8 = 3;
 /// Values above a quantile without which it is not reported.
 const ABOVE_MIN: f64 = 10.0;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    type Distribution = super::Distribution;
 
     #[test]
     fn quantiles_need_ten_values_above_them() {
-        let mut times = Distribution::new();
+        let mut times = Distribution::default();
         for ns in 1..=999 {
             times.record(ns * 10_000);
         }
@@ -163,7 +157,7 @@ mod tests {
 
     #[test]
     fn quantile_at_or_above_an_unfinished_request_is_a_lower_bound() {
-        let mut times = Distribution::new();
+        let mut times = Distribution::default();
         for _ in 0..980 {
             times.record(1_000_000);
         }
@@ -179,7 +173,7 @@ mod tests {
 
     #[test]
     fn encoding_preserves_quantiles() {
-        let mut times = Distribution::new();
+        let mut times = Distribution::default();
         for ns in 1..5_000_u64 {
             times.record(ns * 7_919);
         }
@@ -199,7 +193,7 @@ mod tests {
 
     #[test]
     fn merged_parts_are_the_whole() {
-        let (mut odd, mut even, mut all) = (Distribution::new(), Distribution::new(), Distribution::new());
+        let (mut odd, mut even, mut all) = (Distribution::default(), Distribution::default(), Distribution::default());
         for ns in 1..=2_000_u64 {
             if ns % 2 == 0 { &mut even } else { &mut odd }.record(ns * 1_000);
             all.record(ns * 1_000);

@@ -4,15 +4,13 @@
 //! connections and statistics: it opens its share of the connections, waits for the other workers, sends at its pace and
 //! drains outstanding responses. The coordinator starts the load, merges seconds and statistics and enforces limits.
 
-mod backlog;
 mod breaker;
 #[cfg(feature = "tls")]
 mod by_hyper;
 mod distribution;
 mod event_loop;
 pub(crate) mod failure;
-mod message;
-mod opener;
+pub(crate) mod opener;
 mod pace;
 pub mod ports;
 mod ramp;
@@ -22,7 +20,6 @@ mod run;
 mod run_state;
 mod schedule;
 mod second;
-pub(crate) mod single;
 mod spec;
 mod stats;
 mod worker;

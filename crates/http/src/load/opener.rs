@@ -1,9 +1,12 @@
 //! Creates sockets and starts their connections.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
+use linerate_model::http::Ports;
+use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
@@ -12,7 +15,6 @@ use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
 /// Opens sockets from the addresses and ports of one worker.
-#[derive(Debug)]
 pub(crate) struct Opener {
     allocator: PortAllocator,
     resets_at_end: bool,
@@ -125,4 +127,34 @@ fn connect(socket: OwnedFd, destination: &SocketAddr) -> Result<Opened, OsError>
 
 fn is_taken(error: &OsError) -> bool {
     matches!(error.errno(), Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL))
+}
+
+/// Opens one connection beside a load, from a local address and port chosen as for a load.
+///
+/// # Errors
+/// Those of connect(2); `TimedOut` after `timeout`.
+pub(crate) fn connect_one(local: &Local<'_>, destination: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let opened = open_one(local, destination)?;
+    if !opened.is_connected {
+        if !wait_fd(&opened.socket, Interest::WRITE, Some(timeout))? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        socket::take_error(&opened.socket).map_err(|error| error.source)?;
+    }
+    let stream = TcpStream::from(opened.socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+fn open_one(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
+    let open = |way| Opener::for_one(local, destination, way).open();
+    let by_kernel = || open(PortSelection::Kernel { range: None });
+    match local.ports {
+        Ports::Kernel => by_kernel(),
+        Ports::Explicit => open(PortSelection::Explicit),
+        Ports::Auto => match by_kernel() {
+            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortSelection::Explicit),
+            opened => opened,
+        },
+    }
 }

@@ -25,7 +25,6 @@ pub(crate) struct SourceTuple {
 }
 
 /// Distributes connections over pairs of source and destination, and ports within each pair.
-#[derive(Debug)]
 pub(crate) struct PortAllocator {
     pairs: Vec<(SourceTuple, PortSequence)>,
     next: usize,
@@ -59,7 +58,7 @@ impl PortAllocator {
             }
             for source in fitting {
                 let tuple = SourceTuple { source, destination: *destination };
-                pairs.push((tuple, PortSequence::new(skipped, index, threads)));
+                pairs.push((tuple, port_sequence(skipped, index, threads)));
             }
         }
         // Threads begin with different pairs, so that few connections are distributed as well.
@@ -87,38 +86,14 @@ impl PortAllocator {
 
 /// Ports in the order they are tried: each of the thread's share once, then again, since connections are closed
 /// meanwhile.
-#[derive(Debug)]
-struct PortSequence {
-    skipped: Vec<u16>,
-    next: u32,
-    step: u32,
-    first: u32,
-    tried: u32,
-}
+type PortSequence = Box<dyn Iterator<Item = u16> + Send>;
 
-impl PortSequence {
-    fn new(skipped: &[u16], index: u32, threads: u32) -> Self {
-        let first = u32::from(FIRST_PORT) + index;
-        let mut skipped = skipped.to_vec();
-        skipped.sort_unstable();
-        Self { skipped, next: first, step: threads.max(1), first, tried: 0 }
-    }
-
-    fn next(&mut self) -> Option<u16> {
-        let share = (u32::from(u16::MAX) - u32::from(FIRST_PORT)) / self.step + 1;
-        while self.tried < share * ROUNDS_MAX {
-            self.tried += 1;
-            let Ok(port) = u16::try_from(self.next) else {
-                self.next = self.first;
-                continue;
-            };
-            self.next += self.step;
-            if self.skipped.binary_search(&port).is_err() {
-                return Some(port);
-            }
-        }
-        None
-    }
+fn port_sequence(skipped: &[u16], index: u32, threads: u32) -> PortSequence {
+    let first = u16::try_from(u32::from(FIRST_PORT) + index).unwrap_or(u16::MAX);
+    let mut skipped = skipped.to_vec();
+    skipped.sort_unstable();
+    let rounds = (0..ROUNDS_MAX).flat_map(move |_| (first..=u16::MAX).step_by(threads.max(1) as usize));
+    Box::new(rounds.filter(move |port| skipped.binary_search(port).is_err()))
 }
 
 const FIRST_PORT: u16 = 1024;

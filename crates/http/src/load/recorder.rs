@@ -29,7 +29,7 @@ pub(crate) struct Sent {
 }
 
 /// Statistics of one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) stats: LoadStats,
     window: Option<Window>,
@@ -41,14 +41,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(verifies: bool, is_open_loop: bool) -> Self {
-        Self {
-            stats: LoadStats::default(),
-            window: None,
-            second: SecondPart::default(),
-            body_hash: None,
-            verifies,
-            is_open_loop,
-        }
+        Self { verifies, is_open_loop, ..Self::default() }
     }
 
     pub(crate) fn set_window(&mut self, window: Window) {

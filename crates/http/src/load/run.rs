@@ -9,11 +9,10 @@ use linerate_model::http::{Flag, LoadResult};
 use linerate_sys::clock;
 
 use super::breaker::Breaker;
-use super::message::{Message, WorkerCommand};
 use super::second::SecondPart;
 use super::spec::LoadSpec;
 use super::stats::LoadStats;
-use super::workers::{WorkerPool, Workers};
+use super::workers::{Message, WorkerCommand, WorkerPool, Workers};
 
 /// Observes a run, and may stop it.
 pub trait Observer {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linerate_sys::poll::EventFd;
 
-use super::message::WorkerCommand;
 use super::recorder::Window;
 use super::spec::LoadSpec;
+use super::workers::WorkerCommand;
 
 /// Commands to a running worker.
 #[derive(Debug)]

@@ -3,8 +3,10 @@
 use linerate_model::http::{ErrorClass, Second};
 use serde::{Deserialize, Serialize};
 
+use super::distribution::Distribution;
+
 /// Responses, failures and approximate times of one second.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SecondPart {
     /// Seconds since the start of the warm-up.
     pub index: u32,
@@ -26,8 +28,8 @@ pub struct SecondPart {
     pub retry_after: u64,
     /// Age of the backlog at the end of the second.
     pub backlog_ns: u64,
-    /// Histogram of times with [`STEPS`] buckets per octave. Shorter than [`BUCKETS`] where the rest is empty.
-    buckets: Vec<u32>,
+    /// Times with an error of a sixteenth.
+    times: Distribution<1>,
 }
 
 impl SecondPart {
@@ -41,13 +43,7 @@ impl SecondPart {
     pub fn response(&mut self, ns: u64, payload_bytes: u64) {
         self.ok += 1;
         self.payload_bytes += payload_bytes;
-        let bucket = bucket_of(ns);
-        if self.buckets.len() <= bucket {
-            self.buckets.resize(bucket + 1, 0);
-        }
-        if let Some(count) = self.buckets.get_mut(bucket) {
-            *count = count.saturating_add(1);
-        }
+        self.times.record(ns);
     }
 
     /// Counts a failure.
@@ -72,29 +68,13 @@ impl SecondPart {
         self.attempts += other.attempts;
         self.retry_after += other.retry_after;
         self.backlog_ns = self.backlog_ns.max(other.backlog_ns);
-        let others = other.buckets.iter().take(BUCKETS);
-        if self.buckets.len() < others.len() {
-            self.buckets.resize(others.len(), 0);
-        }
-        for (ours, theirs) in self.buckets.iter_mut().zip(others) {
-            *ours = ours.saturating_add(*theirs);
-        }
+        self.times.merge(&other.times);
     }
 
     /// A quantile of the times with an error of a sixteenth; `None` with fewer than ten values above it.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
-        let n: u64 = self.buckets.iter().map(|count| u64::from(*count)).sum();
-        if n as f64 * (1.0 - q) + 1e-6 < 10.0 {
-            return None;
-        }
-        let rank = (n as f64 * q).ceil() as u64;
-        let mut seen = 0;
-        let bucket = self.buckets.iter().position(|count| {
-            seen += u64::from(*count);
-            seen >= rank
-        })?;
-        Some(middle_of(bucket))
+        Some(self.times.quantile(q)?.ns)
     }
 
     /// Part kept in the record.
@@ -104,46 +84,9 @@ impl SecondPart {
     }
 }
 
-/// Buckets of an octave.
-const STEPS: u64 = 16;
-const STEP_BITS: u32 = 4;
-/// Times are counted in units of 2^10 ns, about a microsecond.
-const UNIT_BITS: u32 = 10;
-/// Enough for an hour.
-const BUCKETS: usize = 33 * STEPS as usize;
-
-fn bucket_of(ns: u64) -> usize {
-    let units = ns >> UNIT_BITS;
-    if units < STEPS {
-        return units as usize;
-    }
-    let octave = units.ilog2() - STEP_BITS;
-    let bucket = u64::from(octave + 1) * STEPS + ((units >> octave) - STEPS);
-    (bucket as usize).min(BUCKETS - 1)
-}
-
-fn middle_of(bucket: usize) -> u64 {
-    let (octave, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
-    let (low, width) = match octave {
-        0 => (step, 1),
-        octave => ((STEPS + step) << (octave - 1), 1 << (octave - 1)),
-    };
-    (low << UNIT_BITS) + ((width << UNIT_BITS) / 2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn time_is_within_a_sixteenth_of_its_bucket() {
-        for ns in (0..40).flat_map(|bits| [1_u64 << bits, (1 << bits) + (1 << bits) / 3]) {
-            let middle = middle_of(bucket_of(ns));
-            let error = middle.abs_diff(ns);
-            assert!(error <= ns / 16 + 1024, "{ns} became {middle}");
-        }
-        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
-    }
 
     #[test]
     fn seconds_of_threads_are_merged() {

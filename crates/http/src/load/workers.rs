@@ -8,12 +8,13 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use linerate_sys::clock;
+use serde::{Deserialize, Serialize};
 
 use super::event_loop;
-use super::message::{Message, WorkerAssignment, WorkerCommand};
 use super::run_state::CommandSlot;
-use super::schedule::WorkerIndex;
+use super::second::SecondPart;
 use super::spec::LoadSpec;
+use super::stats::LoadStats;
 use super::worker::LoadWorker;
 
 /// How a load is divided.
@@ -34,6 +35,40 @@ pub struct Processes {
     pub arguments: Vec<String>,
     /// Number of processes.
     pub count: u32,
+}
+
+/// From a worker to the coordinator; one line of JSON each between processes.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Message {
+    /// All connections that could be opened are open.
+    Ramped {
+        opened: u64,
+    },
+    /// A second is complete.
+    Second(SecondPart),
+    Finished(Box<LoadStats>),
+    Failed(String),
+}
+
+/// To one worker, or to all workers of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WorkerCommand {
+    /// The load begins at this time of the monotonic clock, which all processes share.
+    Begin { at_ns: u64 },
+    /// Nothing more is sent.
+    Stop,
+}
+
+/// First line of input of a worker process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WorkerAssignment {
+    pub(crate) spec: LoadSpec,
+    /// Workers of the process.
+    pub(crate) workers: Range<u32>,
+    /// Workers of all processes.
+    pub(crate) workers_total: u32,
 }
 
 /// Running workers.
@@ -139,14 +174,17 @@ fn start_threads(
     workers_total: u32,
     reports: &Sender<Message>,
 ) -> io::Result<Vec<Arc<CommandSlot>>> {
-    let kind = Kind::of(spec)?;
+    let run = runner(spec)?;
     let mut all = Vec::new();
     for index in workers {
         let commands = Arc::new(CommandSlot::new()?);
         all.push(Arc::clone(&commands));
-        let (spec, kind, reports) = (Arc::clone(spec), kind.clone(), reports.clone());
+        let (spec, run, reports) = (Arc::clone(spec), Arc::clone(&run), reports.clone());
         thread::Builder::new().name(format!("load {index}")).spawn(move || {
-            if let Err(error) = kind.run(spec, (index, workers_total), commands, reports.clone()) {
+            // The default timer slack of the kernel is 50 µs.
+            let _ = clock::set_timer_slack_ns(1);
+            let worker = LoadWorker::new(spec, (index, workers_total), commands, reports.clone());
+            if let Err(error) = run(worker) {
                 let _ = reports.send(Message::Failed(format!("cannot start a thread's work: {error}")));
             }
         })?;
@@ -154,46 +192,24 @@ fn start_threads(
     Ok(all)
 }
 
-/// Implementation of HTTP.
-#[derive(Clone)]
-enum Kind {
-    /// Own event loop: HTTP/1.1 in plain text.
-    Own,
-    /// hyper.
+/// Runs a worker with one implementation of HTTP.
+type Runner = Arc<dyn Fn(LoadWorker) -> io::Result<()> + Send + Sync>;
+
+/// The own event loop for HTTP/1.1 in plain text, hyper otherwise.
+fn runner(spec: &LoadSpec) -> io::Result<Runner> {
+    if spec.protocol.is_plain_http1() {
+        return Ok(Arc::new(event_loop::run));
+    }
     #[cfg(feature = "tls")]
-    Hyper(Arc<crate::client::Client>),
-}
-
-impl Kind {
-    fn of(spec: &LoadSpec) -> io::Result<Self> {
-        if spec.protocol.is_plain_http1() {
-            return Ok(Self::Own);
+    return match crate::client::Client::new(&spec.protocol, &spec.request) {
+        Ok(client) => {
+            let client = Arc::new(client);
+            Ok(Arc::new(move |worker| super::by_hyper::run(worker, Arc::clone(&client))))
         }
-        #[cfg(feature = "tls")]
-        return match crate::client::Client::new(&spec.protocol, &spec.request) {
-            Ok(client) => Ok(Self::Hyper(Arc::new(client))),
-            Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
-        };
-        #[cfg(not(feature = "tls"))]
-        Err(io::Error::new(io::ErrorKind::Unsupported, "this build uses neither TLS nor HTTP/2"))
-    }
-
-    fn run(
-        self,
-        spec: Arc<LoadSpec>,
-        index: WorkerIndex,
-        commands: Arc<CommandSlot>,
-        reports: Sender<Message>,
-    ) -> io::Result<()> {
-        // The default timer slack of the kernel is 50 µs.
-        let _ = clock::set_timer_slack_ns(1);
-        let worker = LoadWorker::new(spec, index, commands, reports);
-        match self {
-            Self::Own => event_loop::run(worker),
-            #[cfg(feature = "tls")]
-            Self::Hyper(client) => super::by_hyper::run(worker, client),
-        }
-    }
+        Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
+    };
+    #[cfg(not(feature = "tls"))]
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this build uses neither TLS nor HTTP/2"))
 }
 
 fn start_process(
@@ -239,7 +255,7 @@ fn forward(output: impl Read, workers: usize, reports: &Sender<Message>) {
     }
 }
 
-fn write_line(output: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
+fn write_line(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     output.write_all(&line)?;

@@ -57,29 +57,3 @@ impl ConnectionOptions {
         !self.closes && (is_http11 || self.is_kept_alive)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn length_consists_of_digits() {
-        for (value, expected) in [
-            ("0", Some(0)),
-            ("10240", Some(10_240)),
-            ("0010", Some(10)),
-            ("9223372036854775807", Some(u64::MAX / 2)),
-            ("9223372036854775808", None),
-            ("99999999999999999999", None),
-            ("", None),
-            ("+1", None),
-            ("-1", None),
-            ("1 ", None),
-            ("1,1", None),
-            ("0x10", None),
-            ("1.0", None),
-        ] {
-            assert_eq!(content_length(value.as_bytes()), expected, "{value:?}");
-        }
-    }
-}

@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::target::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
-use crate::client::{Client, Established, Failure, Head, NoResponse, Refusal, read_body};
+use super::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
+use crate::client::{Client, Established, Failure, NoResponse, Refusal, response};
 
 pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResult, ProbeError> {
     let client = Client::new(target.protocol, request).map_err(|error| ProbeError::Request(error.to_string()))?;
@@ -42,13 +42,12 @@ async fn exchange_with(
             NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
             NoResponse::Failed(failure) => failure_of(address, client, &failure),
         })?;
-        let head = Head::of(&response);
         let field = |name: &HeaderName| {
             let value = response.headers().get(name);
             value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
         let (server, location) = (field(&SERVER), field(&LOCATION));
-        let response = read_body(head, response.into_body(), false, BYTES_MAX).await;
+        let response = response::read(response, false, BYTES_MAX).await;
         let response = response.map_err(|failure| failure_of(address, client, &failure))?;
         Ok(ProbeResult {
             protocol,

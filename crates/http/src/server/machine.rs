@@ -4,7 +4,7 @@ use super::resource::Resource;
 use super::responses::{Response, ResponseWriter};
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
-use crate::message::chunked::Decoder;
+use crate::message::body::{BodyError, BodyReader};
 use crate::message::framing::BodyFraming;
 use crate::message::request::RequestHeader;
 
@@ -61,17 +61,8 @@ pub(crate) enum Next {
 
 #[derive(Debug)]
 struct PendingRequest {
-    body: Body,
-    /// Payload received so far.
-    received_bytes: u64,
+    body: BodyReader,
     response: Response,
-}
-
-#[derive(Debug)]
-enum Body {
-    /// Missing bytes.
-    Length(u64),
-    Chunks(Decoder),
 }
 
 impl Machine {
@@ -93,16 +84,14 @@ impl Machine {
     /// Payload bytes still due that need no parsing; never the last one, so that the end of the body is parsed with what
     /// follows it.
     pub(crate) fn skippable_bytes(&self) -> u64 {
-        match &self.pending {
-            Some(PendingRequest { body: Body::Length(missing), .. }) => missing.saturating_sub(1),
-            _ => 0,
-        }
+        let missing = self.pending.as_ref().and_then(|pending| pending.body.left_bytes());
+        missing.map_or(0, |missing| missing.saturating_sub(1))
     }
 
     /// Accounts for payload discarded in the kernel, at most [`Self::skippable_bytes`].
     pub(crate) fn skip(&mut self, bytes: u64) {
-        if let Some(PendingRequest { body: Body::Length(missing), .. }) = &mut self.pending {
-            *missing = missing.saturating_sub(bytes).max(1);
+        if let Some(pending) = &mut self.pending {
+            pending.body.skip(bytes);
         }
     }
 
@@ -154,18 +143,16 @@ impl Machine {
             is_http11: head.is_http11,
             keep_alive: head.keep_alive,
         };
-        let body = match head.framing {
-            BodyFraming::None | BodyFraming::UntilClose => return self.respond(response, context, queue),
-            BodyFraming::Length(length) if length > context.body_bytes_max => {
-                return self.refuse(CONTENT_TOO_LARGE, context, queue);
-            }
-            BodyFraming::Length(length) => Body::Length(length),
-            BodyFraming::Chunked => Body::Chunks(Decoder::new()),
+        if head.framing == BodyFraming::None {
+            return self.respond(response, context, queue);
+        }
+        let Ok(body) = BodyReader::new(head.framing, context.body_bytes_max) else {
+            return self.refuse(CONTENT_TOO_LARGE, context, queue);
         };
         if head.expects_continue {
             ResponseWriter::push_continue(queue);
         }
-        self.pending = Some(PendingRequest { body, received_bytes: 0, response });
+        self.pending = Some(PendingRequest { body, response });
     }
 
     /// Bytes consumed by a body, and whether it is incomplete.
@@ -173,7 +160,7 @@ impl Machine {
         let Some(mut pending) = self.pending.take() else {
             return (0, false);
         };
-        match pending.take(input, context.body_bytes_max) {
+        match pending.body.read(input, context.body_bytes_max, |_| {}) {
             Ok((used, true)) => {
                 self.respond(pending.response, context, queue);
                 (used, false)
@@ -182,8 +169,9 @@ impl Machine {
                 self.pending = Some(pending);
                 (used, true)
             }
-            Err(status) => {
-                self.refuse(status, context, queue);
+            Err(error) => {
+                let is_too_large = matches!(error, BodyError::TooLarge(_));
+                self.refuse(if is_too_large { CONTENT_TOO_LARGE } else { BAD_REQUEST }, context, queue);
                 (input.len(), false)
             }
         }
@@ -199,42 +187,6 @@ impl Machine {
     fn refuse(&mut self, status: u16, context: &RequestContext<'_>, queue: &mut WriteQueue) {
         self.respond(Response::refusal(status), context, queue);
         self.closing = Closing::Lingering;
-    }
-}
-
-impl PendingRequest {
-    /// Bytes consumed and whether the body is complete, or the status code of an error.
-    fn take(&mut self, input: &[u8], body_bytes_max: u64) -> Result<(usize, bool), u16> {
-        match &mut self.body {
-            Body::Length(missing) => {
-                let used = usize::try_from(*missing).unwrap_or(usize::MAX).min(input.len());
-                *missing -= used as u64;
-                Ok((used, *missing == 0))
-            }
-            Body::Chunks(decoder) => take_chunks(decoder, input, &mut self.received_bytes, body_bytes_max),
-        }
-    }
-}
-
-/// Chunk by chunk, so that the first error decides however the input is segmented.
-fn take_chunks(
-    decoder: &mut Decoder,
-    input: &[u8],
-    received_bytes: &mut u64,
-    body_bytes_max: u64,
-) -> Result<(usize, bool), u16> {
-    let mut used = 0;
-    loop {
-        let rest = input.get(used..).unwrap_or_default();
-        let piece = decoder.piece(rest).map_err(|_| BAD_REQUEST)?;
-        used += piece.framing + piece.payload;
-        *received_bytes += piece.payload as u64;
-        if *received_bytes > body_bytes_max {
-            return Err(CONTENT_TOO_LARGE);
-        }
-        if piece.is_end || used == input.len() {
-            return Ok((used, piece.is_end));
-        }
     }
 }
 

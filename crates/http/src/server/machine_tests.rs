@@ -49,14 +49,6 @@ fn responses_are_in_order_however_the_requests_are_segmented() {
 }
 
 #[test]
-fn sixteen_pipelined_requests_get_sixteen_responses() {
-    let mut harness = LoopbackHarness::new();
-    assert_eq!(harness.receive(get("/b/77").repeat(16).as_bytes()), Next::Read);
-    assert_eq!(harness.statuses().len(), 16);
-    assert!(harness.machine.is_idle() && harness.kept.is_empty());
-}
-
-#[test]
 fn invalid_request_gets_one_response_and_closes_the_connection() {
     for (input, status) in [
         ("GET / HTTP/1.1\r\n\r\n", "400"),

@@ -3,10 +3,8 @@
 //! A target for measurements: cost per request and per idle connection is as low as the kernel allows, and counted per
 //! thread.
 
-mod access;
 mod chunks;
 mod content;
-mod date;
 mod listeners;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod loopback_harness;
@@ -15,7 +13,6 @@ mod resource;
 mod responses;
 mod spec;
 mod stats;
-mod threads;
 mod worker;
 mod write_queue;
 
@@ -23,21 +20,35 @@ mod write_queue;
 mod machine_tests;
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
 
-use linerate_sys::{cpu, process};
+use linerate_sys::poll::EventFd;
+use linerate_sys::{OsError, cpu, process};
 
-use access::AccessList;
 use content::{BodyPattern, Content};
-use threads::{Thread, ThreadInputs};
-use worker::Shared;
+use responses::ResponseWriter;
+use stats::Counters;
+use worker::{Shared, Worker};
 
-pub(crate) use access::local_networks;
 pub use resource::{BODY_BYTES_MAX, size};
+pub(crate) use spec::local_networks;
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
-pub use threads::StartError;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A listener could not be opened, or descriptors are exhausted.
+    #[error("{0}")]
+    System(#[from] OsError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+}
 
 /// A running server. Dropping it stops it.
 #[derive(Debug)]
@@ -59,15 +70,16 @@ impl Server {
         // Created now, so that the first request does not wait for it.
         content.block(BodyPattern::Text);
         let listeners = listeners::open(spec, count)?;
-        let inputs = ThreadInputs { spec, content, shared: Arc::new(shared(spec)) };
         let mut server = Self {
             threads: Vec::new(),
-            shared: Arc::clone(&inputs.shared),
+            shared: Arc::new(shared(spec)),
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
-            server.threads.push(inputs.start(number, listeners)?);
+            let responses =
+                ResponseWriter::new(Arc::clone(&content), !spec.without_date, spec.server_header.as_deref());
+            server.threads.push(Thread::start(number, listeners, Arc::clone(&server.shared), responses)?);
         }
         Ok(server)
     }
@@ -122,9 +134,54 @@ impl Drop for Server {
     }
 }
 
+/// A server thread, with its own event loop.
+#[derive(Debug)]
+struct Thread {
+    handle: Option<JoinHandle<()>>,
+    waker: Arc<EventFd>,
+    counters: Arc<Counters>,
+}
+
+impl Thread {
+    /// Starts a thread.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn start(
+        number: usize,
+        listeners: Vec<OwnedFd>,
+        shared: Arc<Shared>,
+        responses: ResponseWriter,
+    ) -> Result<Self, StartError> {
+        let counters = Arc::new(Counters::default());
+        let waker = Arc::new(EventFd::new()?);
+        let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
+        let handle = thread::Builder::new()
+            .name(format!("http-serve-{number}"))
+            // The event loop ends early only if epoll_wait(2) fails.
+            .spawn(move || drop(worker.run()))
+            .map_err(StartError::Thread)?;
+        Ok(Self { handle: Some(handle), waker, counters })
+    }
+
+    fn stats(&self) -> ThreadStats {
+        self.counters.snapshot()
+    }
+
+    /// Makes the event loop check the stop flag.
+    fn wake(&self) {
+        self.waker.signal();
+    }
+
+    /// Waits for the thread; its statistics outlive a panic.
+    fn join(&mut self) {
+        let _ = self.handle.take().map(JoinHandle::join);
+    }
+}
+
 fn shared(spec: &ServerSpec) -> Shared {
     Shared {
-        access: AccessList::new(&spec.access),
+        permitted: spec.access.networks(),
         body_bytes_max: spec.body_bytes_max,
         idle_timeout: spec.idle_timeout,
         connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),

@@ -65,18 +65,14 @@ impl Resource {
     }
 }
 
+/// Common sizes, which need no `/b`.
+const SHORT_NAMES: [&str; 5] = ["0", "1k", "10k", "100k", "1m"];
+
 /// Size in the path: `/b/SIZE`, and short names of common sizes.
 fn size_of_path(path: &str) -> Option<u64> {
     match path.strip_prefix("/b/") {
         Some(text) => size(text),
-        None => match path {
-            "/0" => Some(0),
-            "/1k" => Some(1 << 10),
-            "/10k" => Some(10 << 10),
-            "/100k" => Some(100 << 10),
-            "/1m" => Some(1 << 20),
-            _ => None,
-        },
+        None => size(path.strip_prefix('/').filter(|name| SHORT_NAMES.contains(name))?),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::chunks::Chunks;
 use super::content::Content;
-use super::date::{DATE_BYTES, imf_fixdate};
 use super::resource::Resource;
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
@@ -16,7 +17,7 @@ use crate::message::reason;
 pub(crate) struct ResponseWriter {
     content: Arc<Content>,
     /// `None` without a `Date` field.
-    date: Option<[u8; DATE_BYTES]>,
+    date: Option<String>,
     /// The whole `Server` field; empty without one.
     server_field: Vec<u8>,
 }
@@ -43,7 +44,7 @@ impl ResponseWriter {
     /// `server` is the value of the `Server` field.
     pub(crate) fn new(content: Arc<Content>, with_date: bool, server: Option<&str>) -> Self {
         let server_field = server.map(|name| format!("Server: {name}\r\n").into_bytes());
-        Self { content, date: with_date.then(|| imf_fixdate(0)), server_field: server_field.unwrap_or_default() }
+        Self { content, date: with_date.then(String::new), server_field: server_field.unwrap_or_default() }
     }
 
     /// Blocks that queued bodies refer to.
@@ -91,7 +92,7 @@ impl ResponseWriter {
         }
         if let Some(date) = &self.date {
             bytes.extend_from_slice(b"Date: ");
-            bytes.extend_from_slice(date);
+            bytes.extend_from_slice(date.as_bytes());
             bytes.extend_from_slice(b"\r\n");
         }
         if let Some(body_bytes) = response.resource.body_bytes {
@@ -112,6 +113,13 @@ impl ResponseWriter {
         }
         bytes.extend_from_slice(b"\r\n");
     }
+}
+
+/// The format of the `Date` field (RFC 9110, section 5.6.7).
+fn imf_fixdate(unix_seconds: u64) -> String {
+    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
+    let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
 #[cfg(test)]

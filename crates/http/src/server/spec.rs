@@ -1,9 +1,10 @@
 //! Configuration of a server.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use linerate_model::network::Network;
+use linerate_sys::interfaces;
 
 /// A server of fixed payloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +99,36 @@ impl Listen {
         }
     }
 }
+
+impl Access {
+    /// Networks that are served; addresses of this host are read at the call.
+    #[must_use]
+    pub fn networks(&self) -> Vec<Network> {
+        match self {
+            Self::Networks(networks) => networks.clone(),
+            Self::LocalNetworks => local_networks(&interfaces::addresses()).collect(),
+        }
+    }
+}
+
+/// Private ranges, and the networks of these addresses with their prefix lengths. A prefix of no bits would be every address.
+pub(crate) fn local_networks(addresses: &[(IpAddr, u8)]) -> impl Iterator<Item = Network> {
+    let on_link = addresses.iter().filter(|(_, prefix_len)| *prefix_len > 0);
+    let on_link = on_link.filter_map(|(address, prefix_len)| Network::new(*address, *prefix_len));
+    PRIVATE_NETWORKS.iter().filter_map(|range| range.parse().ok()).chain(on_link)
+}
+
+/// Ranges that are not routed (RFC 1122, RFC 1918, RFC 3927, RFC 4193, RFC 4291).
+const PRIVATE_NETWORKS: [&str; 8] = [
+    "127.0.0.0/8",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "169.254.0.0/16",
+    "::1/128",
+    "fc00::/7",
+    "fe80::/10",
+];
 
 /// Default port.
 pub const PORT: u16 = 8080;

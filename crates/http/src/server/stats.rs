@@ -2,36 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Statistics of one thread since the start of the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct ThreadStats {
-    /// Connections accepted, without those rejected at the limit.
-    pub accepted: u64,
-    /// Accepted connections that have closed.
-    pub closed: u64,
-    /// Connections rejected with 503 at the limit.
-    pub refused_at_limit: u64,
-    /// Connections closed because the access list excludes their address.
-    pub refused_by_address: u64,
-    /// accept(2) failures for lack of a descriptor or memory.
-    pub descriptors_exhausted: u64,
-    /// Requests with a complete header, valid or not.
-    pub requests: u64,
-    /// Responses queued.
-    pub responses: u64,
-    /// Responses with a status of 400 or above.
-    pub error_responses: u64,
-    /// Bytes of the bodies of these responses.
-    pub payload_bytes: u64,
-    /// Bytes sent, headers included.
-    pub sent_bytes: u64,
-    /// Bytes received, headers included.
-    pub received_bytes: u64,
-    /// Connections closed by the idle timeout.
-    pub timed_out: u64,
-}
-
 impl ThreadStats {
     /// Connections that are open now.
     #[must_use]
@@ -48,9 +18,16 @@ pub struct ServerStats {
     pub threads: Vec<ThreadStats>,
 }
 
-/// Lists every counter once; counters, snapshot and sum are generated from it.
+/// Lists every counter once; statistics, counters, snapshot and sum are generated from it.
 macro_rules! stats {
-    ($($name:ident),+ $(,)?) => {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// Statistics of one thread since the start of the server.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct ThreadStats {
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
         /// Counters of one thread. On cache lines of their own, so that writing them costs nothing.
         #[derive(Debug, Default)]
         #[repr(align(128))]
@@ -77,17 +54,29 @@ macro_rules! stats {
 }
 
 stats!(
+    /// Connections accepted, without those rejected at the limit.
     accepted,
+    /// Accepted connections that have closed.
     closed,
+    /// Connections rejected with 503 at the limit.
     refused_at_limit,
+    /// Connections closed because the access list excludes their address.
     refused_by_address,
+    /// accept(2) failures for lack of a descriptor or memory.
     descriptors_exhausted,
+    /// Requests with a complete header, valid or not.
     requests,
+    /// Responses queued.
     responses,
+    /// Responses with a status of 400 or above.
     error_responses,
+    /// Bytes of the bodies of these responses.
     payload_bytes,
+    /// Bytes sent, headers included.
     sent_bytes,
+    /// Bytes received, headers included.
     received_bytes,
+    /// Connections closed by the idle timeout.
     timed_out,
 );
 

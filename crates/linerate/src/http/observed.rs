@@ -56,7 +56,6 @@ impl<'a> Observed<'a> {
         pool: &WorkerPool,
         breaker: Breaker,
     ) -> Result<(LoadResult, BothSides), Error> {
-        self.mark.connections = Some(load.connections);
         self.mark.expected_ms = Some(load.duration_ns / 1_000_000);
         self.server = load.destinations.first().map(SocketAddr::ip);
         self.step = step_of(&load);

@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::slots::{Next, Shared};
-use crate::client::{Established, Failure, Head, NoResponse, Session, read_body};
+use crate::client::{Established, Failure, NoResponse, Session, response};
 use crate::load::failure;
 use crate::load::ramp::Loss;
 use crate::load::response::ReceivedResponse;
@@ -183,20 +183,23 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
         Err(_) => Err(NoResponse::Failed(Failure { class: ErrorClass::Timeout, text: NO_RESPONSE_IN_TIME.to_owned() })),
     };
     let state = &mut *shared.state.borrow_mut();
+    let Some((number, sent)) = state.settle(slot) else {
+        return false;
+    };
     match completed {
         Ok(response) => {
-            state.response_complete(slot, &response);
+            state.worker.response_complete(number, sent, &response);
             outcome.has_response.set(true);
             outcome.has_failed.set(false);
             outcome.is_announced.set(!response.keeps_alive);
             response.keeps_alive
         }
         Err(NoResponse::NotSent) => {
-            state.return_request(slot);
+            state.worker.return_request(number, sent);
             false
         }
         Err(NoResponse::Failed(failure)) => {
-            state.failed(slot, &failure);
+            state.worker.failed(number, [sent], failure.class, &failure.text);
             outcome.has_failed.set(true);
             // In HTTP/2 a failed stream leaves the others intact.
             shared.client.is_http2()
@@ -206,7 +209,5 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
 
 async fn send(shared: &Shared, session: &mut Session) -> Result<ReceivedResponse, NoResponse> {
     let response = session.send(shared.client.request()).await?;
-    let head = Head::of(&response);
-    let body = read_body(head, response.into_body(), shared.spec.verifies, u64::MAX);
-    body.await.map_err(NoResponse::Failed)
+    response::read(response, shared.spec.verifies, u64::MAX).await.map_err(NoResponse::Failed)
 }

@@ -66,7 +66,7 @@ async fn run_phases(shared: Rc<Shared>) -> io::Result<()> {
         .await?;
     }
     let State { worker, slots } = &mut *shared.state.borrow_mut();
-    worker.finish(slots.outstanding());
+    worker.finish(slots.iter_mut().filter_map(|slot| slot.outstanding.take()));
     Ok(())
 }
 

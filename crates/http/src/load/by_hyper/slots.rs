@@ -8,9 +8,8 @@ use std::time::Duration;
 use linerate_sys::clock;
 use tokio::sync::{Notify, oneshot};
 
-use crate::client::{Client, Failure};
+use crate::client::Client;
 use crate::load::recorder::Sent;
-use crate::load::response::ReceivedResponse;
 use crate::load::spec::LoadSpec;
 use crate::load::worker::{LoadWorker, Transport};
 
@@ -29,23 +28,15 @@ impl Shared {
     }
 }
 
-/// A worker and its slots.
+/// A worker and the slots of all its connections, each with a task.
 pub(super) struct State {
     pub(super) worker: LoadWorker,
-    pub(super) slots: Slots,
-}
-
-/// Slots of all connections, each with a task.
-#[derive(Debug)]
-pub(super) struct Slots {
-    slots: Vec<Slot>,
-    /// Slots of a connection.
-    each: u32,
+    pub(super) slots: Vec<Slot>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    outstanding: Option<Sent>,
+pub(super) struct Slot {
+    pub(super) outstanding: Option<Sent>,
     /// Receives the due time of the next request.
     waiter: Option<oneshot::Sender<u64>>,
 }
@@ -58,9 +49,9 @@ pub(super) enum Next {
     Later(oneshot::Receiver<u64>),
 }
 
-impl Transport for Slots {
+impl Transport for Vec<Slot> {
     fn assign(&mut self, slot: u32, due_ns: u64, worker: &mut LoadWorker) -> bool {
-        let waiter = self.get_mut(slot).and_then(|slot| slot.waiter.take());
+        let waiter = self[slot as usize].waiter.take();
         // The task of a waiting slot may have ended.
         let is_assigned = waiter.is_some_and(|waiter| waiter.send(due_ns).is_ok());
         worker.begin(usize::from(is_assigned));
@@ -68,36 +59,26 @@ impl Transport for Slots {
     }
 }
 
-impl Slots {
-    fn get_mut(&mut self, slot: u32) -> Option<&mut Slot> {
-        self.slots.get_mut(slot as usize)
-    }
-
-    /// Takes the requests without a response.
-    pub(super) fn outstanding(&mut self) -> impl Iterator<Item = Sent> {
-        self.slots.iter_mut().filter_map(|slot| slot.outstanding.take())
-    }
-}
-
 impl State {
     pub(super) fn new(worker: LoadWorker) -> Self {
-        let each = worker.spec.streams.max(1);
-        let count = worker.connection_count().saturating_mul(each);
-        Self { slots: Slots { slots: (0..count).map(|_| Slot::default()).collect(), each }, worker }
+        let count = worker.connection_count().saturating_mul(worker.spec.streams.max(1));
+        Self { slots: (0..count).map(|_| Slot::default()).collect(), worker }
     }
 
     /// The slots of a connection.
     pub(super) fn slots_of(&self, number: u32) -> Range<u32> {
-        let first = number.saturating_mul(self.slots.each);
-        first..first.saturating_add(self.slots.each)
+        let first = number.saturating_mul(self.per_connection());
+        first..first.saturating_add(self.per_connection())
+    }
+
+    fn per_connection(&self) -> u32 {
+        self.worker.spec.streams.max(1)
     }
 
     /// A connection has ended; its waiting slots end too.
     pub(super) fn gone(&mut self, number: u32) {
         for slot in self.slots_of(number) {
-            if let Some(slot) = self.slots.get_mut(slot) {
-                slot.waiter = None;
-            }
+            self.slots[slot as usize].waiter = None;
         }
     }
 
@@ -109,9 +90,7 @@ impl State {
             return Next::Now(now_ns);
         }
         let (waiter, due) = oneshot::channel();
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.waiter = Some(waiter);
-        }
+        self.slots[slot as usize].waiter = Some(waiter);
         self.worker.release(slot, has_response, now_ns);
         Next::Later(due)
     }
@@ -122,34 +101,13 @@ impl State {
         if sent.is_none() {
             self.worker.end(1);
         }
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.outstanding = sent;
-        }
+        self.slots[slot as usize].outstanding = sent;
         sent.is_some()
     }
 
-    /// A request was not sent because the connection had ended.
-    pub(super) fn return_request(&mut self, slot: u32) {
-        if let Some((number, sent)) = self.settle(slot) {
-            self.worker.return_request(number, sent);
-        }
-    }
-
-    pub(super) fn response_complete(&mut self, slot: u32, response: &ReceivedResponse) {
-        if let Some((number, sent)) = self.settle(slot) {
-            self.worker.response_complete(number, sent, response);
-        }
-    }
-
-    pub(super) fn failed(&mut self, slot: u32, failure: &Failure) {
-        if let Some((number, sent)) = self.settle(slot) {
-            self.worker.failed(number, [sent], failure.class, &failure.text);
-        }
-    }
-
     /// The request of a slot has ended: the number of its connection, and the request.
-    fn settle(&mut self, slot: u32) -> Option<(u32, Sent)> {
-        let sent = self.slots.get_mut(slot)?.outstanding.take()?;
-        Some((slot / self.slots.each, sent))
+    pub(super) fn settle(&mut self, slot: u32) -> Option<(u32, Sent)> {
+        let sent = self.slots[slot as usize].outstanding.take()?;
+        Some((slot / self.per_connection(), sent))
     }
 }

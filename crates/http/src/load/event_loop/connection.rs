@@ -9,7 +9,10 @@ use crate::load::response::ResponseReader;
 /// A connection and its outstanding requests.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
-    link: Link,
+    /// `None` while it is closed.
+    socket: Option<OwnedFd>,
+    /// When its opening was started; `None` once it is established.
+    pub(super) connecting_since_ns: Option<u64>,
     pub(super) reader: ResponseReader,
     /// Requests without a response, the oldest first. Allocated by the first one.
     pub(super) outstanding: VecDeque<Sent>,
@@ -19,60 +22,24 @@ pub(super) struct Connection {
     pub(super) unsent_bytes: u32,
 }
 
-#[derive(Debug, Default)]
-enum Link {
-    #[default]
-    Closed,
-    Connecting {
-        socket: OwnedFd,
-        since_ns: u64,
-    },
-    Open(OwnedFd),
-}
-
 impl Connection {
     pub(super) fn connect(&mut self, socket: OwnedFd, since_ns: u64) {
-        self.link = Link::Connecting { socket, since_ns };
-    }
-
-    /// The connection is established; returns when its opening was started.
-    pub(super) fn establish(&mut self) -> Option<u64> {
-        match std::mem::take(&mut self.link) {
-            Link::Connecting { socket, since_ns } => {
-                self.link = Link::Open(socket);
-                Some(since_ns)
-            }
-            other => {
-                self.link = other;
-                None
-            }
-        }
+        self.socket = Some(socket);
+        self.connecting_since_ns = Some(since_ns);
     }
 
     /// Closes it and resets its state; returns the outstanding requests.
     pub(super) fn close(&mut self) -> VecDeque<Sent> {
-        self.link = Link::Closed;
-        self.reader = ResponseReader::default();
-        self.kept = None;
-        self.unsent_bytes = 0;
-        std::mem::take(&mut self.outstanding)
+        std::mem::take(self).outstanding
     }
 
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.link, Link::Open(_))
+        self.socket.is_some() && self.connecting_since_ns.is_none()
     }
 
     /// Ready for a request.
     pub(super) fn is_free(&self) -> bool {
         self.is_open() && self.outstanding.is_empty()
-    }
-
-    /// When its opening was started.
-    pub(super) fn connecting_since(&self) -> Option<u64> {
-        match self.link {
-            Link::Connecting { since_ns, .. } => Some(since_ns),
-            Link::Closed | Link::Open(_) => None,
-        }
     }
 
     /// When the oldest request without a response was sent.
@@ -81,10 +48,7 @@ impl Connection {
     }
 
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        match &self.link {
-            Link::Closed => None,
-            Link::Connecting { socket, .. } | Link::Open(socket) => Some(socket.as_fd()),
-        }
+        self.socket.as_ref().map(AsFd::as_fd)
     }
 
     /// Part of a response has arrived.

@@ -5,7 +5,6 @@ use std::io;
 use linerate_model::http::ErrorClass;
 use linerate_sys::stream_io;
 
-use super::connection::Connection;
 use super::{BUFFER_BYTES, EventLoop};
 use crate::load::failure;
 use crate::load::ramp::Loss;
@@ -15,9 +14,7 @@ use crate::load::worker::LoadWorker;
 impl EventLoop {
     /// Sends `count` requests that were due at `due_ns`.
     pub(super) fn send(&mut self, worker: &mut LoadWorker, number: u32, count: usize, due_ns: u64) {
-        let Some(connection) = self.get_mut(number) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         let Some(sent) = worker.sending(due_ns) else {
             return;
         };
@@ -33,9 +30,7 @@ impl EventLoop {
 
     /// Sends unsent bytes as far as the send buffer has room.
     pub(super) fn write(&mut self, worker: &mut LoadWorker, number: u32) {
-        let Some(connection) = self.connections.get_mut(number as usize) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         let unsent = connection.unsent_bytes as usize;
         let Some(socket) = connection.socket() else {
             return;
@@ -59,9 +54,7 @@ impl EventLoop {
         if self.in_long_body(number).is_some() {
             return self.discard(worker, number);
         }
-        let Some(connection) = self.connections.get_mut(number as usize) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         let Some(socket) = connection.socket() else {
             return;
         };
@@ -91,16 +84,14 @@ impl EventLoop {
 
     /// Length of the current body, where enough of it is missing and needs no parsing.
     fn in_long_body(&self, number: u32) -> Option<u64> {
-        let reader = &self.connections.get(number as usize)?.reader;
+        let reader = &self.connections[number as usize].reader;
         let is_worth_it = reader.body_left()? >= DISCARDED_FROM_BYTES && !self.context.is_hashed;
         is_worth_it.then(|| reader.body_len()).flatten()
     }
 
     /// Discards received bytes of a body in the kernel.
     fn discard(&mut self, worker: &mut LoadWorker, number: u32) {
-        let Some(connection) = self.get_mut(number) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         let (Some(socket), Some(left)) = (connection.socket(), connection.reader.body_left()) else {
             return;
         };
@@ -120,9 +111,7 @@ impl EventLoop {
     fn feed(&mut self, worker: &mut LoadWorker, number: u32, len: usize) {
         let mut used = 0;
         while used < len {
-            let Some(connection) = self.connections.get_mut(number as usize) else {
-                return;
-            };
+            let connection = &mut self.connections[number as usize];
             if connection.outstanding.is_empty() {
                 return self.unreadable(worker, number, "a response without a request");
             }
@@ -147,9 +136,7 @@ impl EventLoop {
 
     /// A response is complete. Returns whether the connection stays open.
     fn response_complete(&mut self, worker: &mut LoadWorker, number: u32, response: &ReceivedResponse) -> bool {
-        let Some(connection) = self.get_mut(number) else {
-            return false;
-        };
+        let connection = &mut self.connections[number as usize];
         let Some(sent) = connection.outstanding.pop_front() else {
             return false;
         };
@@ -166,14 +153,12 @@ impl EventLoop {
             worker.release(number, true, done_ns);
         }
         // Sending the next request may have closed the connection.
-        self.get_mut(number).is_some_and(|connection| connection.is_open())
+        self.connections[number as usize].is_open()
     }
 
     /// The server closed the connection.
     fn ended(&mut self, worker: &mut LoadWorker, number: u32) {
-        let Some(connection) = self.get_mut(number) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         if let Some(response) = connection.reader.end() {
             self.response_complete(worker, number, &response);
             return;
@@ -189,9 +174,7 @@ impl EventLoop {
         if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
             return;
         }
-        let Some(connection) = self.get_mut(number) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         let is_idle = connection.outstanding.is_empty();
         let class = failure::of_exchange(error, connection.has_begun(), is_idle);
         let text = linerate_sys::error::io_text(error);
@@ -217,7 +200,7 @@ impl EventLoop {
         class: ErrorClass,
         text: &str,
     ) -> bool {
-        let lost = self.get_mut(number).map(Connection::close).unwrap_or_default();
+        let lost = self.connections[number as usize].close();
         let was_idle = lost.is_empty();
         worker.lose(number, loss);
         worker.failed(number, lost, class, text);

@@ -64,7 +64,7 @@ pub(crate) fn run(mut worker: LoadWorker) -> io::Result<()> {
 
 impl Transport for EventLoop {
     fn assign(&mut self, slot: u32, due_ns: u64, worker: &mut LoadWorker) -> bool {
-        let is_free = self.get_mut(slot).is_some_and(|connection| connection.is_free());
+        let is_free = self.connections[slot as usize].is_free();
         if is_free {
             self.send(worker, slot, worker.spec.pipeline(), due_ns);
         }
@@ -90,10 +90,6 @@ impl EventLoop {
         })
     }
 
-    fn get_mut(&mut self, number: u32) -> Option<&mut Connection> {
-        self.connections.get_mut(number as usize)
-    }
-
     /// Waits for readiness or the next deadline.
     fn wait(&self, worker: &LoadWorker, timer: &mut PacingTimer, events: &mut Vec<Ready>) -> io::Result<()> {
         let until_ns = worker.next_ns();
@@ -113,10 +109,8 @@ impl EventLoop {
         let Ok(number) = u32::try_from(event.token) else {
             return;
         };
-        let Some(connection) = self.get_mut(number) else {
-            return;
-        };
-        if connection.connecting_since().is_some() {
+        let connection = &mut self.connections[number as usize];
+        if connection.connecting_since_ns.is_some() {
             return self.arrived(worker, number, clock::monotonic_ns());
         }
         if event.writable && connection.unsent_bytes > 0 {
@@ -134,9 +128,7 @@ impl EventLoop {
         if let Err(error) = self.epoll.add(&opened.socket, u64::from(number), interest) {
             return self.refuse(worker, number, &error.source);
         }
-        if let Some(connection) = self.get_mut(number) {
-            connection.connect(opened.socket, now_ns);
-        }
+        self.connections[number as usize].connect(opened.socket, now_ns);
         if opened.is_connected {
             self.arrived(worker, number, now_ns);
         }
@@ -144,9 +136,7 @@ impl EventLoop {
 
     /// A socket is connected, or its connection failed.
     fn arrived(&mut self, worker: &mut LoadWorker, number: u32, now_ns: u64) {
-        let Some(connection) = self.connections.get_mut(number as usize) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         let Some(socket) = connection.socket() else {
             return;
         };
@@ -155,7 +145,7 @@ impl EventLoop {
         if let Err(error) = settled {
             return self.refuse(worker, number, &error.source);
         }
-        let since_ns = connection.establish().unwrap_or(now_ns);
+        let since_ns = connection.connecting_since_ns.take().unwrap_or(now_ns);
         if worker.arrived(number, now_ns.saturating_sub(since_ns)) {
             self.send(worker, number, 1, clock::monotonic_ns());
         } else {
@@ -165,16 +155,14 @@ impl EventLoop {
 
     fn refuse(&mut self, worker: &mut LoadWorker, number: u32, error: &io::Error) {
         worker.refuse(failure::of_connect(error), &linerate_sys::error::io_text(error));
-        if let Some(connection) = self.get_mut(number) {
-            connection.close();
-        }
+        self.connections[number as usize].close();
     }
 
     /// Closes connections whose connect or response timeout has expired.
     fn check_timeouts(&mut self, worker: &mut LoadWorker, now_ns: u64) {
         if worker.is_connecting() {
             let before_ns = now_ns.saturating_sub(worker.spec.connect_timeout_ns);
-            for number in self.since_before(before_ns, Connection::connecting_since) {
+            for number in self.since_before(before_ns, |connection| connection.connecting_since_ns) {
                 self.refuse(worker, number, &io::Error::from_raw_os_error(errno::ETIMEDOUT));
             }
         }
@@ -200,7 +188,7 @@ impl EventLoop {
     /// Registers for writability, or only for readability.
     fn watch_writing(&self, number: u32, is_wanted: bool) {
         let interest = if is_wanted { Interest::BOTH } else { Interest::READ };
-        if let Some(socket) = self.connections.get(number as usize).and_then(Connection::socket) {
+        if let Some(socket) = self.connections[number as usize].socket() {
             // Fails only for a socket that is not registered.
             let _ = self.epoll.modify(socket, u64::from(number), interest);
         }

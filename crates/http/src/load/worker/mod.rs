@@ -10,9 +10,7 @@ use std::sync::mpsc::Sender;
 use linerate_model::http::{ErrorClass, Mode};
 use linerate_sys::clock;
 
-use super::backlog::Backlog;
 use super::failure;
-use super::message::Message;
 use super::opener::{Opened, Opener};
 use super::pace::Pace;
 use super::ramp::{Loss, Ramp};
@@ -21,6 +19,7 @@ use super::response::ReceivedResponse;
 use super::run_state::{CommandSlot, RunState, Transition};
 use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
+use super::workers::Message;
 
 /// One thread's share of a load.
 pub(crate) struct LoadWorker {
@@ -38,7 +37,8 @@ pub(crate) struct LoadWorker {
     free: VecDeque<u32>,
     /// Due times of requests that were assigned to a slot and never sent.
     returned: VecDeque<u64>,
-    backlog: Backlog,
+    /// Until here due requests had no free connection; never in a closed loop.
+    starved_until_ns: u64,
     /// Connections whose first request has no response yet.
     awaiting_first: u32,
     /// Requests assigned to a slot that have not ended.
@@ -86,7 +86,7 @@ impl LoadWorker {
             connections: vec![ConnectionState::default(); connections as usize],
             free: VecDeque::new(),
             returned: VecDeque::new(),
-            backlog: Backlog::default(),
+            starved_until_ns: 0,
             awaiting_first: 0,
             in_flight: 0,
             next_check_ns: now_ns,
@@ -163,9 +163,7 @@ impl LoadWorker {
     pub(super) fn arrived(&mut self, number: u32, elapsed_ns: u64) -> bool {
         self.ramp.arrived();
         self.recorder.connected(elapsed_ns);
-        let Some(connection) = self.connections.get_mut(number as usize) else {
-            return false;
-        };
+        let connection = &mut self.connections[number as usize];
         connection.is_open = true;
         connection.awaits_first = self.spec.sends_first_request && !connection.was_ready;
         self.awaiting_first += u32::from(connection.awaits_first);
@@ -173,19 +171,14 @@ impl LoadWorker {
     }
 
     fn end_first_request(&mut self, number: u32) {
-        if let Some(connection) = self.connections.get_mut(number as usize)
-            && std::mem::take(&mut connection.awaits_first)
-        {
-            self.awaiting_first -= 1;
-        }
+        let awaits_first = &mut self.connections[number as usize].awaits_first;
+        self.awaiting_first -= u32::from(std::mem::take(awaits_first));
     }
 
     /// A connection is lost; it is reopened if allowed.
     pub(super) fn lose(&mut self, number: u32, loss: Loss) {
         self.end_first_request(number);
-        let Some(connection) = self.connections.get_mut(number as usize) else {
-            return;
-        };
+        let connection = &mut self.connections[number as usize];
         connection.is_open = false;
         let losses_max = self.spec.reconnects_max;
         if self.ramp.lost(number, loss, &mut connection.losses, losses_max) {
@@ -224,9 +217,19 @@ impl LoadWorker {
                 self.pace.take();
             }
         }
-        let left_ns = due(self).filter(|_| self.is_open_loop());
-        let timeout_ns = self.spec.timeout_ns;
-        if self.backlog.note_left(left_ns, now_ns, timeout_ns, &mut self.recorder) {
+        let oldest_ns = due(self).filter(|oldest_ns| self.is_open_loop() && *oldest_ns < now_ns);
+        if let Some(oldest_ns) = oldest_ns {
+            self.record_backlog(now_ns - oldest_ns, now_ns);
+        }
+    }
+
+    /// Due requests have no free connection. If the oldest is older than the response timeout, the offered rate cannot be
+    /// sustained, and the load ends.
+    fn record_backlog(&mut self, age_ns: u64, now_ns: u64) {
+        self.starved_until_ns = now_ns;
+        self.recorder.backlog(age_ns);
+        if age_ns > self.spec.timeout_ns {
+            self.recorder.stats.is_overloaded = true;
             // What is due now is all that will be.
             self.run_state.cut(now_ns);
             self.drain(now_ns, false);
@@ -256,16 +259,14 @@ impl LoadWorker {
             Pace::Closed | Pace::Thinking { .. } if is_late() => return None,
             Pace::Held | Pace::Closed | Pace::Thinking { .. } => sent_ns,
         };
-        let is_starved = due_ns < self.backlog.starved_until_ns();
+        let is_starved = due_ns < self.starved_until_ns;
         Some(Sent { sent_ns, due_ns, is_starved })
     }
 
     /// A request has a complete response; returns the time.
     pub(super) fn response_complete(&mut self, number: u32, sent: Sent, response: &ReceivedResponse) -> u64 {
         let done_ns = clock::monotonic_ns();
-        if let Some(connection) = self.connections.get_mut(number as usize) {
-            connection.was_ready = true;
-        }
+        self.connections[number as usize].was_ready = true;
         self.end_first_request(number);
         self.end(1);
         self.recorder.response_complete(sent, done_ns, response);

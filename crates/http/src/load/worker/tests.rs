@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 use linerate_model::http::{Arrivals, Ports};
 
 use super::*;
-use crate::load::message::WorkerCommand;
 use crate::load::stats::LoadStats;
+use crate::load::workers::WorkerCommand;
 use crate::protocol::Protocol;
 
 const MS: u64 = 1_000_000;
@@ -259,4 +259,16 @@ fn think_time_precedes_the_next_request() {
     load.worker.release(0, true, load.begin_ns);
     assert_eq!(load.send_due(4_999), []);
     assert_eq!(load.send_due(5_000), [(0, load.at(5_000))]);
+}
+
+#[test]
+fn backlog_is_recorded_and_its_requests_are_starved() {
+    let mut load = Load::begin(OPEN, 1);
+    load.send_due(5);
+    let second = load.worker.recorder.last_second().expect("there is a window");
+    assert_eq!(second.backlog_ns, 5 * MS, "age of the oldest");
+    for (ms, is_starved) in [(4, true), (5, false)] {
+        let sent = load.worker.sending(load.at(ms)).expect("within the window");
+        assert_eq!(sent.is_starved, is_starved, "due after {ms} ms");
+    }
 }

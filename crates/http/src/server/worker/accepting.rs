@@ -6,23 +6,22 @@ use std::sync::atomic::Ordering;
 use linerate_sys::poll::Interest;
 use linerate_sys::socket;
 
-use super::connection_table::{AwaitedEvent, Connection, Token};
+use super::connection_table::Connection;
 use super::{FIRST_LISTENER, Worker};
-use crate::server::responses::Response;
-use crate::server::write_queue::SocketTransport;
 
 impl Worker {
     /// Accepts from the listener of this token.
-    pub(super) fn accept(&mut self, number: u64) {
-        let index = usize::try_from(number - FIRST_LISTENER).unwrap_or(usize::MAX);
+    pub(super) fn accept(&mut self, token: u64) {
+        let index = usize::try_from(token - FIRST_LISTENER).unwrap_or(usize::MAX);
         // A burst of new connections must not delay the others; epoll reports the rest again.
         for _ in 0..ACCEPTED_AT_ONCE {
             let Some(listener) = self.listeners.get(index) else {
                 return;
             };
+            let permitted = &self.io.shared.permitted;
             match socket::accept(listener) {
-                Ok(Some((fd, peer))) if self.shared.access.permits(peer.ip()) => self.admit(fd),
-                Ok(Some(_)) => self.counters.refused_by_address.add(1),
+                Ok(Some((fd, peer))) if permitted.iter().any(|network| network.contains(peer.ip())) => self.admit(fd),
+                Ok(Some(_)) => self.io.counters.refused_by_address.add(1),
                 Ok(None) => return,
                 Err(_) => return self.pause(),
             }
@@ -31,60 +30,38 @@ impl Worker {
 
     /// Out of descriptors or memory: an immediate retry would spin.
     fn pause(&mut self) {
-        self.counters.descriptors_exhausted.add(1);
+        self.io.counters.descriptors_exhausted.add(1);
         self.listen(Interest::default());
-        self.resume_accepting_ns = Some(self.clock.now_ns() + PAUSE_NS);
+        self.resume_accepting_ns = Some(self.io.clock.now_ns() + PAUSE_NS);
     }
 
     pub(super) fn listen(&self, interest: Interest) {
-        for (number, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
+        for (token, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
             // Modifying a registered descriptor needs no memory.
-            let _ = self.epoll.modify(listener, number, interest);
+            let _ = self.epoll.modify(listener, token, interest);
         }
     }
 
     fn admit(&mut self, fd: OwnedFd) {
-        let open = self.shared.open.fetch_add(1, Ordering::Relaxed);
-        let is_admitted = open < self.shared.connections_max;
-        let counter = if is_admitted { &self.counters.accepted } else { &self.counters.refused_at_limit };
+        let shared = &self.io.shared;
+        let open = shared.open.fetch_add(1, Ordering::Relaxed);
+        let is_admitted = open < shared.connections_max;
+        let counters = &self.io.counters;
+        let counter = if is_admitted { &counters.accepted } else { &counters.refused_at_limit };
         counter.add(1);
-        if open >= self.shared.connections_max + REFUSED_AT_ONCE {
-            self.shared.open.fetch_sub(1, Ordering::Relaxed);
+        if open >= shared.connections_max + REFUSED_AT_ONCE {
+            shared.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        let connection =
-            Connection { fd, since: self.clock.ticks(), awaited: AwaitedEvent::Readable, is_admitted, partial: None };
-        if let Some(token) = self.table.insert(connection) {
-            self.register(token);
-        }
-    }
-
-    fn register(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
+        let since = self.io.clock.ticks();
+        let connection = Connection { fd, since, awaited: Interest::READ, is_admitted, partial: None };
+        let Some((index, connection)) = self.table.insert(connection) else {
             return;
         };
-        let is_admitted = connection.is_admitted;
-        if self.epoll.add(&connection.fd, token.number(), Interest::READ).is_err() {
-            self.close(token);
-        } else if !is_admitted {
-            self.refuse(token);
+        let registered = self.epoll.add(&connection.fd, u64::from(index), Interest::READ);
+        if registered.is_err() || (!is_admitted && self.io.refuse(connection).is_err()) {
+            self.close(index);
         }
-    }
-
-    /// Rejects a connection with 503.
-    fn refuse(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
-        let response = Response::refusal(SERVICE_UNAVAILABLE);
-        self.responses.push(response, &self.counters, &mut self.queue);
-        // What does not fit into an empty send buffer is dropped.
-        let mut transport = SocketTransport(&connection.fd);
-        if let Ok(flushed) = self.queue.flush(&mut transport, self.responses.content()) {
-            self.counters.sent_bytes.add(flushed.bytes);
-        }
-        drop(self.queue.take_rest());
-        self.close_lingering(token);
     }
 }
 
@@ -94,4 +71,3 @@ const ACCEPTED_AT_ONCE: usize = 64;
 const REFUSED_AT_ONCE: usize = 64;
 /// Delay before accept(2) is retried.
 const PAUSE_NS: u64 = 100_000_000;
-const SERVICE_UNAVAILABLE: u16 = 503;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::clock::NS_PER_TICK;
-use super::connection_table::{Connection, ConnectionTable, Ticks, Token};
+use super::connection_table::{Connection, ConnectionTable, Ticks};
 
 /// Timeouts and the next scan.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ impl IdleTimeouts {
         is_time
     }
 
-    /// Connections whose timeout has expired.
-    pub(super) fn expired(&self, table: &ConnectionTable, now: Ticks) -> Vec<Token> {
+    /// Indices of connections whose timeout has expired.
+    pub(super) fn expired(&self, table: &ConnectionTable, now: Ticks) -> Vec<u32> {
         let is_late = |connection: &Connection| now.saturating_sub(connection.since) > self.limit(connection);
         let late = table.iter().filter(|(_, connection)| is_late(connection));
-        late.map(|(token, _)| token).collect()
+        late.map(|(index, _)| index).collect()
     }
 
     fn limit(&self, connection: &Connection) -> Ticks {
@@ -77,16 +77,17 @@ mod tests {
     fn idle_connections_expire_and_unfinished_ones_earlier() {
         let idle_timeouts = IdleTimeouts::new(Duration::from_secs(600));
         let mut table = ConnectionTable::default();
-        let idle = table.insert(Connection::of_test(0, None)).expect("room");
-        let busy = table.insert(Connection::of_test(6000, None)).expect("room");
         let slow = Box::new(PartialIo { input: b"GET ".to_vec(), ..PartialIo::default() });
-        let slow = table.insert(Connection::of_test(0, Some(slow))).expect("room");
         let lingering = Box::new(PartialIo { is_closing: true, ..PartialIo::default() });
-        let lingering = table.insert(Connection::of_test(0, Some(lingering))).expect("room");
-        assert_eq!(idle_timeouts.expired(&table, 20), []);
+        let [idle, busy, slow, lingering] =
+            [(0, None), (6000, None), (0, Some(slow)), (0, Some(lingering))].map(|(since, partial)| {
+                let inserted = table.insert(Connection::of_test(since, partial));
+                inserted.map(|(index, _)| index).expect("room")
+            });
+        assert!(idle_timeouts.expired(&table, 20).is_empty());
         assert_eq!(idle_timeouts.expired(&table, 21), [lingering]);
         table.remove(lingering);
-        assert_eq!(idle_timeouts.expired(&table, 600), []);
+        assert!(idle_timeouts.expired(&table, 600).is_empty());
         assert_eq!(idle_timeouts.expired(&table, 601), [slow]);
         assert_eq!(idle_timeouts.expired(&table, 6001), [idle, slow]);
         assert_eq!(idle_timeouts.expired(&table, 12_001), [idle, busy, slow]);

@@ -15,22 +15,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use linerate_model::network::Network;
 use linerate_sys::clock::monotonic_ns;
-use linerate_sys::poll::{Epoll, EventFd, Interest};
-use linerate_sys::{PageBuffer, Result, socket};
+use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
+use linerate_sys::{PageBuffer, Result};
 
-use super::access::AccessList;
 use super::responses::ResponseWriter;
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
 use clock::Clock;
-use connection_table::{AwaitedEvent, ConnectionTable, Token};
+use connection_table::ConnectionTable;
 use idle_timeouts::IdleTimeouts;
+use serving::{ConnectionIo, Outcome};
 
 /// State shared by all threads of a server.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) access: AccessList,
+    /// Networks that are served.
+    pub(super) permitted: Vec<Network>,
     /// Longest request body in bytes.
     pub(super) body_bytes_max: u64,
     pub(super) idle_timeout: Duration,
@@ -44,17 +46,11 @@ pub(super) struct Shared {
 pub(super) struct Worker {
     epoll: Epoll,
     listeners: Vec<OwnedFd>,
-    shared: Arc<Shared>,
-    counters: Arc<Counters>,
-    responses: ResponseWriter,
     table: ConnectionTable,
+    io: ConnectionIo,
     idle_timeouts: IdleTimeouts,
     /// When accepting is resumed; `None` while it is not paused.
     resume_accepting_ns: Option<u64>,
-    /// Responses of the current connection; empty otherwise.
-    queue: WriteQueue,
-    buffer: PageBuffer,
-    clock: Clock,
 }
 
 impl Worker {
@@ -77,15 +73,17 @@ impl Worker {
         Ok(Self {
             epoll,
             listeners,
-            idle_timeouts: IdleTimeouts::new(shared.idle_timeout),
-            shared,
-            counters,
-            responses,
             table: ConnectionTable::default(),
+            idle_timeouts: IdleTimeouts::new(shared.idle_timeout),
             resume_accepting_ns: None,
-            queue: WriteQueue::default(),
-            buffer: PageBuffer::zeroed(BUFFER_BYTES)?,
-            clock: Clock::new(),
+            io: ConnectionIo {
+                shared,
+                counters,
+                responses,
+                queue: WriteQueue::default(),
+                buffer: PageBuffer::zeroed(BUFFER_BYTES)?,
+                clock: Clock::new(),
+            },
         })
     }
 
@@ -97,18 +95,19 @@ impl Worker {
         let mut events = Vec::new();
         loop {
             self.epoll.wait(&mut events, self.time_to_wait())?;
-            if let Some(unix_seconds) = self.clock.advance() {
-                self.responses.set_date(unix_seconds);
+            if let Some(unix_seconds) = self.io.clock.advance() {
+                self.io.responses.set_date(unix_seconds);
             }
             for event in &events {
                 match event.token {
-                    WAKER if self.shared.stop.load(Ordering::Acquire) => return Ok(()),
+                    WAKER if self.io.shared.stop.load(Ordering::Acquire) => return Ok(()),
                     WAKER => {}
-                    number @ FIRST_LISTENER..WAKER => self.accept(number),
-                    number => self.serve(Token::from_number(number), event),
+                    token @ FIRST_LISTENER..WAKER => self.accept(token),
+                    token => self.serve(token, event),
                 }
             }
-            if self.resume_accepting_ns.is_some_and(|at_ns| at_ns <= self.clock.now_ns()) {
+            self.table.recycle();
+            if self.resume_accepting_ns.is_some_and(|at_ns| at_ns <= self.io.clock.now_ns()) {
                 self.resume_accepting_ns = None;
                 self.listen(Interest::READ);
             }
@@ -124,71 +123,50 @@ impl Worker {
     }
 
     fn close_expired(&mut self) {
-        if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.clock.now_ns()) {
+        if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.io.clock.now_ns()) {
             return;
         }
-        for token in self.idle_timeouts.expired(&self.table, self.clock.ticks()) {
-            let partial = self.table.get(token).and_then(|connection| connection.partial.as_ref());
+        for index in self.idle_timeouts.expired(&self.table, self.io.clock.ticks()) {
+            let partial = self.table.get(index).and_then(|connection| connection.partial.as_ref());
             if !partial.is_some_and(|partial| partial.is_closing) {
-                self.counters.timed_out.add(1);
+                self.io.counters.timed_out.add(1);
             }
-            self.close(token);
+            self.close(index);
         }
     }
 
-    fn await_event(&mut self, token: Token, what: AwaitedEvent) {
-        let Some(connection) = self.table.get(token) else {
+    /// Handles an event of a connection, if it still exists.
+    fn serve(&mut self, token: u64, event: &Ready) {
+        let index = u32::try_from(token).unwrap_or(u32::MAX);
+        let Some(connection) = self.table.get(index) else {
             return;
         };
-        if connection.awaited == what {
-            return;
-        }
-        connection.awaited = what;
-        let changed = self.epoll.modify(&connection.fd, token.number(), what.interest());
-        if changed.is_err() {
-            self.close(token);
-        }
-    }
-
-    /// Lingering close: an immediate close would make the kernel send a reset for unread data, which can overtake the last
-    /// response.
-    fn close_lingering(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
+        let is_open = match self.io.serve(connection, event) {
+            Ok(Outcome::Await(interest)) if interest == connection.awaited => true,
+            Ok(Outcome::Await(interest)) => {
+                connection.awaited = interest;
+                self.epoll.modify(&connection.fd, token, interest).is_ok()
+            }
+            Ok(Outcome::Close) | Err(_) => false,
         };
-        if socket::shutdown_write(&connection.fd).is_err() {
-            return self.close(token);
+        if !is_open {
+            self.close(index);
         }
-        connection.since = self.clock.ticks();
-        let partial = connection.partial.get_or_insert_default();
-        partial.input = Vec::new();
-        partial.is_closing = true;
-        self.await_event(token, AwaitedEvent::Readable);
     }
 
-    fn close(&mut self, token: Token) {
-        let Some(connection) = self.table.remove(token) else {
+    fn close(&mut self, index: u32) {
+        let Some(connection) = self.table.remove(index) else {
             return;
         };
         if connection.is_admitted {
-            self.counters.closed.add(1);
+            self.io.counters.closed.add(1);
         }
-        self.shared.open.fetch_sub(1, Ordering::Relaxed);
+        self.io.shared.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Tokens of connections are below this.
-const FIRST_LISTENER: u64 = (u32::MAX as u64) << 32;
+/// Tokens of connections, which are their indices, are below this.
+const FIRST_LISTENER: u64 = 1 << 32;
 const WAKER: u64 = u64::MAX;
 /// Larger than a header, so that an incomplete one and what follows it fit.
 const BUFFER_BYTES: usize = 64 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_of_connections_and_listeners_are_disjoint() {
-        assert!(Token::HIGHEST.number() < FIRST_LISTENER);
-    }
-}

@@ -1,111 +1,101 @@
-//! Handles readiness of connections.
+//! Reads requests from connections and sends responses.
 
 use std::io;
+use std::sync::Arc;
 
-use linerate_sys::poll::Ready;
-use linerate_sys::stream_io;
+use linerate_sys::poll::{Interest, Ready};
+use linerate_sys::{PageBuffer, socket, stream_io};
 
-use super::connection_table::{AwaitedEvent, Token};
-use super::{BUFFER_BYTES, Worker};
+use super::clock::Clock;
+use super::connection_table::Connection;
+use super::{BUFFER_BYTES, Shared};
 use crate::message::request::HEADER_BYTES_MAX;
 use crate::server::machine::{Closing, Machine, Next, RequestContext};
+use crate::server::responses::{Response, ResponseWriter};
+use crate::server::stats::Counters;
 use crate::server::write_queue::{SocketTransport, Transport, WriteQueue};
 
-impl Worker {
-    /// Handles an event of a connection, if it still exists.
-    pub(super) fn serve(&mut self, token: Token, event: &Ready) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
+/// What all connections of a thread use in turn.
+pub(super) struct ConnectionIo {
+    pub(super) shared: Arc<Shared>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) responses: ResponseWriter,
+    /// Responses of the current connection; empty otherwise.
+    pub(super) queue: WriteQueue,
+    pub(super) buffer: PageBuffer,
+    pub(super) clock: Clock,
+}
+
+/// What a connection needs next. An error closes it, too: an incomplete request is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Await(Interest),
+    Close,
+}
+
+const READ: Outcome = Outcome::Await(Interest::READ);
+
+impl ConnectionIo {
+    /// Handles an event of a connection.
+    pub(super) fn serve(&mut self, connection: &mut Connection, event: &Ready) -> io::Result<Outcome> {
         let awaited = connection.awaited;
         if event.error {
-            return self.close(token);
-        }
-        match awaited {
-            AwaitedEvent::Readable if event.readable || event.hangup => self.read(token),
-            // A hang-up is reported regardless of the registered events.
-            _ if event.hangup => self.close(token),
-            AwaitedEvent::Writable if event.writable => self.send(token),
-            _ => {}
+            Ok(Outcome::Close)
+        } else if awaited.read && (event.readable || event.hangup) {
+            self.read(connection)
+        } else if event.hangup {
+            // Reported regardless of the registered events.
+            Ok(Outcome::Close)
+        } else if awaited.write && event.writable {
+            self.send(connection)
+        } else {
+            Ok(Outcome::Await(awaited))
         }
     }
 
-    fn read(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
+    fn read(&mut self, connection: &mut Connection) -> io::Result<Outcome> {
         let mut kept = 0;
-        if let Some(partial) = &connection.partial {
+        if let Some(partial) = &mut connection.partial {
             if partial.is_closing {
-                return self.discard(token);
+                received(stream_io::recv_discard(&connection.fd, DISCARDED_AT_ONCE))?;
+                return Ok(READ);
             }
-            if partial.input.is_empty() && partial.machine.skippable_bytes() > BUFFER_BYTES as u64 {
-                return self.skip(token);
+            let skippable_bytes = partial.machine.skippable_bytes();
+            if partial.input.is_empty() && skippable_bytes > BUFFER_BYTES as u64 {
+                let len = usize::try_from(skippable_bytes).unwrap_or(usize::MAX).min(DISCARDED_AT_ONCE);
+                let skipped = received(stream_io::recv_discard(&connection.fd, len))? as u64;
+                partial.machine.skip(skipped);
+                self.counters.received_bytes.add(skipped);
+                connection.since = self.clock.ticks();
+                return Ok(READ);
             }
             kept = put_first(&partial.input, &mut self.buffer);
         }
         let room = self.buffer.get_mut(kept..).unwrap_or_default();
-        match stream_io::recv(&connection.fd, room) {
-            Ok(received @ 1..) => {
-                self.counters.received_bytes.add(received as u64);
-                self.parse(token, kept, kept + received);
+        match received(stream_io::recv(&connection.fd, room))? {
+            0 => Ok(READ),
+            len => {
+                self.counters.received_bytes.add(len as u64);
+                self.parse(connection, kept, kept + len)
             }
-            Err(error) if is_transient(&error) => {}
-            // An incomplete request is dropped.
-            Ok(0) | Err(_) => self.close(token),
-        }
-    }
-
-    /// Discards data after the last response.
-    fn discard(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
-        match stream_io::recv_discard(&connection.fd, SKIPPED_AT_ONCE) {
-            Ok(1..) => {}
-            Err(error) if is_transient(&error) => {}
-            Ok(0) | Err(_) => self.close(token),
-        }
-    }
-
-    /// Discards part of a body.
-    fn skip(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
-        let Some(partial) = &mut connection.partial else { return };
-        let wanted = usize::try_from(partial.machine.skippable_bytes()).unwrap_or(usize::MAX);
-        match stream_io::recv_discard(&connection.fd, wanted.min(SKIPPED_AT_ONCE)) {
-            Ok(skipped @ 1..) => {
-                self.counters.received_bytes.add(skipped as u64);
-                partial.machine.skip(skipped as u64);
-                connection.since = self.clock.ticks();
-            }
-            Err(error) if is_transient(&error) => {}
-            Ok(0) | Err(_) => self.close(token),
         }
     }
 
     /// Parses the first `filled` bytes of the buffer, of which those from `new` on are new.
-    fn parse(&mut self, token: Token, new: usize, filled: usize) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
+    fn parse(&mut self, connection: &mut Connection, new: usize, filled: usize) -> io::Result<Outcome> {
         let fresh = self.buffer.get(new..filled).unwrap_or_default();
         match &mut connection.partial {
             // No header ends without a line feed: one that arrives byte by byte is not parsed from its start each time.
             Some(partial) if new > 0 && filled < HEADER_BYTES_MAX && !fresh.contains(&b'\n') => {
                 partial.input.extend_from_slice(fresh);
+                Ok(READ)
             }
-            _ => self.respond(token, filled),
+            _ => self.respond(connection, filled),
         }
     }
 
     /// Responds to the first `filled` bytes of the buffer and keeps the rest.
-    fn respond(&mut self, token: Token, filled: usize) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
+    fn respond(&mut self, connection: &mut Connection, filled: usize) -> io::Result<Outcome> {
         let mut machine = match &mut connection.partial {
             Some(partial) => std::mem::take(&mut partial.machine),
             None => Machine::default(),
@@ -118,17 +108,14 @@ impl Worker {
         let input = self.buffer.get(..filled).unwrap_or_default();
         let mut transport = SocketTransport(&connection.fd);
         let exchange = exchange(&mut machine, input, &context, &mut self.queue, &mut transport);
-        let Ok(used) = exchange else {
-            drop(self.queue.take_rest());
-            return self.close(token);
-        };
+        let used = exchange.inspect_err(|_| drop(self.queue.take_rest()))?;
         if used > 0 || connection.partial.is_none() {
             connection.since = self.clock.ticks();
         }
         let left = input.get(used..).unwrap_or_default();
         if left.is_empty() && machine.is_idle() && self.queue.is_empty() {
             connection.partial = None;
-            return self.await_event(token, AwaitedEvent::Readable);
+            return Ok(READ);
         }
         let partial = connection.partial.get_or_insert_default();
         partial.input.clear();
@@ -137,43 +124,60 @@ impl Worker {
         if !self.queue.is_empty() {
             partial.output = self.queue.take_rest();
         }
-        self.update_interest(token);
+        self.next(connection)
     }
 
     /// Sends queued responses.
-    fn send(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
+    fn send(&mut self, connection: &mut Connection) -> io::Result<Outcome> {
+        let Some(partial) = &mut connection.partial else {
+            return Ok(READ);
         };
-        let Some(partial) = &mut connection.partial else { return };
         let mut transport = SocketTransport(&connection.fd);
-        let Ok(flushed) = partial.output.flush(&mut transport, self.responses.content()) else {
-            return self.close(token);
-        };
+        let flushed = partial.output.flush(&mut transport, self.responses.content())?;
         self.counters.sent_bytes.add(flushed.bytes);
         if flushed.bytes > 0 {
             connection.since = self.clock.ticks();
         }
         if !flushed.is_done || partial.machine.closing() != Closing::No {
-            return self.update_interest(token);
+            return self.next(connection);
         }
         let kept = put_first(&partial.input, &mut self.buffer);
-        self.respond(token, kept);
+        self.respond(connection, kept)
     }
 
-    /// Registers for the event that an unfinished connection needs, or closes it.
-    fn update_interest(&mut self, token: Token) {
-        let Some(partial) = self.table.get(token).and_then(|connection| connection.partial.as_ref()) else {
-            return;
-        };
-        if !partial.output.is_empty() {
-            return self.await_event(token, AwaitedEvent::Writable);
-        }
+    /// The event that an unfinished connection needs, or its end.
+    fn next(&self, connection: &mut Connection) -> io::Result<Outcome> {
+        let partial = connection.partial.get_or_insert_default();
         match partial.machine.closing() {
-            Closing::No => self.await_event(token, AwaitedEvent::Readable),
-            Closing::AfterResponse if partial.input.is_empty() => self.close(token),
-            Closing::AfterResponse | Closing::Lingering => self.close_lingering(token),
+            _ if !partial.output.is_empty() => Ok(Outcome::Await(Interest::WRITE)),
+            Closing::No => Ok(READ),
+            Closing::AfterResponse if partial.input.is_empty() => Ok(Outcome::Close),
+            Closing::AfterResponse | Closing::Lingering => self.close_lingering(connection),
         }
+    }
+
+    /// Rejects a connection with 503.
+    pub(super) fn refuse(&mut self, connection: &mut Connection) -> io::Result<Outcome> {
+        let response = Response::refusal(SERVICE_UNAVAILABLE);
+        self.responses.push(response, &self.counters, &mut self.queue);
+        // What does not fit into an empty send buffer is dropped.
+        let mut transport = SocketTransport(&connection.fd);
+        if let Ok(flushed) = self.queue.flush(&mut transport, self.responses.content()) {
+            self.counters.sent_bytes.add(flushed.bytes);
+        }
+        drop(self.queue.take_rest());
+        self.close_lingering(connection)
+    }
+
+    /// Lingering close: an immediate close would make the kernel send a reset for unread data, which can overtake the last
+    /// response.
+    fn close_lingering(&self, connection: &mut Connection) -> io::Result<Outcome> {
+        socket::shutdown_write(&connection.fd).map_err(|error| error.source)?;
+        connection.since = self.clock.ticks();
+        let partial = connection.partial.get_or_insert_default();
+        partial.input = Vec::new();
+        partial.is_closing = true;
+        Ok(READ)
     }
 }
 
@@ -197,6 +201,15 @@ fn exchange(
     }
 }
 
+/// Bytes received, 0 when there are none yet. The end of the connection is an error.
+fn received(result: io::Result<usize>) -> io::Result<usize> {
+    match result {
+        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+        other => other,
+    }
+}
+
 /// Copies to the front of the buffer; bytes copied.
 fn put_first(input: &[u8], buffer: &mut [u8]) -> usize {
     match buffer.get_mut(..input.len()) {
@@ -208,9 +221,6 @@ fn put_first(input: &[u8], buffer: &mut [u8]) -> usize {
     }
 }
 
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
 /// Discarded per call.
-const SKIPPED_AT_ONCE: usize = 1 << 20;
+const DISCARDED_AT_ONCE: usize = 1 << 20;
+const SERVICE_UNAVAILABLE: u16 = 503;

@@ -5,75 +5,34 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::Deref;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{HttpServer, Process, Signal, TIMEOUT, cpu_time, linerate, wait_for};
-use serde_json::Value;
-
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+use linerate_interop::{
+    CONTROL_TOKEN as TOKEN, HttpControl, HttpServer, Process, RawServer, TIMEOUT, Then, cpu_time, linerate, wait_for,
+};
+use serde_json::{Value, json};
 
 /// A program with a control channel.
 struct Channel {
     process: Process,
-    address: SocketAddr,
+    control: HttpControl,
 }
 
 impl Channel {
     fn start(words: &[&str]) -> Self {
         let process = linerate(&format!("http {} --control 127.0.0.1:0", words.join(" ")));
-        let address =
-            wait_for(TIMEOUT, || printed(&process.stdout(), "control")?.strip_prefix("http://")?.parse().ok());
-        let address = address.unwrap_or_else(|| panic!("no control channel: {process:?}"));
-        Self { process, address }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("the channel answers");
-        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-        stream
-    }
-
-    /// Sends bytes; all that comes back until the channel closes.
-    fn raw(&self, bytes: &[u8]) -> String {
-        let mut stream = self.connect();
-        // The channel may have had enough before it has read everything.
-        let _ = stream.write_all(bytes);
-        let mut response = Vec::new();
-        let _ = stream.read_to_end(&mut response);
-        String::from_utf8_lossy(&response).into_owned()
-    }
-
-    /// Status and body of one request with the token.
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
-        let length = body.len();
-        let response = self.raw(
-            format!(
-                "{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
-                 Content-Length: {length}\r\n\r\n{body}"
-            )
-            .as_bytes(),
-        );
-        let (_, body) = response.split_once("\r\n\r\n").unwrap_or_default();
-        (status(&response), serde_json::from_str(body).unwrap_or_default())
-    }
-
-    /// The same, when it has to succeed.
-    fn get(&self, method: &str, path: &str, body: &str) -> Value {
-        let (status, value) = self.ask(method, path, body);
-        assert_eq!(status, 200, "{method} {path}: {value} {:?}", self.process);
-        value
+        Self { control: HttpControl::of(&process), process }
     }
 }
 
-fn status(response: &str) -> u16 {
-    response.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default()
-}
+impl Deref for Channel {
+    type Target = HttpControl;
 
-/// The word behind a name in what a program printed, once its line is complete.
-fn printed<'a>(stdout: &'a str, name: &str) -> Option<&'a str> {
-    let mut lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    lines.find_map(|line| line.trim().strip_prefix(name)?.split_whitespace().next())
+    fn deref(&self) -> &HttpControl {
+        &self.control
+    }
 }
 
 fn agent(words: &[&str]) -> Channel {
@@ -89,8 +48,8 @@ fn control_channel_requires_the_token() {
         for request in
             ["GET /v1/info", "GET /v1/clock", "GET /v1/samples", "POST /v1/cell", "DELETE /v1/cell/a", "GET /"]
         {
-            let response = channel.raw(format!("{request} HTTP/1.1\r\nHost: a\r\n{authorization}\r\n").as_bytes());
-            assert_eq!(status(&response), 401, "{request}: {response}");
+            let (status, response) = channel.raw(format!("{request} HTTP/1.1\r\nHost: a\r\n{authorization}\r\n"));
+            assert_eq!(status, 401, "{request}: {response}");
             assert!(!response.contains("kernel") && !response.contains(TOKEN), "{response}");
         }
     }
@@ -106,61 +65,36 @@ fn control_channel_requires_the_token() {
 #[test]
 fn requests_of_web_pages_are_refused() {
     let channel = agent(&[]);
-    let request = |method: &str, path: &str, fields: &str| {
-        let body = if method == "POST" { r#"{"id":"a"}"# } else { "" };
-        let length = body.len();
-        channel.raw(
-            format!(
-                "{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n{fields}\
-                 Content-Length: {length}\r\n\r\n{body}"
-            )
-            .as_bytes(),
-        )
-    };
+    let cell = r#"{"id":"a"}"#;
     for origin in ["Origin: http://192.0.2.7\r\n", "origin: null\r\n", "Origin:\r\n"] {
         for (method, path) in
             [("GET", "/v1/info"), ("POST", "/v1/cell"), ("OPTIONS", "/v1/cell"), ("GET", "/v1/samples")]
         {
-            let response = request(method, path, origin);
-            assert_eq!(status(&response), 403, "{method} {path} {origin}: {response}");
+            let (status, response) = channel.ask_with(origin, method, path, cell);
+            assert_eq!(status, 403, "{method} {path} {origin}: {response}");
             let (header, body) = response.split_once("\r\n\r\n").expect("a head");
             assert!(body.contains("web page") && !header.contains("Access-Control"), "{response}");
         }
     }
-    assert_eq!(status(&request("DELETE", "/v1/cell/a", "")), 404, "no cell was begun");
-    assert_eq!(status(&request("POST", "/v1/cell", "")), 200);
+    assert_eq!(channel.ask("DELETE", "/v1/cell/a", "").0, 404, "no cell was begun");
+    assert_eq!(channel.ask("POST", "/v1/cell", cell).0, 200);
 }
 
 #[test]
-fn impostor_is_detected_and_does_not_receive_the_token() {
+fn impostor_without_token_is_detected() {
     let server = HttpServer::start(&[]);
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let target = server.url("/0");
-    let client = linerate(&format!("http load {target} --control-url {url} --token {TOKEN}"));
-    listener.set_nonblocking(true).expect("a listener");
-    let (mut stream, _) = wait_for(TIMEOUT, || listener.accept().ok()).expect("the client");
-    stream.set_nonblocking(false).expect("a connection");
-    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-    // Whatever is asked, it says what a server would, as far as it can.
+    // A response to every request of the client, as far as it can be given without the token.
+    let zeros = "0".repeat(64);
     let body = format!(
-        r#"{{"nonce":"{}","program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{{}}}}"#,
-        "0".repeat(64)
+        r#"{{"nonce":"{zeros}","program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{{}}}}"#
     );
-    let response = format!(
-        "HTTP/1.1 200 OK\r\nAuthentication-Info: proof={}\r\nContent-Length: {}\r\n\r\n{body}",
-        "0".repeat(64),
-        body.len()
-    );
-    let mut received = String::new();
-    let mut step = [0; 4096];
-    while let Ok(read @ 1..) = stream.read(&mut step) {
-        received.push_str(&String::from_utf8_lossy(&step[..read]));
-        let _ = stream.write_all(response.as_bytes());
-    }
-    assert!(received.contains("/v1/info") && !received.contains(TOKEN), "{received}");
-    let finished = client.finish();
-    finished.expect_code(4).expect_stderr("does not prove that it knows the token");
+    let length = body.len();
+    let header = format!("HTTP/1.1 200 OK\r\nAuthentication-Info: proof={zeros}\r\nContent-Length: {length}\r\n\r\n");
+    let impostor = RawServer::that_sends(header + &body, Then::Next);
+    let (target, url) = (server.url("/0"), impostor.url(""));
+    let client = linerate(&format!("http load {target} --control-url {url} --token {TOKEN}"));
+    client.finish().expect_code(4).expect_stderr("does not prove that it knows the token");
+    assert!(impostor.requested() > 1, "a nonce and information were requested");
 }
 
 fn uname() -> String {
@@ -170,28 +104,23 @@ fn uname() -> String {
 #[test]
 fn a_new_token_is_printed_and_one_in_a_file_is_not() {
     let fresh = Channel::start(&["agent"]);
-    let token = printed(&fresh.process.stdout(), "token").expect("a token").to_owned();
-    let response = fresh.raw(
-        format!("GET /v1/clock HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n")
-            .as_bytes(),
-    );
-    assert_eq!((status(&response), token.len()), (200, 64), "{response}");
+    let token = fresh.process.printed("token");
+    let (status, response) = fresh.raw(format!(
+        "GET /v1/clock HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    ));
+    assert_eq!((status, token.len()), (200, 64), "{response}");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("token");
     fs::write(&path, TOKEN).expect("a file");
     let kept = Channel::start(&["agent", "--token-file", path.to_str().expect("a name")]);
     kept.get("GET", "/v1/clock", "");
-    assert_eq!(printed(&kept.process.stdout(), "token"), None, "{:?}", kept.process);
+    assert!(!kept.process.stdout().lines().any(|line| line.trim().starts_with("token")), "{:?}", kept.process);
 }
 
 #[test]
 fn without_a_token_a_name_in_host_is_refused() {
     let channel = Channel::start(&["agent", "--no-token"]);
-    let ask = |host: &str| {
-        let response =
-            channel.raw(format!("GET /v1/clock HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
-        (status(&response), response)
-    };
+    let ask = |host: &str| channel.raw(format!("GET /v1/clock HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
     for host in [channel.address.to_string(), "127.0.0.1".to_owned(), "localhost:1".to_owned()] {
         assert_eq!(ask(&host).0, 200, "{host}");
     }
@@ -201,32 +130,13 @@ fn without_a_token_a_name_in_host_is_refused() {
 }
 
 #[test]
-fn requests_without_end_are_refused_and_slow_ones_cut() {
-    let channel = agent(&[]);
-    let long_header = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(32 << 10));
-    assert_eq!(status(&channel.raw(long_header.as_bytes())), 431);
-    let header = format!("POST /v1/cell HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n");
-    let announced = format!("{header}Content-Length: 1000000\r\n\r\n");
-    assert_eq!(status(&channel.raw(announced.as_bytes())), 413);
-    let chunked = format!("{header}Transfer-Encoding: chunked\r\n\r\n20000\r\n{}", "z".repeat(0x20000));
-    assert_eq!(status(&channel.raw(chunked.as_bytes())), 413);
-
-    let mut slow = channel.connect();
-    slow.write_all(b"GET /v1/in").expect("a beginning");
-    let mut response = String::new();
-    slow.read_to_string(&mut response).expect("an end long before ours");
-    assert_eq!(status(&response), 408, "{response}");
-    channel.get("GET", "/v1/clock", "");
-}
-
-#[test]
 fn statistics_of_a_cell_agree_with_proc() {
     const CONNECTIONS: usize = 40;
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let channel = agent(&["--listen-port", &port.to_string()]);
     let info = channel.get("GET", "/v1/info", "");
-    assert_eq!(info["pids"], serde_json::json!([std::process::id()]), "this process listens");
+    assert_eq!(info["pids"], json!([std::process::id()]), "this process listens");
     assert_eq!(info["port"], port, "{info:#}");
 
     let outer = Usage::now();
@@ -303,31 +213,6 @@ fn burn(time: Duration) {
     }
 }
 
-#[test]
-fn samples_are_streamed_in_order_until_the_program_ends() {
-    let channel = agent(&["--pid", &std::process::id().to_string()]);
-    let mut stream = channel.connect();
-    let request = format!("GET /v1/samples?from=1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("asked");
-    let mut lines = BufReader::new(stream).lines();
-    let mut next = || lines.next().and_then(Result::ok);
-    let mut readings = Vec::new();
-    while readings.len() < 3 {
-        let line = next().unwrap_or_else(|| panic!("the stream ended: {:?}", channel.process));
-        if line.starts_with('{') {
-            readings.push(serde_json::from_str::<Value>(&line).expect("JSON"));
-        }
-    }
-    for (reading, number) in readings.iter().zip(1..) {
-        assert_eq!(reading["sequence"], number, "{readings:#?}");
-        assert!(reading["rss_bytes"].as_u64() > Some(0) && reading["window_ns"].as_u64() > Some(0), "{reading:#}");
-    }
-    // A client of the stream does not delay the end of the program.
-    channel.process.signal(Signal::Terminate);
-    channel.process.finish().expect_code(0);
-    while next().is_some() {}
-}
-
 /// Listens with a queue of one connection, prints its port and accepts nothing until its input ends.
 const STUCK: &str = "
 import socket, sys
@@ -342,8 +227,8 @@ fn server_replies_although_its_udp_port_is_stuck() {
     let mut command = Command::new("python3");
     command.args(["-c", STUCK]);
     let stuck = Process::start_reading(command, input);
-    let port: u16 = wait_for(TIMEOUT, || printed(&stuck.stdout(), "port")?.parse().ok()).expect("a port");
-    let channel = Channel::start(&["agent", "--listen-port", &port.to_string(), "--token", TOKEN]);
+    let port: u16 = stuck.printed("port").parse().expect("a port");
+    let channel = agent(&["--listen-port", &port.to_string()]);
     channel.get("POST", "/v1/cell", r#"{"id":"stuck"}"#);
     let data = SocketAddr::from(([127, 0, 0, 1], port));
     let mut waiting = Vec::new();
@@ -365,19 +250,14 @@ fn server_replies_although_its_udp_port_is_stuck() {
     assert!(stats["counters"]["listen_overflows"].as_u64() >= Some(1), "{stats:#}");
 }
 
-fn data_address(channel: &Channel) -> SocketAddr {
-    let stdout = channel.process.stdout();
-    let word = printed(&stdout, "Listening on").and_then(|word| word.strip_prefix("http://"));
-    word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no address: {stdout}"))
-}
-
 #[test]
 fn server_reports_and_restarts_its_threads() {
     let channel = Channel::start(&["serve", "--bind", "127.0.0.1:0", "--threads", "2", "--token", TOKEN]);
-    let data = data_address(&channel);
+    let url = channel.process.printed("Listening on");
+    let data: SocketAddr = url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an address");
     let info = channel.get("GET", "/v1/info", "");
-    assert_eq!(info["capabilities"], serde_json::json!(["restart-workers"]));
-    assert_eq!((&info["port"], &info["pids"]), (&data.port().into(), &serde_json::json!([channel.process.id()])));
+    assert_eq!(info["capabilities"], json!(["restart-workers"]));
+    assert_eq!((&info["port"], &info["pids"]), (&data.port().into(), &json!([channel.process.id()])));
     channel.get("POST", "/v1/cell", r#"{"id":"one"}"#);
     let _one = get_zero(data);
     let stats = channel.get("DELETE", "/v1/cell/one", "");
@@ -394,7 +274,7 @@ fn get_zero(data: SocketAddr) -> TcpStream {
     stream.write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\n\r\n").expect("asked");
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).expect("an answer");
-    assert_eq!(status(&line), 200, "{line}");
+    assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
     stream
 }
 

@@ -6,8 +6,7 @@ use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, run, try_run};
 use linerate_interop::{HttpLab, HttpStudy, skip};
 use serde_json::Value;
 
-const CELL: &str = "[phase2]\npayloads = [\"1k\"]\nconnections = [4]\nrefine_knee = false\n";
-/// Head and body of the answers of that cell.
+/// Head and body of the answers of the cell, 4 connections with 1 KiB.
 const ANSWER_BYTES: f64 = 118.0 + 1024.0;
 /// Frame, IP, TCP and timestamps around a segment.
 const HEADERS_BYTES: f64 = 90.0;
@@ -92,23 +91,15 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         route(&net.a, CLIENT, row.client);
         route(&net.b, SERVER, row.server);
         let lab = HttpLab::in_net(&net, if row.has_agent { &[] } else { &["--no-control"] });
-        let (plan, directory) = (lab.plan("plan.toml", CELL), lab.path("kept"));
+        let (plan, directory) = (lab.plan_of_one_cell("plan.toml", "4"), lab.path("kept"));
         let words = ["matrix", &lab.url, &plan, "--out", &directory, "--json", "--yes"];
-        let study = experiment(&lab, row.has_agent, &words);
+        let study = HttpStudy::of(lab.run(&words));
         expect_ceiling(name, &study, ceiling(&study, row.segments, HEADERS_BYTES));
         assert_eq!(mss(&study, "client").as_u64(), row.of_client, "{name}: {study:?}");
         assert_eq!(mss(&study, "server").as_u64(), row.of_server, "{name}: {study:?}");
-        let again = experiment(&lab, row.has_agent, &["matrix", "--resume", &directory, "--json", "--yes"]);
+        let again = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes"]));
         expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
-}
-
-fn experiment(lab: &HttpLab, has_agent: bool, words: &[&str]) -> HttpStudy {
-    let finished = match has_agent {
-        true => lab.run(words),
-        false => lab.client_without(words).finish(),
-    };
-    HttpStudy::of(finished)
 }
 
 #[test]
@@ -124,7 +115,7 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     }
     let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
     let lab = HttpLab::start_by(&client, &server, SERVER_OF_VLAN, &[]);
-    let study = lab.study(&["matrix"], &lab.plan("plan.toml", CELL));
+    let study = lab.study(&["matrix"], &lab.plan_of_one_cell("plan.toml", "4"));
     assert_eq!(study.json["client"]["is_vlan"], true, "{study:?}");
     assert_eq!(study.json["server"]["is_vlan"], true, "{study:?}");
     expect_ceiling("VLAN", &study, ceiling(&study, 1.0, HEADERS_BYTES + 4.0));

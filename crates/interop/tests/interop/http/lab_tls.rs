@@ -4,13 +4,11 @@
 
 use std::fs;
 
-use linerate_interop::{Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, TIMEOUT, each_case};
+use linerate_interop::{FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, TIMEOUT, each_case};
 use serde_json::{Value, json};
 
-/// Cells of the matrix with 1 KiB, each run once, and what follows in the plan.
-fn matrix(connections: &str, more: &str) -> String {
-    format!("[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = false\n{more}")
-}
+/// Cells of the matrix with 1 KiB on two connections, each run once.
+const MATRIX: &str = "[phase2]\npayloads = [\"1k\"]\nconnections = [2]\nrefine_knee = false\n";
 
 const IDLE: &str = "[phase3.idle]\nsteps = [20, 40]\nhold = \"1s\"\n\
                     [phase3.lowrate]\nconnections = 0\n[phase3.active]\nconnections = 0\n";
@@ -43,7 +41,7 @@ fn check_server_side(study: &HttpStudy, connections: u64) {
 #[test]
 fn experiment_over_tls_is_stored_reported_and_resumed() {
     let lab = HttpLab::beside_nginx("ssl http2", &[]);
-    let (plan, directory, pin) = (lab.plan("plan.toml", &matrix("2", IDLE)), lab.path("kept"), lab.pin());
+    let (plan, directory, pin) = (lab.plan("plan.toml", &format!("{MATRIX}{IDLE}")), lab.path("kept"), lab.pin());
     let words = ["lab", "--phases", "2-3", &lab.url, &plan, "--pin-sha256", &pin, "--out", &directory, "--json"];
     let study = HttpStudy::of(lab.run(&words));
     check_runs(&study, 2, "1.1", Some("1.3"));
@@ -99,8 +97,7 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
     each_case(&rows, |(words, protocol, (http, tls), streams)| {
         let lab = HttpLab::beside_nginx(words, &[]);
         let [plan, runs, token] = ["plan.toml", "runs", "token"].map(|name| lab.path(name));
-        let cells = matrix("2", "");
-        fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
+        fs::write(&plan, format!("[protocol]\n{protocol}{short}{MATRIX}")).expect("a file");
         let words = ["matrix", &lab.url, &plan, "--out", &runs, "--json", "--token-file", &token];
         let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
         check_runs(&study, 2, http, *tls);
@@ -110,29 +107,22 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
 }
 
 #[test]
-fn foreign_server_has_no_stats_and_limited_load() {
-    let certificate = Certificate::make();
-    let cert = certificate.path("cert.pem");
-    let nginx = Nginx::start_tls(&certificate, "ssl http2", "ssl_protocols TLSv1.2;");
-    let url = nginx.https_url("/1k");
+fn foreign_server_has_no_stats() {
+    let nginx = Nginx::with_protocol("ssl http2", "ssl_protocols TLSv1.2;");
+    let (cert, url) = (nginx.certificate().path("cert.pem"), nginx.url("/1k"));
     let lab = HttpLab::start(&["--no-control"]);
-    let (plan, directory) = (lab.plan("foreign.toml", &matrix("2", "")), lab.path("foreign"));
-    let words = ["matrix", &url, &plan, "--h2", "--cacert", &cert, "--out", &directory, "--json"];
-    let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
+    let plan = lab.plan_of_one_cell("foreign.toml", "2");
+    let study = lab.study_of(&["matrix", "--h2", "--cacert", &cert], &url, &plan);
     check_runs(&study, 2, "2", Some("1.2"));
     let run = &study.cell("matrix", 1024, 2)["runs"][0];
     assert_eq!(run["server"], Value::Null, "{study:?}");
     assert!(run["load"]["ok"].as_u64().is_some_and(|ok| nginx.logged() > ok), "{study:?}");
-
-    let many = lab.plan("many.toml", &matrix("1025", ""));
-    let refused = lab.client_without(&["matrix", &url, &many, "-k"]).finish();
-    refused.expect_code(2).expect_stderr("1025").expect_stderr("--allow-large");
 }
 
 #[test]
 fn impossible_plan_is_rejected_with_reason() {
     let lab = HttpLab::beside_nginx("ssl http2", &[]);
-    let plan = lab.plan("plan.toml", &matrix("2", ""));
+    let plan = lab.plan_of_one_cell("plan.toml", "2");
     let plain = lab.url.replace("https://", "http://");
     let (tls, pin) = (lab.url.as_str(), "ab".repeat(32));
     let rows: [(&str, &[&str], i32, &str); 6] = [
@@ -157,7 +147,7 @@ fn impossible_plan_is_rejected_with_reason() {
 #[test]
 fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     let lab = HttpLab::beside_nginx("ssl http2", &[]);
-    let plan = lab.plan("plan.toml", &matrix("2, 10001", ""));
+    let plan = lab.plan_of_one_cell("plan.toml", "2, 10001");
     let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
     check.expect_code(3);
     let checks = check.json();
@@ -183,7 +173,7 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
 #[test]
 fn timed_worker_processes_trust_the_same_certificates() {
     let lab = HttpLab::beside_nginx("ssl http2", &["sh", "-c", FEW_DESCRIPTORS, "sh"]);
-    let plan = lab.plan("plan.toml", &matrix("400", ""));
+    let plan = lab.plan_of_one_cell("plan.toml", "400");
     let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
     check_runs(&study, 400, "2", Some("1.3"));
     let run = &study.cell("matrix", 1024, 400)["runs"][0];
@@ -195,11 +185,11 @@ fn timed_worker_processes_trust_the_same_certificates() {
 fn the_command_line_decides_over_the_plan() {
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan("plan.toml", "[protocol]\nstreams = 1\ninsecure = true\n");
-    let written = lab.client_without(&["lab", "https://h/", &plan, "--print-plan"]).finish();
+    let written = lab.run(&["lab", "https://h/", &plan, "--print-plan"]);
     let shown = |part: &str| written.stdout.contains(part);
     assert!(shown("version = \"1.1\"") && shown("insecure = true"), "{written:?}");
     let words = ["lab", "https://h/", &plan, "--print-plan", "--h2", "-m", "8", "--cacert", "ca.pem"];
-    let written = lab.client_without(&words).finish();
+    let written = lab.run(&words);
     for part in ["version = \"2\"", "streams = 8", "insecure = false", "\ncacert = \"ca.pem\""] {
         written.expect_clean().expect_stdout(part);
     }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{HttpLab, HttpStudy, Nginx, RawServer, TIMEOUT, Then, send_text, skip};
+use linerate_interop::{HttpLab, HttpStudy, Nginx, RawServer, Then, send_text, skip};
 use serde_json::Value;
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
@@ -69,15 +69,14 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
     is_filled
 }
 
-fn gigabit_lab(timeout: Duration, words: &[&str], plan: &str) {
+fn gigabit_lab(plan: &str) {
     let Some(net) = gigabit_apart() else { return };
     let lab = HttpLab::in_net(&net, &[]);
     let plan = lab.plan_of_usual_length("gigabit.toml", plan);
     // The device claims to be faster than what shapes it, which the lab would stop at; 20,000 connections are more than
     // some hosts allow.
-    let words = [&["lab", "--force"], words].concat();
     judge(
-        || lab.study_within(timeout, &words, &lab.url, &plan),
+        || lab.study(&["lab", "--force", "--quick"], &plan),
         |study| {
             assert_eq!(study.json["is_complete"], true, "{study:?}");
             GIGABIT_MODEL
@@ -90,13 +89,13 @@ fn gigabit_lab(timeout: Duration, words: &[&str], plan: &str) {
 #[test]
 fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
     let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = [1000, 10000]\n";
-    gigabit_lab(TIMEOUT * 10, &["--quick"], plan);
+    gigabit_lab(plan);
 }
 
 #[test]
 #[ignore = "minutes, and the machine for itself: make http-lab"]
 fn the_default_plan_fills_a_gigabit_with_every_payload() {
-    gigabit_lab(TIMEOUT * 30, &["--quick"], "");
+    gigabit_lab("");
 }
 
 #[test]
@@ -148,7 +147,7 @@ fn the_verdict_on_a_foreign_server_rests_on_the_client_alone() {
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
     judge(
-        || lab.study_without_control(&["matrix"], &nginx.url("/1k"), &plan),
+        || lab.study_of(&["matrix"], &nginx.url("/1k"), &plan),
         |study| {
             assert_eq!(study.json["is_complete"], true, "{study:?}");
             let notes = study.json["notes"].to_string();

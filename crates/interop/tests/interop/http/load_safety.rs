@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_interop::namespaces::{Net, SERVER, inside, run};
-use linerate_interop::{
-    Finished, HttpLoad, HttpServer, Process, RawServer, Signal, TIMEOUT, Then, each_case, ours, send_text, words,
-};
+use linerate_interop::namespaces::{Net, SERVER, run};
+use linerate_interop::{Finished, HttpLoad, HttpServer, RawServer, TIMEOUT, Then, each_case, send_text, words};
 
 fn load(url: &str, arguments: &[&str]) -> Finished {
     HttpLoad::start(url, arguments).finish()
@@ -18,7 +16,7 @@ const PUBLIC: &str = "203.0.113.1";
 /// A client's namespace and a server at a public address.
 struct Abroad {
     net: Net,
-    server: Process,
+    server: HttpServer,
 }
 
 impl Abroad {
@@ -26,22 +24,12 @@ impl Abroad {
         let net = Net::new()?;
         run(&format!("ip -n {} addr add {PUBLIC}/32 dev lo", net.b));
         run(&format!("ip -n {} route add {PUBLIC}/32 via {SERVER}", net.a));
-        let line = format!("http serve --bind {PUBLIC}:80 --no-control --tcp=0 --threads 1 --allow 0.0.0.0/0");
-        let server = Process::start(inside(&net.b, ours().path(), &words(&line)));
-        server.wait_for_stdout("Listening on", 1);
+        let server = HttpServer::in_net(&net, &format!("{PUBLIC}:80"), &["--threads", "1", "--allow", "0.0.0.0/0"]);
         Some(Self { net, server })
     }
 
     fn load(&self, words: &[&str]) -> Finished {
-        let url = format!("http://{PUBLIC}/0");
-        let words = [&["http", "load", &url, "--json", "--warmup", "0"], words].concat();
-        Process::start(inside(&self.net.a, ours().path(), &words)).finish()
-    }
-
-    /// Ends the server; what it counted.
-    fn count(self) -> Finished {
-        self.server.signal(Signal::Terminate);
-        self.server.finish()
+        HttpLoad::in_net(&self.net, &format!("http://{PUBLIC}/0"), &[&["--warmup", "0"], words].concat()).finish()
     }
 }
 
@@ -60,7 +48,7 @@ fn excessive_load_on_a_public_server_is_refused() {
         refused.expect_code(2).expect_stderr("--i-own-this-target HOST");
         assert!(refused.stdout.is_empty(), "{refused:?}");
     }
-    abroad.count().expect_clean().expect_stdout(" 0 connections (0 refused");
+    abroad.server.stop().expect_clean().expect_stdout(" 0 connections (0 refused");
 }
 
 #[test]
@@ -72,7 +60,7 @@ fn public_server_takes_small_loads_and_those_of_its_owner() {
     let owned = HttpLoad::of(abroad.load(&owned));
     owned.expect_all_well().expect_all_open(50);
     let requests = polite.number("requests") + owned.number("requests") + 2;
-    abroad.count().expect_clean().expect_stdout(&format!(" {requests} requests"));
+    abroad.server.stop().expect_clean().expect_stdout(&format!(" {requests} requests"));
 }
 
 #[test]

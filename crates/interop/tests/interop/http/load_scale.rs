@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
-    HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, linerate, ours, skip, wait_for, words,
+    HttpLab, HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, linerate, ours, skip, wait_for, words,
 };
 
 const LONG: Duration = Duration::from_secs(120);
@@ -19,15 +19,10 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
     for namespace in [&net.a, &net.b] {
         set(namespace, "net.ipv4.ip_local_port_range=40000 40099");
     }
-    let address = format!("{SERVER}:8080");
-    let line = format!("http serve --bind {address} --no-control --tcp=0");
-    let server = Process::start(inside(&net.b, ours().path(), &words(&line)));
-    server.wait_for_stdout("Listening on", 1);
-    let url = format!("http://{address}/0");
+    let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     let load = |words: &[&str]| {
-        let mut arguments = vec!["http", "load", &url, "--json", "-c", "300"];
-        arguments.extend(HELD.iter().chain(words));
-        HttpLoad::of(Process::start(inside(&net.a, ours().path(), &arguments)).finish())
+        let arguments = [&["-c", "300"], &HELD[..], words].concat();
+        HttpLoad::of(HttpLoad::in_net(&net, &server.url("/0"), &arguments).finish())
     };
     for threads in ["1", "3"] {
         let kernel = load(&["--ports", "kernel", "--close", "rst", "--threads", threads]);
@@ -52,16 +47,9 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
     {
         set(&net.a, setting);
     }
-    let address = format!("{SERVER}:8080");
-    let line = format!("http serve --bind {address} --tcp=0 --no-token --control-allow 10.99.0.0/24");
-    let server = Process::start(inside(&net.b, ours().path(), &words(&line)));
-    server.wait_for_stdout("Listening on", 1);
-    let url = format!("http://{address}/0");
-    let load = |ports: &str| {
-        let words = ["http", "load", &url, "--json", "-c", "30", "--ports", ports];
-        let words = [&words[..], &HELD].concat();
-        Process::start(inside(&net.a, ours().path(), &words)).finish()
-    };
+    let lab = HttpLab::in_net(&net, &[]);
+    let url = format!("{}/0", lab.url);
+    let load = |ports: &str| lab.run(&[&["load", &url, "--json", "-c", "30", "--ports", ports], &HELD[..]].concat());
     let kernel = load("kernel");
     kernel.expect_code(4).expect_stderr("Cannot assign requested address");
     for ports in ["explicit", "auto"] {
@@ -111,7 +99,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
     let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
     let workers = wait_for(TIMEOUT, || {
         let is_open = Status::of(server.process.id()).descriptors >= 600;
-        is_open.then(|| children(load.id()))
+        is_open.then(|| child_ids(load.id()).len())
     });
     let load = HttpLoad::of(load.finish());
     load.expect_all_open(600);
@@ -169,22 +157,6 @@ fn hold(server: &HttpServer, connections: u64) -> (usize, usize) {
 }
 
 #[test]
-fn ten_thousand_connections_are_served_at_a_low_rate() {
-    if descriptors_allowed() < 12_000 {
-        return skip("10,000 connections need more descriptors than are allowed");
-    }
-    let server = HttpServer::start(&[]);
-    let arguments = words("-c 10000 --rate 1000 --arrival poisson -d 3s --warmup 1s");
-    let load = HttpLoad::start(&server.url("/1k"), &[&arguments[..], &["--ramp", "max", "--allow-large"]].concat());
-    let load = HttpLoad::of(load.finish_within(LONG));
-    load.expect_all_well();
-    assert_eq!(load.number("connections/open_at_end"), 10_000, "{load:?}");
-    let requests = load.number("requests");
-    // Five standard deviations of a Poisson variable to either side.
-    assert!(requests.abs_diff(3000) < 275, "{load:?}");
-}
-
-#[test]
 fn heartbeats_get_a_response_on_every_connection() {
     let server = HttpServer::start(&[]);
     let arguments = words("-c 1000 --idle --heartbeat 1s -d 3s --warmup 0 --ramp max");
@@ -200,10 +172,6 @@ fn descriptors_allowed() -> u64 {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let hard = line.and_then(|line| line.split_whitespace().nth(1));
     hard.map_or(0, |hard| hard.parse().unwrap_or(u64::MAX))
-}
-
-fn children(process: u32) -> usize {
-    child_ids(process).len()
 }
 
 fn child_ids(process: u32) -> Vec<u32> {

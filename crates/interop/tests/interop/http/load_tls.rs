@@ -25,8 +25,8 @@ fn expect_refusal(url: &str, arguments: &[&str], code: i32, text: &str) {
 }
 
 /// nginx with TLS and HTTP/2 that closes no connection after a number of requests.
-fn nginx(certificate: &Certificate) -> Nginx {
-    Nginx::start_tls(certificate, "ssl http2", KEPT_OPEN)
+fn nginx() -> Nginx {
+    Nginx::with_protocol("ssl http2", KEPT_OPEN)
 }
 
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
@@ -36,7 +36,6 @@ type Case<'a> = (&'a str, &'a [&'a str], &'a str, (&'a str, &'a str));
 
 #[test]
 fn the_server_counts_what_the_generator_counts() {
-    let certificate = Certificate::make();
     let rows: [Case<'_>; 8] = [
         ("ssl http2", &["-k"], "/1k", ("1.1", "1.3")),
         ("ssl http2", &["-k", "--h2", "-m", "8"], "/10k", ("2", "1.3")),
@@ -48,16 +47,8 @@ fn the_server_counts_what_the_generator_counts() {
         ("http2", &["--h2", "--think", "5ms", "--procs", "2"], "/1k", ("2", "")),
     ];
     each_case(&rows, |(words, options, path, (http, tls))| {
-        let (server, url) = if tls.is_empty() {
-            let server = Nginx::start_speaking(words, KEPT_OPEN);
-            let url = server.url(path);
-            (server, url)
-        } else {
-            let server = Nginx::start_tls(&certificate, words, KEPT_OPEN);
-            let url = server.https_url(path);
-            (server, url)
-        };
-        let load = HttpLoad::run(&url, &[&SHORT, *options].concat());
+        let server = Nginx::with_protocol(words, KEPT_OPEN);
+        let load = HttpLoad::run(&server.url(path), &[&SHORT, *options].concat());
         load.expect_all_well();
         assert_eq!(load.protocol(), ((*http).to_owned(), (*tls).to_owned()), "{load:?}");
         assert!(!load.has("http_bytes") && !load.has("response_head_bytes"), "{load:?}");
@@ -67,9 +58,8 @@ fn the_server_counts_what_the_generator_counts() {
 
 #[test]
 fn payload_is_what_the_bodies_had_and_an_open_loop_sends_what_is_due() {
-    let server = nginx(&Certificate::make());
-    let load =
-        HttpLoad::run(&server.https_url("/10k"), &[&SHORT[..], &["-k", "--h2", "-m", "4", "--rate", "1000"]].concat());
+    let server = nginx();
+    let load = HttpLoad::run(&server.url("/10k"), &[&SHORT[..], &["-k", "--h2", "-m", "4", "--rate", "1000"]].concat());
     load.expect_all_well().expect_all_open(4);
     assert_eq!(load.number("requests"), 500, "{load:?}");
     assert_eq!(load.number("payload_bytes"), 500 * 10_240, "{load:?}");
@@ -81,14 +71,14 @@ fn payload_is_what_the_bodies_had_and_an_open_loop_sends_what_is_due() {
 fn bodies_are_sent_in_both_versions() {
     let counting = HttpServer::start(&[]);
     let pass = format!("location / {{ proxy_pass {}; }} {KEPT_OPEN}", counting.url(""));
-    let server = Nginx::start_tls(&Certificate::make(), "ssl http2", &pass);
+    let server = Nginx::with_protocol("ssl http2", &pass);
     let folder = tempfile::tempdir().expect("a folder");
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 5000]).expect("write");
     let body = body.display().to_string();
     let upload = ["-k", "-X", "POST", "--allow-unsafe-methods", "--body", &body];
-    let first = HttpLoad::run(&server.https_url("/sink"), &[&SHORT[..], &upload].concat());
-    let second = HttpLoad::run(&server.https_url("/sink"), &[&SHORT[..], &upload, &["--h2"]].concat());
+    let first = HttpLoad::run(&server.url("/sink"), &[&SHORT[..], &upload].concat());
+    let second = HttpLoad::run(&server.url("/sink"), &[&SHORT[..], &upload, &["--h2"]].concat());
     let sent = [&first, &second].map(|load| load.expect_all_well().number("requests") + FIRST_CONTACT);
     let summary = counting.stop();
     let mut totals = summary.stdout.lines().filter_map(|line| line.split_once(" B sent, "));
@@ -99,10 +89,8 @@ fn bodies_are_sent_in_both_versions() {
 
 #[test]
 fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
-    let certificate = Certificate::make();
-    let server = Nginx::start_tls(&certificate, "ssl http2", "");
-    let cacert = certificate.path("cert.pem");
-    let url = server.https_url("/1k");
+    let server = Nginx::with_protocol("ssl http2", "");
+    let (cacert, url) = (server.certificate().path("cert.pem"), server.url("/1k"));
     let mut logged = 0;
     // Far more than the thousand requests after which nginx closes a connection, in HTTP/2 by GOAWAY.
     for (options, version) in [
@@ -123,10 +111,10 @@ fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
 
 #[test]
 fn certificate_is_trusted_by_store_file_pin_or_option() {
-    let certificate = Certificate::make();
-    let server = nginx(&certificate);
+    let server = nginx();
+    let certificate = server.certificate();
     let (cacert, pin) = (certificate.path("cert.pem"), certificate.fingerprint());
-    let url = server.https_url("/1k");
+    let url = server.url("/1k");
     let rows: [&[&str]; 4] =
         [&["--insecure"], &["--cacert", &cacert], &["--pin-sha256", &pin], &["-k", "--procs", "2"]];
     each_case(&rows, |options| {
@@ -147,12 +135,11 @@ fn certificate_is_trusted_by_store_file_pin_or_option() {
 
 #[test]
 fn a_self_made_certificate_is_pinned_by_what_the_server_printed() {
-    let certificate = Certificate::make();
     let plain = HttpServer::start(&[]);
     expect_refusal(&https(&plain.url("/1k")), &["-k"], 4, "does not speak TLS on this port");
     expect_refusal(&plain.url("/1k"), &["--h2"], 4, "does not respond in HTTP/2");
-    let old = Nginx::start_tls(&certificate, "ssl", "");
-    expect_refusal(&old.https_url("/1k"), &["-k", "--h2"], 4, "does not agree to HTTP/2 (ALPN)");
+    let old = Nginx::with_protocol("ssl", "");
+    expect_refusal(&old.url("/1k"), &["-k", "--h2"], 4, "does not agree to HTTP/2 (ALPN)");
     let silent = RawServer::that_sends("", Then::Hold);
     for (url, options) in [(https(&silent.url("/")), "-k"), (silent.url("/"), "--h2")] {
         expect_refusal(&url, &[options], 4, "no response from");
@@ -161,12 +148,12 @@ fn a_self_made_certificate_is_pinned_by_what_the_server_printed() {
 
 #[test]
 fn handshakes_that_fail_are_a_class_of_their_own() {
-    let server = nginx(&Certificate::make());
+    let server = nginx();
     // Every other connection goes to the next port, where each is closed before the handshake.
     let next = server.address.port() + 1;
     let listener = TcpListener::bind(("127.0.0.1", next)).expect("a port that is kept for this");
     thread::spawn(move || listener.incoming().for_each(drop));
-    let url = server.https_url("/1k").replace("/1k", &format!("-{next}/1k"));
+    let url = server.url("/1k").replace("/1k", &format!("-{next}/1k"));
     for version in [&[][..], &["--h2"]] {
         let load = HttpLoad::run(&url, &[&SHORT[..], &["-k", "--no-breaker"], version].concat());
         load.expect_only("tls");
@@ -178,9 +165,9 @@ fn handshakes_that_fail_are_a_class_of_their_own() {
 #[test]
 fn what_fails_on_a_stream_has_its_class_and_leaves_the_connection_alone() {
     let busy = format!("location /busy {{ return 503; }} {KEPT_OPEN}");
-    let server = Nginx::start_tls(&Certificate::make(), "ssl http2", &busy);
+    let server = Nginx::with_protocol("ssl http2", &busy);
     for (path, options, class) in [("/busy", &[][..], "status_5xx"), ("/nowhere", &["--h2", "-m", "2"], "status_4xx")] {
-        let load = HttpLoad::run(&server.https_url(path), &[&SHORT[..], &["-k", "--no-breaker"], options].concat());
+        let load = HttpLoad::run(&server.url(path), &[&SHORT[..], &["-k", "--no-breaker"], options].concat());
         load.expect_only(class);
         assert_eq!(load.number("connections/reconnects"), 0, "{load:?}");
     }
@@ -189,9 +176,9 @@ fn what_fails_on_a_stream_has_its_class_and_leaves_the_connection_alone() {
 #[test]
 fn a_server_that_dies_ends_the_load_with_typed_failures() {
     for options in [&[][..], &["--h2", "-m", "4"]] {
-        let server = nginx(&Certificate::make());
+        let server = nginx();
         let arguments = [&["-k", "-c", "4", "-d", "3s", "--warmup", "0", "--timeout", "1s", "--no-breaker"], options];
-        let load = HttpLoad::start(&server.https_url("/1k"), &arguments.concat());
+        let load = HttpLoad::start(&server.url("/1k"), &arguments.concat());
         let begun = wait_for(TIMEOUT, || load.stderr().contains("1 of 3 s").then_some(()));
         assert!(begun.is_some(), "{load:?}");
         server.process.signal(Signal::Kill);
@@ -215,9 +202,9 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
 
 #[test]
 fn idle_connections_are_held_and_their_heartbeats_counted() {
-    let server = nginx(&Certificate::make());
+    let server = nginx();
     let options = words("-k --h2 -c 50 --idle --heartbeat 500ms --touch -d 1s --warmup 0");
-    let load = HttpLoad::run(&server.https_url("/1k"), &options);
+    let load = HttpLoad::run(&server.url("/1k"), &options);
     load.expect_all_open(50).expect_all_well();
     assert_eq!(load.number("requests"), 100, "{load:?}");
     server.expect_logged(100 + 50 + FIRST_CONTACT);

@@ -7,21 +7,20 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use linerate_interop::namespaces::{Net, inside};
-use linerate_interop::{HttpLab, Process, Signal, TIMEOUT, cpu_time, wait_for, words};
+use linerate_interop::{CONTROL_TOKEN, HttpControl, HttpLab, Process, Signal, TIMEOUT, cpu_time, wait_for, words};
 use serde_json::Value;
 
 const MS: u64 = 1_000_000;
 /// Between two looks while a test of less than a minute runs.
 const STEP_NS: u64 = 200 * MS;
 
-/// What asks for readings, with the secret.
-fn request(lab: &HttpLab, query: &str) -> String {
-    let token = fs::read_to_string(lab.path("token")).expect("a file");
-    format!("GET /v1/samples{query} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n")
+fn control(lab: &HttpLab) -> HttpControl {
+    lab.control.expect("the server has a control channel")
 }
 
-fn address(lab: &HttpLab) -> &str {
-    lab.control.strip_prefix("http://").expect("a URL")
+/// A request for samples with the token.
+fn request(query: &str) -> String {
+    format!("GET /v1/samples{query} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {CONTROL_TOKEN}\r\n\r\n")
 }
 
 /// A stream of readings behind its head.
@@ -34,9 +33,8 @@ struct Stream {
 impl Stream {
     /// Asks, and checks the head of the answer.
     fn open(lab: &HttpLab, query: &str) -> Self {
-        let mut stream = TcpStream::connect(address(lab)).expect("the channel answers");
-        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-        stream.write_all(request(lab, query).as_bytes()).expect("asked");
+        let mut stream = control(lab).connect();
+        stream.write_all(request(query).as_bytes()).expect("asked");
         let mut bytes = BufReader::new(stream);
         let mut header = String::new();
         while !header.ends_with("\r\n\r\n") {
@@ -105,26 +103,7 @@ fn sequence(reading: Option<Value>) -> u64 {
 
 /// The monotonic clock, which both ends share.
 fn now_ns(lab: &HttpLab) -> u64 {
-    number(&plain(lab, "/v1/clock").1, "monotonic_ns")
-}
-
-/// Status and body of a request whose answer has a length.
-fn plain(lab: &HttpLab, path: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect(address(lab)).expect("the channel answers");
-    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-    let request = request(lab, "").replace("/v1/samples", path);
-    let request = request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("asked");
-    let mut header = String::new();
-    let mut bytes = BufReader::new(stream);
-    while !header.ends_with("\r\n\r\n") {
-        assert!(bytes.read_line(&mut header).expect("a head") > 0, "{header}");
-    }
-    let length = header.lines().find_map(|line| line.strip_prefix("Content-Length: "));
-    let mut body = vec![0; length.expect("no stream").parse().expect("a length")];
-    bytes.read_exact(&mut body).expect("a body");
-    let status = header.split(' ').nth(1).and_then(|word| word.parse().ok());
-    (status.expect("a status"), serde_json::from_slice(&body).expect("JSON"))
+    number(&control(lab).get("GET", "/v1/clock", ""), "monotonic_ns")
 }
 
 /// Runs a load with the control channel to its end.
@@ -147,6 +126,7 @@ fn nothing_of_a_load_is_missing_between_two_lines() {
 
     for (reading, expected) in readings.iter().zip(1..) {
         assert_eq!(number(reading, "sequence"), expected, "{reading:#}");
+        assert!(number(reading, "rss_bytes") > 0, "{reading:#}");
     }
     for pair in readings.windows(2) {
         let begin_ns = number(&pair[1], "at_ns") - number(&pair[1], "window_ns");
@@ -194,7 +174,7 @@ fn sample_stream_resumes_at_the_requested_line() {
         assert_eq!(sequence(again.next()), expected + 1, "{query}");
     }
     for query in words("?from ?from= ?from=x ?from=-1 ?from=1.5 ?from=18446744073709551616") {
-        let (status, body) = plain(&lab, &format!("/v1/samples{query}"));
+        let (status, body) = control(&lab).ask("GET", &format!("/v1/samples{query}"), "");
         assert_eq!(status, 400, "{query}: {body}");
         assert!(body["error"].is_string(), "{query}: {body}");
     }
@@ -216,9 +196,10 @@ fn client_that_never_reads_is_closed_and_delays_no_other() {
         assert!(set.is_ok_and(|status| status.success()), "{setting}");
     }
     let lab = HttpLab::in_net(&net, &[]);
-    let (host, port) = address(&lab).split_once(':').expect("a port");
+    let address = control(&lab).address;
+    let (host, port) = (address.ip(), address.port());
     let script = format!("exec 3<>/dev/tcp/{host}/{port} && printf %s \"$1\" >&3 && exec sleep 600");
-    let words = ["-c", &script, "bash", &request(&lab, "")];
+    let words = ["-c", &script, "bash", &request("")];
     let silent = Process::start(inside(&net.a, "bash".as_ref(), &words));
     let listeners = || threads_named(lab.server.id(), "lr-control-conn");
     let is_served = wait_for(TIMEOUT, || (listeners() == 1).then_some(()));

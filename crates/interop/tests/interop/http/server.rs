@@ -126,28 +126,12 @@ fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
 fn ambiguous_request_is_refused_and_closes_the_connection() {
     let server = HttpServer::start(&[]);
     let post = |fields: &str| format!("POST /sink HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    // One for each part of the parser; its own tests have all of them.
     let rows = [
         (post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), 400),
-        (post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"), 400),
-        (post("Content-Length: 5\r\nContent-Length: 6\r\n"), 400),
-        (post("Content-Length: 5, 5\r\n"), 400),
-        (post("Content-Length: +5\r\n"), 400),
-        (post("Content-Length: 5 \t5\r\n"), 400),
-        (post("Content-Length : 5\r\n"), 400),
-        (post("Transfer-Encoding : chunked\r\n"), 400),
         (post("Transfer-Encoding: xchunked\r\n"), 501),
-        (post("Transfer-Encoding: chunked, identity\r\n"), 501),
-        (post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"), 400),
-        (post("X: y\r\n Transfer-Encoding: chunked\r\n"), 400),
         (post("X: y\nTransfer-Encoding: chunked\r\n"), 400),
-        (post("X: y\0\r\n"), 400),
         (post("Transfer-Encoding: chunked\r\n") + "5\nabcde\r\n0\r\n\r\n", 400),
-        (post("Transfer-Encoding: chunked\r\n") + "5 \r\nabcde\r\n0\r\n\r\n", 400),
-        (post("Transfer-Encoding: chunked\r\n") + "+5\r\nabcde\r\n0\r\n\r\n", 400),
-        (post("Transfer-Encoding: chunked\r\n") + "10000000000000005\r\nabcde\r\n0\r\n\r\n", 400),
-        ("GET /0 HTTP/1.1\r\n\r\n".to_owned(), 400),
-        ("GET /0 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(), 400),
-        ("GET /0 HTTP/1.1\nHost: a\n\n".to_owned(), 400),
         (format!("GET /0 HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(16_384)), 431),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 505),
     ];
@@ -267,39 +251,4 @@ fn an_address_in_use_is_named() {
     let address = server.address.to_string();
     let second = linerate(&format!("http serve --no-control --tcp=0 --bind {address}")).finish();
     second.expect_code(1).expect_stderr(&format!("bind {address}: Address already in use"));
-}
-
-/// Opens connections, sends a request on each, reads the answers, and holds them until its input ends.
-const HOLD_CONNECTIONS: &str = "
-import resource, socket, sys
-hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-crowd = [socket.create_connection((host, port)) for _ in range(count)]
-for one in crowd: one.sendall(b'GET /0 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n')
-for one in crowd: assert one.recv(1000).startswith(b'HTTP/1.1 200')
-print('ready', flush=True)
-sys.stdin.readline()
-for one in crowd: one.sendall(b'GET /0 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n')
-for one in crowd: assert one.recv(1000).startswith(b'HTTP/1.1 200')
-print('all there', flush=True)
-";
-
-#[test]
-fn an_idle_connection_costs_less_than_256_bytes() {
-    const IDLE_CONNECTIONS: usize = 10_000;
-    let server = HttpServer::start(&["--threads", "1"]);
-    assert_eq!(server.connect().get("/0").status, 200, "what is made once is there");
-    let before = Status::of(server.process.id());
-    let (address, count) = (server.address, IDLE_CONNECTIONS.to_string());
-    let (input, mut go_on) = std::io::pipe().expect("a pipe");
-    let mut command = Command::new("python3");
-    command.args(["-c", HOLD_CONNECTIONS, &address.ip().to_string(), &address.port().to_string(), &count]);
-    let clients_at_once = Process::start_reading(command, input);
-    clients_at_once.wait_for_stdout("ready", 1);
-    let during = Status::of(server.process.id());
-    let grown_bytes = during.resident_kib.saturating_sub(before.resident_kib) * 1024;
-    assert!(grown_bytes <= 256 * IDLE_CONNECTIONS, "{grown_bytes} bytes for {IDLE_CONNECTIONS} connections");
-    std::io::Write::write_all(&mut go_on, b"\n").expect("the crowd listens");
-    clients_at_once.finish().expect_clean().expect_stdout("all there");
 }

@@ -306,13 +306,7 @@ impl Runner<'_> {
     }
 
     fn mark(&self, planned: &PlannedRun) -> CellMark {
-        let key = &planned.key;
-        CellMark {
-            phase: Some(key.phase),
-            payload_bytes: Some(key.payload_bytes),
-            peer: self.target.client,
-            ..CellMark::named(format!("{}-r{}", key.name(), planned.repeat))
-        }
+        CellMark { peer: self.target.client, ..CellMark::named(format!("{}-r{}", planned.key.name(), planned.repeat)) }
     }
 
     fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, Error> {
