@@ -353,7 +353,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let leader = self.point(base);
         let earlier = self.points[leader].runs.len();
         // Fewer runs than planned give no interval.
-        let _ = self.measure(&[base.clone()], u32::try_from(self.plan.runs_min()).unwrap_or(u32::MAX));
+        let _ = self.measure(std::slice::from_ref(base), u32::try_from(self.plan.runs_min()).unwrap_or(u32::MAX));
         let values = &self.points[leader].values()[earlier..];
         stats::median(values).zip(stats::median_interval(values, self.plan.confidence))
     }

@@ -126,8 +126,10 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
     }
 
+    type Shape = (fn(f64) -> f64, f64);
+
     /// Uniform, skewed and heavy-tailed values, each with its true median.
-    const SHAPES: [(fn(f64) -> f64, f64); 3] = [
+    const SHAPES: [Shape; 3] = [
         (|u| u, 0.5),
         (|u| -(1.0 - u).ln(), std::f64::consts::LN_2),
         (|u| (std::f64::consts::PI * (u - 0.5)).tan(), 0.0),

@@ -377,7 +377,8 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
 #[test]
 fn intervals_of_answers_hold_the_true_value_after_the_choice() {
     let saturating = |streams: u64| (40.0 * streams as f64).min(100.0);
-    let rows: [(fn(u64) -> f64, f64); 5] =
+    type Noisy = (fn(u64) -> f64, f64);
+    let rows: [Noisy; 5] =
         [(|_| 100.0, 0.01), (|_| 100.0, 0.03), (reported, 0.03), (saturating, 0.02), (saturating, 0.04)];
     let (mut answers, mut held) = (0, 0);
     for (surface, noise) in rows {

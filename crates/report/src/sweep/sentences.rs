@@ -99,18 +99,18 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
     let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
     let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
-    let tolerance = sweep.tolerance * 100.0;
+    let (advised, tolerance) = (label(factor.advised), sweep.tolerance * 100.0);
     // Where the runs allow no answer they draw no plateau either.
     let is_sure = matches!(sweep.answer, Recommendation::Use { .. });
     if factor.is_amount && is_sure {
-        lines.push(match (first == last, last + 1 - first == factor.levels.len()) {
+        // What the system chooses is listed before the ladder.
+        let is_whole = factor.levels[..first].iter().all(|level| level.level == 0) && last + 1 == factor.levels.len();
+        lines.push(match (first == last, is_whole) {
             (true, _) => format!("plateau: {} alone; no other level is as good within {tolerance:.0} %", label(first)),
             (false, true) => format!(
-                "no level from {} to {} is better than {} by more than {tolerance:.0} %: {} does not matter here",
+                "no level from {} to {} is better than {advised} by more than {tolerance:.0} %: {advised} is enough",
                 label(first),
                 label(last),
-                label(factor.advised),
-                factor.name
             ),
             (false, false) => format!(
                 "plateau: {} to {}, without a clear difference (up to {tolerance:.0} % counts as none)",

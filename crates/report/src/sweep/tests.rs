@@ -173,6 +173,17 @@ fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
 }
 
 #[test]
+fn where_no_level_is_better_the_default_is_enough() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels[0] = level("auto", 0, 288e9, 9);
+    (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
+    let text = text(&sweep, Glyphs::Ascii);
+    assert!(text.contains("no level from 10 to 20 is better than auto by more than 3 %: auto is enough"), "{text}");
+    assert!(!text.contains("plateau"), "{text}");
+}
+
+#[test]
 fn json_names_every_unit() {
     let value: serde_json::Value = serde_json::from_str(&json(&sweep())).expect("JSON");
     assert_eq!(value["schema"], "linerate.sweep/1");
