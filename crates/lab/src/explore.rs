@@ -10,7 +10,7 @@ use crate::factor::{SYSTEM_CHOICE, Scale};
 use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
 use crate::plan::{Better, Plan, REFINEMENTS};
 use crate::runner::{Observation, Progress, RunError, Runner};
-use crate::stats;
+use crate::stats::{self, Interval};
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best ones, the others held
 /// at what was found for them so far. Within a ladder every round runs every level once, in an order of its own, so that
@@ -23,6 +23,7 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut experiment = Experiment::new(plan, runner);
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
     let mut stages = Vec::new();
+    let mut confirmed = None;
     // The first run meets cold caches, an idle clock and a fresh route; it is not counted.
     if experiment.run(&base).is_ok() {
         for factor in 0..plan.factors.len() {
@@ -37,20 +38,26 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
                 break;
             }
         }
-        let is_open = stages.len() < plan.factors.len() || stages.iter().any(|stage| stage.chance < plan.confidence);
+        let is_open =
+            stages.len() < plan.factors.len() || stages.iter().any(|stage| stage.confidence < plan.confidence);
         if !is_open && !experiment.is_over() {
             // If it ends early, the earlier result holds, or the unfinished stage has too few runs.
             let _ = experiment.look_again(&mut stages, &mut base);
         }
+        if !is_open && stages.iter().all(|stage| stage.confidence >= plan.confidence) {
+            confirmed = experiment.confirm(&base);
+        }
     }
-    experiment.into_outcome(stages, base)
+    experiment.into_outcome(stages, base, confirmed)
 }
 
 /// No more runs: the time is up, or the runner wants no more.
 struct Over;
 
-/// Rounds of more runs at settings of which it is open which one is best, in repetitions of the plan.
-const EXTRA_REPETITIONS: u32 = 2;
+/// Times that settings of which it is open which one is best get more runs. Each is a chance to be wrong.
+const EXTRA_BLOCKS: u32 = 5;
+/// Runs of each setting at a time; fewer can hardly tell two settings apart.
+const EXTRA_REPETITIONS_MIN: u32 = 3;
 /// Settings that get more runs at once.
 const CONTENDERS_MAX: usize = 4;
 /// Neighbours on the ladder further apart than this are looked between even when both are as good.
@@ -58,8 +65,8 @@ const GAP_RATIO: f64 = 1.2;
 /// A second peak within this share of the best level is looked at as closely.
 const PEAK_SHARE: f64 = 0.7;
 const PEAKS_MAX: usize = 2;
-/// Failed runs in a row that end the experiment.
-const FAILURES_MAX: u32 = 3;
+/// Failed runs in a row that end the experiment; of a setting without any result, that end its runs.
+const FAILURES_MAX: usize = 3;
 
 struct Experiment<'a, R: Runner> {
     plan: &'a Plan,
@@ -69,7 +76,8 @@ struct Experiment<'a, R: Runner> {
     started: Duration,
     runs: u64,
     planned: u64,
-    failures_in_a_row: u32,
+    has_result: bool,
+    failures_in_a_row: usize,
     is_cut_short: bool,
     ended_by: Option<String>,
     drift: Option<f64>,
@@ -85,6 +93,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             runner,
             points: Vec::new(),
             runs: 0,
+            has_result: false,
             failures_in_a_row: 0,
             is_cut_short: false,
             ended_by: None,
@@ -113,12 +122,12 @@ impl<'a, R: Runner> Experiment<'a, R> {
             settings.extend(self.best(factor, base).map(|best| self.points[best].setting.clone()));
             self.measure(&settings, self.plan.repetitions)?;
         }
-        for _ in 0..self.plan.repetitions * EXTRA_REPETITIONS {
+        for _ in 0..EXTRA_BLOCKS {
             let contenders = self.contenders(factor, base);
             if contenders.is_empty() {
                 break;
             }
-            self.measure(&contenders, 1)?;
+            self.measure(&contenders, self.plan.repetitions.max(EXTRA_REPETITIONS_MIN))?;
         }
         Ok(())
     }
@@ -131,9 +140,11 @@ impl<'a, R: Runner> Experiment<'a, R> {
             let mut order = settings.to_vec();
             self.rng.shuffle(&mut order);
             for setting in order {
-                let outcome = self.run(&setting)?;
                 let at = self.point(&setting);
-                match outcome {
+                if self.is_failed(at) && self.points[at].failures.len() >= FAILURES_MAX {
+                    continue;
+                }
+                match self.run(&setting)? {
                     Ok(observation) => self.points[at].runs.push(observation),
                     Err(error) => self.points[at].failures.push(error.to_string()),
                 }
@@ -160,7 +171,14 @@ impl<'a, R: Runner> Experiment<'a, R> {
         });
         self.runs += 1;
         let outcome = self.runner.run(setting);
-        self.failures_in_a_row = if outcome.is_ok() { 0 } else { self.failures_in_a_row + 1 };
+        self.has_result |= outcome.is_ok();
+        // A setting that never had a result may be one that this host or the server refuses.
+        let is_known = self.points.iter().any(|point| point.setting == *setting && !point.runs.is_empty());
+        self.failures_in_a_row = match outcome {
+            Ok(_) => 0,
+            Err(_) if is_known || !self.has_result => self.failures_in_a_row + 1,
+            Err(_) => self.failures_in_a_row,
+        };
         match outcome {
             Err(RunError::Over(reason)) => self.ended_by = Some(reason),
             Err(RunError::Failed(reason)) if self.failures_in_a_row >= FAILURES_MAX => self.ended_by = Some(reason),
@@ -192,19 +210,27 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
     /// The points of this factor with the others at `base`, by level; only those with a result.
     fn row(&self, factor: usize, base: &Setting) -> Vec<usize> {
-        let mut row: Vec<usize> = (0..self.points.len())
-            .filter(|at| {
-                let point = &self.points[*at];
-                !point.runs.is_empty() && point.setting == base.with(factor, point.setting.level(factor))
-            })
-            .collect();
-        row.sort_by_key(|at| self.points[*at].setting.level(factor));
+        let mut row = self.tried(factor, base);
+        row.retain(|at| !self.points[*at].runs.is_empty());
         row
+    }
+
+    fn is_failed(&self, point: usize) -> bool {
+        self.points[point].runs.is_empty() && !self.points[point].failures.is_empty()
+    }
+
+    /// The same with those that have no result.
+    fn tried(&self, factor: usize, base: &Setting) -> Vec<usize> {
+        let level = |at: &usize| self.points[*at].setting.level(factor);
+        let is_tried = |at: &usize| self.points[*at].setting == base.with(factor, level(at));
+        let mut tried: Vec<usize> = (0..self.points.len()).filter(is_tried).collect();
+        tried.sort_by_key(level);
+        tried
     }
 
     /// Points at the start of a row that are outside the order of its levels.
     fn unordered(&self, factor: usize, row: &[usize]) -> usize {
-        let is_amount = matches!(self.plan.factors[factor].scale, Scale::Amount { .. });
+        let is_amount = self.plan.factors[factor].is_amount();
         let is_first = row.first().is_some_and(|at| self.points[*at].setting.level(factor) == SYSTEM_CHOICE);
         usize::from(is_amount && is_first)
     }
@@ -248,23 +274,25 @@ impl<'a, R: Runner> Experiment<'a, R> {
         levels.into_iter().map(|level| base.with(factor, level)).collect()
     }
 
-    /// Settings that need more runs, because it is open which of them is best; none when it is not.
+    /// The advised setting and those it is not known to be as good as; none when it is known of all.
     fn contenders(&self, factor: usize, base: &Setting) -> Vec<Setting> {
         let Some(stage) = self.stage(factor, base) else {
             return Vec::new();
         };
-        if stage.chance >= self.plan.confidence {
+        let is_open = |at: &usize| self.as_good(stage.advised, *at) < self.plan.confidence;
+        let mut open: Vec<usize> =
+            stage.points.iter().copied().filter(|at| *at != stage.advised && is_open(at)).collect();
+        if open.is_empty() {
             return Vec::new();
         }
-        let best = self.scores(stage.best);
-        let mut open: Vec<(f64, usize)> = stage
-            .points
-            .iter()
-            .map(|at| (stats::chance_to_lead(&self.scores(*at), &[&best], 1.0, self.plan.seed), *at))
-            .filter(|(chance, at)| *at == stage.best || *at == stage.advised || *chance > 1.0 - self.plan.confidence)
-            .collect();
-        open.sort_by(|a, b| b.0.total_cmp(&a.0));
-        open.into_iter().take(CONTENDERS_MAX).map(|(_, at)| self.points[at].setting.clone()).collect()
+        open.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)));
+        open.insert(0, stage.advised);
+        open.into_iter().take(CONTENDERS_MAX).map(|at| self.points[at].setting.clone()).collect()
+    }
+
+    /// Confidence that a point is as good as another within the tolerance.
+    fn as_good(&self, point: usize, other: usize) -> f64 {
+        stats::confidence_as_good(&self.scores(point), &self.scores(other), 1.0 - self.plan.tolerance)
     }
 
     /// What is known about a factor now; `None` when nothing is.
@@ -272,14 +300,11 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let row = self.row(factor, base);
         let best = self.best(factor, base)?;
         let top = row.iter().position(|at| *at == best)?;
-        let best_scores = self.scores(best);
-        let as_good = |place: usize| {
-            stats::chance_to_lead(&self.scores(row[place]), &[&best_scores], 1.0 - self.plan.tolerance, self.plan.seed)
-        };
+        let as_good = |place: usize| self.as_good(row[place], best);
         let (mut first, mut last) = (top, top);
         let may_be = |place: usize| as_good(place) > 1.0 - self.plan.confidence;
         let candidates = match self.plan.factors[factor].scale {
-            Scale::Amount { .. } => {
+            Scale::Amount { .. } | Scale::List(_) => {
                 let ladder = self.unordered(factor, &row);
                 if top < ladder {
                     // The system chose best; levels as good as its choice may still be neighbours of each other.
@@ -301,14 +326,36 @@ impl<'a, R: Runner> Experiment<'a, R> {
                 (0..row.len()).filter(is_start).collect()
             }
         };
-        let advised = candidates
-            .into_iter()
-            .find(|place| as_good(*place) >= self.plan.confidence)
+        // The default needs no proof: another level must be known to be better.
+        let default = match self.plan.factors[factor].is_amount() {
+            true => Some(0),
+            false => candidates.first().copied(),
+        };
+        let advised = default
+            .filter(|place| may_be(*place))
+            .or_else(|| candidates.into_iter().find(|place| as_good(*place) >= self.plan.confidence))
             .map_or(best, |place| row[place]);
-        let others: Vec<Vec<f64>> = row.iter().filter(|at| **at != advised).map(|at| self.scores(*at)).collect();
-        let others: Vec<&[f64]> = others.iter().map(Vec::as_slice).collect();
-        let chance = stats::chance_to_lead(&self.scores(advised), &others, 1.0 - self.plan.tolerance, self.plan.seed);
-        Some(Stage { factor, points: row, best, plateau: first..=last, advised, chance })
+        let confidence = self.confidence_in(advised, &row);
+        let mut failed = self.tried(factor, base);
+        failed.retain(|at| self.is_failed(*at));
+        Some(Stage { factor, points: row, failed, best, plateau: first..=last, advised, confidence })
+    }
+
+    /// Confidence that a point is as good as each of others: the least of them, because none may be better.
+    fn confidence_in(&self, point: usize, others: &[usize]) -> f64 {
+        let others = others.iter().filter(|at| **at != point).map(|at| self.as_good(point, *at));
+        others.fold(1.0, f64::min)
+    }
+
+    /// Runs the answer again. Earlier runs are why it was chosen, so that their median is too good: median and interval
+    /// are those of the new runs alone.
+    fn confirm(&mut self, base: &Setting) -> Option<(f64, Interval)> {
+        let leader = self.point(base);
+        let earlier = self.points[leader].runs.len();
+        // Fewer runs than planned give no interval.
+        let _ = self.measure(std::slice::from_ref(base), u32::try_from(self.plan.runs_min()).unwrap_or(u32::MAX));
+        let values = &self.points[leader].values()[earlier..];
+        stats::median(values).zip(stats::median_interval(values, self.plan.confidence))
     }
 
     /// Last round over first, when nearly all settings moved the same way by more than the tolerance.
@@ -325,9 +372,14 @@ impl<'a, R: Runner> Experiment<'a, R> {
         ((ratio - 1.0).abs() > self.plan.tolerance && !is_chance).then_some(ratio)
     }
 
-    fn into_outcome(self, stages: Vec<Stage>, base: Setting) -> Outcome<R::Metrics> {
+    fn into_outcome(
+        self,
+        stages: Vec<Stage>,
+        base: Setting,
+        confirmed: Option<(f64, Interval)>,
+    ) -> Outcome<R::Metrics> {
         let leader = self.points.iter().position(|point| point.setting == base);
-        let verdict = self.verdict(&stages, base);
+        let verdict = self.verdict(&stages, base, confirmed);
         Outcome {
             leader: leader.filter(|_| !stages.is_empty()),
             points: self.points,
@@ -340,22 +392,27 @@ impl<'a, R: Runner> Experiment<'a, R> {
         }
     }
 
-    fn verdict(&self, stages: &[Stage], base: Setting) -> Verdict {
-        let open = stages.iter().find(|stage| stage.chance < self.plan.confidence);
+    fn verdict(&self, stages: &[Stage], base: Setting, confirmed: Option<(f64, Interval)>) -> Verdict {
+        let open = stages.iter().find(|stage| stage.confidence < self.plan.confidence);
         let is_too_short = |stage: &&Stage| {
             let ladder = self.plan.factors[stage.factor].coarse().len();
-            stage.points.len() < ladder || self.points[stage.advised].runs.len() < 2
+            stage.points.len() + stage.failed.len() < ladder
         };
-        if stages.len() < self.plan.factors.len() || stages.iter().any(|stage| is_too_short(&stage)) {
+        let is_ended = open.is_some() && self.is_over();
+        if is_ended || stages.len() < self.plan.factors.len() || stages.iter().any(|stage| is_too_short(&stage)) {
             return Verdict::Inconclusive("too few runs were made to compare the settings".to_owned());
         }
-        match open {
-            None => Verdict::Use(base),
-            Some(stage) => Verdict::Inconclusive(format!(
-                "runs at one setting of {} differ more than the best settings do: its best one is as good as every other \
-                 in {:.0} of 100 draws, {:.0} are asked for",
+        match (open, confirmed) {
+            (None, Some((median, interval))) => Verdict::Use { setting: base, median, interval },
+            (None, None) => Verdict::Inconclusive(format!(
+                "no confidence with fewer than {} runs of the best setting after it was found",
+                self.plan.runs_min()
+            )),
+            (Some(stage), _) => Verdict::Inconclusive(format!(
+                "runs at one level of {} differ more than its best levels do: {:.0} % confidence that the best is as good \
+                 as every other, {:.0} % is required",
                 self.plan.factors[stage.factor].name,
-                stage.chance * 100.0,
+                stage.confidence * 100.0,
                 self.plan.confidence * 100.0
             )),
         }

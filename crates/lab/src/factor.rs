@@ -24,6 +24,8 @@ pub enum Scale {
         /// Amounts between are rounded to multiples of this.
         step: u64,
     },
+    /// These amounts, from the least to the most.
+    List(Vec<u64>),
     /// So many unrelated choices, numbered from 0.
     Choices(u64),
 }
@@ -32,23 +34,29 @@ pub enum Scale {
 pub const SYSTEM_CHOICE: u64 = 0;
 
 impl Factor {
-    /// The levels to begin with: a ladder that doubles (and what the system chooses, if it starts there), or every choice.
+    /// The levels to begin with: a ladder that doubles or is given (and what the system chooses, if it starts there), or
+    /// every choice.
     #[must_use]
     pub fn coarse(&self) -> Vec<u64> {
-        match self.scale {
-            Scale::Choices(count) => (0..count).collect(),
+        let mut levels: Vec<u64> = match self.scale {
+            Scale::Choices(count) => return (0..count).collect(),
+            Scale::List(ref levels) => levels.clone(),
             Scale::Amount { min, max, .. } => {
-                let mut levels: Vec<u64> =
-                    std::iter::successors(Some(min.max(1)), |level| level.checked_mul(2).filter(|next| *next < max))
-                        .collect();
-                levels.push(max);
-                levels.dedup();
-                if self.start == SYSTEM_CHOICE {
-                    levels.insert(0, SYSTEM_CHOICE);
-                }
-                levels
+                let doubled = |level: &u64| level.checked_mul(2).filter(|next| *next < max);
+                std::iter::successors(Some(min.max(1)), doubled).chain([max]).collect()
             }
+        };
+        levels.dedup();
+        if self.start == SYSTEM_CHOICE {
+            levels.insert(0, SYSTEM_CHOICE);
         }
+        levels
+    }
+
+    /// Whether its levels have an order.
+    #[must_use]
+    pub fn is_amount(&self) -> bool {
+        !matches!(self.scale, Scale::Choices(_))
     }
 
     /// The level halfway between two neighbours on the ladder, if there is one: their geometric mean, because what a
@@ -69,6 +77,7 @@ impl Factor {
     pub fn count(&self) -> u64 {
         match self.scale {
             Scale::Choices(count) => count,
+            Scale::List(ref levels) => levels.len() as u64,
             Scale::Amount { min, max, step } => max.saturating_sub(min) / step.max(1) + 1,
         }
     }

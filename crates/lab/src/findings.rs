@@ -54,12 +54,6 @@ impl<F> Point<F> {
     pub fn median(&self) -> Option<f64> {
         stats::median(&self.values())
     }
-
-    /// Where the median lies with this confidence; `None` of fewer than two runs.
-    #[must_use]
-    pub fn interval(&self, confidence: f64) -> Option<Interval> {
-        stats::median_interval(&self.values(), confidence, self.setting.0.iter().sum())
-    }
 }
 
 /// Everything an experiment brought.
@@ -92,22 +86,32 @@ pub struct Stage {
     pub factor: usize,
     /// Places in [`Outcome::points`], by level.
     pub points: Vec<usize>,
+    /// Places in [`Outcome::points`] of levels at which every run failed.
+    pub failed: Vec<usize>,
     /// Place in [`Outcome::points`] of the highest (or lowest) median.
     pub best: usize,
     /// Places in [`Stage::points`] of the neighbours of the best one that are not distinguishable from it or as good. Where
     /// what the system chooses is best, those of the ladder that are, or else the best one alone.
     pub plateau: RangeInclusive<usize>,
-    /// Place in [`Outcome::points`] of the least level of the plateau that is as good: what to use.
+    /// Place in [`Outcome::points`] of what to use: the default, unless another level is known to be better, and then the
+    /// least level of the plateau that is known to be as good as the best one.
     pub advised: usize,
-    /// How often, drawn again, what is advised is as good as everything else, 0 to 1.
-    pub chance: f64,
+    /// Confidence that it is as good as each other level, 0 to 1: the least of them.
+    pub confidence: f64,
 }
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// Use this setting: with the wanted confidence no other setting is better by more than the tolerance.
-    Use(Setting),
+    /// With the wanted confidence no other setting is better by more than the tolerance.
+    Use {
+        /// What to use.
+        setting: Setting,
+        /// Median of the runs that confirmed it.
+        median: f64,
+        /// Holds the true median with the same confidence.
+        interval: Interval,
+    },
     /// The runs differ too much among themselves, or too few were made; with the reason.
     Inconclusive(String),
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
+use crate::stats;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +12,7 @@ pub struct Plan {
     pub factors: Vec<Factor>,
     /// Which values are wanted.
     pub better: Better,
-    /// Runs per setting; as many more are made where it is still open which of some settings is best.
+    /// Runs per setting; more are made where it is open which setting is best, and to confirm it.
     pub repetitions: u32,
     /// Decides the order of the runs, and nothing else.
     pub seed: u64,
@@ -54,6 +55,12 @@ pub struct Estimate {
 pub(crate) const REFINEMENTS: u32 = 4;
 
 impl Plan {
+    /// Fewest runs of a setting with which the wanted confidence is possible.
+    #[must_use]
+    pub fn runs_min(&self) -> usize {
+        stats::values_min(self.confidence)
+    }
+
     /// Says beforehand what it will probably cost: the ladders, two more levels beside the best one per refinement, and a
     /// second look at every factor but the last; if they depend on each other, all ladders and refinements once more.
     #[must_use]
@@ -66,7 +73,7 @@ impl Plan {
             }
             _ => (0, 0),
         };
-        let runs = |levels: u64| levels * u64::from(self.repetitions) + 1;
+        let runs = |levels: u64| levels * u64::from(self.repetitions) + self.runs_min() as u64 + 1;
         let time = |runs: u64| self.run_time.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX));
         let (probably, if_dependent) = (runs(once + look), runs(once + look + again));
         Estimate {
@@ -83,13 +90,13 @@ impl Plan {
 fn levels_of(factor: &Factor) -> u64 {
     let coarse = factor.coarse().len() as u64;
     match factor.scale {
-        Scale::Choices(_) => coarse,
+        Scale::Choices(_) | Scale::List(_) => coarse,
         Scale::Amount { .. } => coarse + (3 * u64::from(REFINEMENTS)).min(factor.count().saturating_sub(coarse)),
     }
 }
 
 /// Levels of a second look: the best one, its neighbours, and what the system chooses.
 fn levels_of_look(factor: &Factor) -> u64 {
-    let system = u64::from(factor.start == SYSTEM_CHOICE && matches!(factor.scale, Scale::Amount { .. }));
+    let system = u64::from(factor.start == SYSTEM_CHOICE && factor.is_amount());
     (3 + system).min(factor.coarse().len() as u64)
 }

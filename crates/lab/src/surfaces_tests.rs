@@ -100,7 +100,7 @@ fn the_reported_optimum_is_found_in_a_third_of_the_grid() {
     for seed in 0..20 {
         let mut path = path(reported, 0.01, seed);
         let outcome = explore(&plan(), &mut path);
-        assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10])), "seed {seed}");
+        assert_eq!(*used(&outcome), Setting(vec![10]), "seed {seed}");
         let grid = 64 * 3;
         assert!(path.runs * 3 <= grid, "{} of {grid} runs", path.runs);
     }
@@ -137,7 +137,7 @@ fn noise_makes_answers_rarer_and_not_wrong() {
         for seed in 0..30 {
             let plan = Plan { seed, ..plan() };
             let outcome = explore(&plan, &mut path(reported, noise, 1000 + seed));
-            if let Verdict::Use(setting) = outcome.verdict {
+            if let Verdict::Use { setting, .. } = outcome.verdict {
                 answers += 1;
                 // As good as the best within the tolerance, and what one run more would not distinguish.
                 wrong += u32::from(reported(setting.level(0)) < (1.0 - plan.tolerance - 0.05) * 288.0);
@@ -152,7 +152,7 @@ fn noise_makes_answers_rarer_and_not_wrong() {
 fn lower_cost_is_better() {
     let plan = Plan { better: Better::Lower, ..plan() };
     let outcome = explore(&plan, &mut path(|n| 1000.0 / reported(n), 0.01, 3));
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10])));
+    assert_eq!(*used(&outcome), Setting(vec![10]));
 }
 
 #[test]
@@ -230,12 +230,12 @@ fn factors_are_explored_one_after_the_other() {
     let plan = Plan { factors: vec![streams(), congestion], ..plan() };
     let both = |setting: &Setting| Ok(reported(setting.level(0)) * [1.0, 1.3, 0.8][setting.level(1) as usize]);
     let outcome = explore(&plan, &mut path_of(both, 0.01, 1));
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10, 1])));
+    assert_eq!(*used(&outcome), Setting(vec![10, 1]));
     assert_eq!(outcome.stages.len(), 2);
     // Equal choices: what is used already stays.
     let equal = Plan { factors: vec![Factor { start: 2, ..plan.factors[1].clone() }], ..plan };
     let outcome = explore(&equal, &mut path(|_| 50.0, 0.003, 2));
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![2])));
+    assert_eq!(*used(&outcome), Setting(vec![2]));
 }
 
 const MIB: u64 = 1 << 20;
@@ -255,7 +255,7 @@ fn path_of_two(
 
 fn used(outcome: &Outcome<()>) -> &Setting {
     match &outcome.verdict {
-        Verdict::Use(setting) => setting,
+        Verdict::Use { setting, .. } => setting,
         Verdict::Inconclusive(reason) => panic!("{reason}"),
     }
 }
@@ -317,7 +317,7 @@ fn of_several_flat_factors_the_least_levels_are_advised_and_of_noisy_ones_none()
     let plan = streams_and_window();
     let mut path = path_of_two(|_, _| 94.1, 0.004, 5);
     let outcome = explore(&plan, &mut path);
-    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![1, SYSTEM_CHOICE])));
+    assert_eq!(*used(&outcome), Setting(vec![1, SYSTEM_CHOICE]));
     for stage in &outcome.stages {
         assert_eq!(*stage.plateau.end(), stage.points.len() - 1, "all of it is a plateau");
     }
@@ -342,7 +342,7 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
         let mut path = path_of_two(dependent, 0.003, 3);
         let outcome = explore(&plan, &mut path);
         assert!(path.runs <= runs && outcome.is_cut_short, "{} of {runs}", path.runs);
-        if let Verdict::Use(setting) = &outcome.verdict {
+        if let Verdict::Use { setting, .. } = &outcome.verdict {
             let seen: Vec<f64> =
                 outcome.points.iter().filter(|point| point.runs.len() >= 3).filter_map(Point::median).collect();
             let best = seen.into_iter().fold(0.0, f64::max);
@@ -360,7 +360,7 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     };
     // It fills the path; so do windows from 256 KiB on.
     let chosen_well = windows(|level| if level == 0 { 940.0 } else { (level as f64 / 278.0).min(940.0) });
-    assert_eq!(chosen_well.verdict, Verdict::Use(Setting(vec![0])));
+    assert_eq!(*used(&chosen_well), Setting(vec![0]));
     let stage = &chosen_well.stages[0];
     let level = |place: &usize| chosen_well.points[stage.points[*place]].setting.level(0);
     assert!(level(stage.plateau.start()) >= 250_000, "{stage:?}");
@@ -371,4 +371,54 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     assert!((253_952..=278_528).contains(&setting.level(0)), "{setting:?}");
     let stage = &chosen_badly.stages[0];
     assert!(*stage.plateau.start() > 0, "{stage:?}");
+}
+
+/// The runs that chose a setting are those in which it was lucky; its interval must be true all the same.
+#[test]
+fn intervals_of_answers_hold_the_true_value_after_the_choice() {
+    let saturating = |streams: u64| (40.0 * streams as f64).min(100.0);
+    type Noisy = (fn(u64) -> f64, f64);
+    let rows: [Noisy; 5] =
+        [(|_| 100.0, 0.01), (|_| 100.0, 0.03), (reported, 0.03), (saturating, 0.02), (saturating, 0.04)];
+    let (mut answers, mut held) = (0, 0);
+    for (surface, noise) in rows {
+        let mut defaults = 0;
+        for seed in 0..60 {
+            let outcome = explore(&Plan { seed, ..plan() }, &mut path(surface, noise, 1000 + seed));
+            if let Verdict::Use { setting, interval, .. } = &outcome.verdict {
+                let truth = surface(setting.level(0));
+                answers += 1;
+                defaults += u32::from(setting.level(0) == 1);
+                held += u32::from(interval.low <= truth && truth <= interval.high);
+            }
+        }
+        assert!(noise > 0.01 || defaults == 60, "nothing matters: {defaults} of 60 keep the default");
+    }
+    assert!(answers > 150 && f64::from(held) >= 0.93 * f64::from(answers), "{held} of {answers}");
+}
+
+#[test]
+fn levels_that_always_fail_do_not_end_it_and_are_listed() {
+    let bounded = |setting: &Setting| match setting.level(0) {
+        streams @ 1..=4 => Ok(streams as f64),
+        _ => Err(RunError::Failed("too many streams".to_owned())),
+    };
+    for seed in 0..20 {
+        let outcome = explore(&Plan { seed, ..plan() }, &mut path_of(bounded, 0.003, seed));
+        assert_eq!(*used(&outcome), Setting(vec![4]), "seed {seed}");
+        let failed: Vec<u64> = outcome.stages[0].failed.iter().map(|at| outcome.points[*at].setting.level(0)).collect();
+        assert_eq!(failed, [8, 16, 32, 64]);
+    }
+}
+
+#[test]
+fn listed_levels_are_run_and_no_others() {
+    let listed = Factor { scale: Scale::List(vec![1, 4, 16]), ..streams() };
+    let mut path = path(reported, 0.003, 1);
+    let outcome = explore(&Plan { factors: vec![listed], ..plan() }, &mut path);
+    assert_eq!(*used(&outcome), Setting(vec![16]));
+    assert_eq!(outcome.points.len(), 3);
+    let estimate =
+        Plan { factors: vec![Factor { scale: Scale::List(vec![1, 4, 16]), ..streams() }], ..plan() }.estimate();
+    assert_eq!(u64::from(path.runs), estimate.runs);
 }

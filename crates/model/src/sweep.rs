@@ -13,6 +13,8 @@ pub struct SettingFacts {
     pub stream_rate_bps: Option<u64>,
     /// Received payload of all streams, in bit/s.
     pub received_bps: f64,
+    /// Payload that the sender passed to its system, of all streams, in bit/s.
+    pub sent_bps: Option<f64>,
     /// CPU time of the client in percent of one core.
     pub cpu_client_percent: Option<f64>,
     /// CPU time of the server in percent of one core.

@@ -23,6 +23,9 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         Ok(resolved) => resolved,
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
+    if let Err(reason) = output.check_files() {
+        return complain(COMMAND, &reason, Outcome::NotCompleted);
+    }
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
@@ -52,7 +55,8 @@ pub(crate) struct SweepArgs {
     /// What to vary, one after the other: streams, length, window, congestion, rate, affinity; each with =LEVELS or without
     #[arg(long, value_name = "FACTOR[=LEVELS][,...]", default_value = "streams")]
     over: Vec<String>,
-    /// What to look for: most received bits per second, least CPU time per GiB of both ends, or least round-trip time
+    /// What to look for: most received bits per second, the same with hardly any loss, least CPU time per GiB of both ends,
+    /// or least round-trip time
     #[arg(long, value_name = "WHAT", default_value = "throughput")]
     objective: ObjectiveArg,
     /// Measured part of each run
@@ -61,7 +65,7 @@ pub(crate) struct SweepArgs {
     /// Beginning of each run that is not counted
     #[arg(short = 'O', long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=60))]
     omit: u32,
-    /// Runs of each setting; settings of which it is open which one is best get more
+    /// Runs of each setting; more where it is open which one is best, and six to confirm the answer
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
     /// Time for all runs, for example 90s, 15m or 2h; none is started that would end later
@@ -121,6 +125,7 @@ struct OutputArgs {
 const NOTES: &str = "\
 Levels:
   streams=1..64         first 1, 2, 4 ..., then closer around the best
+  streams=1,4,16        these and no others; so with length, window and rate
   length=4K..1M         bytes per write or datagram; K and M are 1024-based
   window=64K..16M       socket buffers
   rate=100M..10G        of each stream, in bit/s; K, M and G are 1000-based
@@ -132,9 +137,10 @@ Beside lengths and windows, what the system chooses is run too, and kept unless 
 Examples:
   linerate sweep 192.0.2.7                                    how many streams?
   linerate sweep 192.0.2.7 --over window=64K..16M,congestion  which window? which algorithm?
-  linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G   which rate arrives?
+  linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G --objective low-loss
+                                                              which rate arrives without loss?
 
-What it costs is said first. Ctrl-C ends it with what is known until then.
+The cost is printed first. Ctrl-C ends it with what is known until then.
 
 Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line,
 130 interrupted.";
@@ -144,10 +150,23 @@ Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wron
 enum ObjectiveArg {
     /// Most received bits per second
     Throughput,
+    /// Most received bits per second with less than 0.1 % of the datagrams lost (UDP)
+    LowLoss,
     /// Least CPU time of both ends per GiB received
     CpuPerByte,
     /// Least round-trip time under load (TCP)
     Latency,
+}
+
+impl OutputArgs {
+    /// Opens the files for writing, so that no runs are made in vain. What they contain stays until there is a report.
+    fn check_files(&self) -> Result<(), String> {
+        for path in [&self.csv, &self.html].into_iter().flatten() {
+            let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+            opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
 }
 
 impl SweepArgs {
@@ -171,11 +190,15 @@ impl SweepArgs {
         }
         let objective = match self.objective {
             ObjectiveArg::Throughput => Objective::Throughput,
+            ObjectiveArg::LowLoss => Objective::LowLoss,
             ObjectiveArg::CpuPerByte => Objective::CpuPerByte,
             ObjectiveArg::Latency => Objective::Latency,
         };
         if objective == Objective::Latency && self.udp {
             return Err("--objective latency is measured by TCP: leave out -u".to_owned());
+        }
+        if objective == Objective::LowLoss && !self.udp {
+            return Err("--objective low-loss counts datagrams: add -u".to_owned());
         }
         if objective == Objective::Latency && self.reverse {
             return Err(
@@ -292,6 +315,7 @@ mod tests {
             ("h -u", "-b 1G"),
             ("h -u -b 1G --objective latency", "-u"),
             ("h -R --objective latency", "-R"),
+            ("h --objective low-loss", "-u"),
             ("h -P 4", "-P"),
             ("h --over window -w 1M", "-w"),
             ("h -u -b 0 --over congestion", "TCP"),

@@ -33,8 +33,9 @@ const LISTED: [&str; 5] = [SERVER_CORES, CLIENT_CPU, SERVER_CPU, RTT, RETRANSMIT
 
 type SweepRule = (&'static str, fn(&Case<'_>) -> Ruling);
 
-const RULES: [SweepRule; 11] = [
+const RULES: [SweepRule; 12] = [
     ("sender-limited", |case| case.sender_limited()),
+    ("sender-back-pressure", |case| case.sender_back_pressure()),
     ("window-below-bdp", |case| case.window_below_bdp()),
     ("streams-beyond-cores", |case| case.streams_beyond_cores(Endpoint::Client)),
     ("streams-beyond-cores", |case| case.streams_beyond_cores(Endpoint::Server)),
@@ -109,6 +110,24 @@ impl Case<'_> {
         let limit_bps = each_bps * f64::from(self.here.streams);
         require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || "below the limit".to_owned())?;
         reason(format!("each stream is at its rate limit of {}", rate(each_bps)))
+    }
+
+    /// A sender of datagrams that sends less than it was asked for, and has the CPU time for more, waits for its socket
+    /// buffer: the queue of its own device is full.
+    fn sender_back_pressure(&self) -> Ruling {
+        given(self.here.lost_percent)?;
+        let limit_bps = given(self.here.stream_rate_bps)? as f64 * f64::from(self.here.streams);
+        let sent_bps = given(self.here.sent_bps)?;
+        require(sent_bps < LIMIT_REACHED * limit_bps, || "at the limit".to_owned())?;
+        for end in [Endpoint::Client, Endpoint::Server] {
+            require(self.core_saturated(end).is_err() && self.cores_busy(end).is_err(), || "CPU".to_owned())?;
+        }
+        require(self.shared_cores_busy().is_err(), || "CPU".to_owned())?;
+        reason(format!(
+            "the sender's own host passes on {} of {}: back-pressure of a shaper or of its link",
+            rate(sent_bps),
+            rate(limit_bps)
+        ))
     }
 
     /// RFC 6349, section 3.3.1: a window below the bandwidth-delay product cannot fill the path.

@@ -46,8 +46,8 @@ impl<R: Runner> Experiment<'_, R> {
         let own = base.level(stage.factor);
         let mut levels = match factor.scale {
             Scale::Choices(_) => self.best_others(stage, own, RIVALS),
-            Scale::Amount { .. } if own == SYSTEM_CHOICE => self.best_others(stage, own, 1),
-            Scale::Amount { .. } => {
+            Scale::Amount { .. } | Scale::List(_) if own == SYSTEM_CHOICE => self.best_others(stage, own, 1),
+            Scale::Amount { .. } | Scale::List(_) => {
                 let ladder = factor.coarse();
                 let below = ladder.iter().rev().find(|level| **level < own);
                 let above = ladder.iter().find(|level| **level > own);

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use linerate_model::sweep::{Hosts, Reason, ReasonRules, SettingFacts};
 
-use super::result::{Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep};
+use super::result::{
+    Cost, Degradation, FactorResult, FailedLevel, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+};
 use super::space::{SettingSpace, label};
 use super::spec::SweepSpec;
-use crate::factor::{SYSTEM_CHOICE, Scale};
+use crate::factor::SYSTEM_CHOICE;
 use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
-use crate::stats::{self, Interval};
+use crate::stats;
 
 /// Runs at a level before a difference is called a fall.
 const RUNS_MIN: usize = 2;
@@ -52,6 +54,7 @@ pub fn sweep(
         server_cores: log.hosts.server_cores,
         answer: view.answer(),
         factors: outcome.stages.iter().map(|stage| view.factor(stage)).collect(),
+        in_flight_share: view.in_flight_share(),
         drift_ratio: outcome.drift,
         is_cut_short: outcome.is_cut_short,
         ended_by: outcome.ended_by.clone(),
@@ -74,46 +77,59 @@ impl View<'_> {
         let command = |setting: &Setting| self.space.test_settings(setting).command(self.spec);
         let leader = advised.and_then(|point| Some((point, point.median()?)));
         match (&self.outcome.verdict, leader) {
-            (Verdict::Use(setting), Some((point, value))) => Recommendation::Use {
+            (Verdict::Use { setting, median, interval }, _) => Recommendation::Use {
                 levels: self.space.labels(setting),
-                value,
-                interval: self.interval(point),
+                value: *median,
+                interval: *interval,
                 command: command(setting),
             },
-            (verdict, leader) => Recommendation::Inconclusive {
-                reason: match verdict {
-                    Verdict::Inconclusive(reason) => reason.clone(),
-                    Verdict::Use(_) => "no run had a result".to_owned(),
-                },
+            (Verdict::Inconclusive(reason), leader) => Recommendation::Inconclusive {
+                reason: reason.clone(),
                 leader: leader
                     .map(|(point, value)| (self.space.labels(&point.setting), value, command(&point.setting))),
             },
         }
     }
 
-    fn interval(&self, point: &Point<RunMetrics>) -> Option<Interval> {
-        point.interval(self.plan.confidence)
+    /// Little's law: the bytes in flight are those of one round-trip time.
+    fn in_flight_share(&self) -> Option<f64> {
+        let leader = &self.outcome.points[self.outcome.leader?];
+        Some(medians(leader).rtt_us? / 1e6 / f64::from(self.spec.time_s))
     }
 
     fn factor(&self, stage: &Stage) -> FactorResult {
         let levels: Vec<Level> = stage.points.iter().map(|at| self.level(stage, *at)).collect();
         let place = |at: usize| stage.points.iter().position(|known| *known == at).unwrap_or(0);
         let (best, advised) = (place(stage.best), place(stage.advised));
+        let name = self.space.planned[stage.factor].name;
+        // The advised rate limits itself; what limits the path is seen at the highest.
+        let limited = if name == "rate" { *stage.plateau.end() } else { advised };
         let mut factor = FactorResult {
-            name: self.space.planned[stage.factor].name,
-            is_amount: matches!(self.plan.factors[stage.factor].scale, Scale::Amount { .. }),
+            name,
+            is_amount: self.plan.factors[stage.factor].is_amount(),
             levels,
             best,
             plateau: stage.plateau.clone(),
             advised,
-            chance: stage.chance,
-            limits: (self.rules)(None, &self.setting_facts(stage, advised), &self.hosts),
+            confidence: stage.confidence,
+            failed: stage.failed.iter().map(|at| self.failed(stage, *at)).collect(),
+            limited,
+            limits: (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts),
             degradations: Vec::new(),
         };
         if factor.is_amount {
             factor.degradations = self.degradations(stage, &factor);
         }
         factor
+    }
+
+    fn failed(&self, stage: &Stage, at: usize) -> FailedLevel {
+        let point = &self.outcome.points[at];
+        FailedLevel {
+            level: label(&self.space.planned[stage.factor], point.setting.level(stage.factor)),
+            runs: point.failures.len(),
+            error: point.failures.first().cloned().unwrap_or_default(),
+        }
     }
 
     fn level(&self, stage: &Stage, at: usize) -> Level {
@@ -123,7 +139,7 @@ impl View<'_> {
             label: label(&self.space.planned[stage.factor], level),
             level,
             median: point.median().unwrap_or(0.0),
-            interval: self.interval(point),
+            range: stats::range(&point.values()),
             runs: point.runs.len(),
             failures: point.failures.clone(),
             metrics: medians(point),
@@ -183,6 +199,7 @@ impl View<'_> {
             window_bytes: choice.window_bytes,
             stream_rate_bps: choice.rate_bps,
             received_bps: metrics.received_bps,
+            sent_bps: metrics.sent_bps,
             cpu_client_percent: metrics.cpu_client_percent,
             cpu_server_percent: metrics.cpu_server_percent,
             retransmits_per_s: metrics.retransmits.map(|count| count / f64::from(self.spec.time_s)),
@@ -199,6 +216,7 @@ fn medians(point: &Point<RunMetrics>) -> RunMetrics {
     };
     RunMetrics {
         received_bps: median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0),
+        sent_bps: median(|metrics| metrics.sent_bps),
         cpu_client_percent: median(|metrics| metrics.cpu_client_percent),
         cpu_server_percent: median(|metrics| metrics.cpu_server_percent),
         retransmits: median(|metrics| metrics.retransmits),
@@ -231,6 +249,7 @@ mod tests {
                 value,
                 metrics: RunMetrics {
                     received_bps: value,
+                    sent_bps: Some(value),
                     cpu_client_percent: Some(30.0),
                     cpu_server_percent: Some(30.0),
                     retransmits: Some(0.0),

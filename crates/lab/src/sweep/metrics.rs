@@ -3,7 +3,7 @@
 use linerate_model::{Summary, measure};
 
 use super::result::RunMetrics;
-use super::spec::Objective;
+use super::spec::{LOSS_PERCENT_MAX, Objective};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -14,6 +14,10 @@ const GIB: f64 = 1_073_741_824.0;
 pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static str> {
     match objective {
         Objective::Throughput => Ok(metrics.received_bps),
+        Objective::LowLoss => {
+            let lost_percent = metrics.lost_percent.ok_or("the server did not report lost datagrams")?;
+            Ok(if lost_percent < LOSS_PERCENT_MAX { metrics.received_bps } else { 0.0 })
+        }
         Objective::Latency => metrics.rtt_us.ok_or("the kernel reports no round-trip time"),
         Objective::CpuPerByte => {
             let client = metrics.cpu_client_percent.ok_or("the system reports no CPU times")?;
@@ -35,6 +39,7 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
         .collect();
     Some(RunMetrics {
         received_bps: received.bits_per_second(),
+        sent_bps: measure::sent(summary, flow).map(|sent| sent.bits_per_second()),
         cpu_client_percent: summary.cpu_local.map(|cpu| cpu.total_percent),
         cpu_server_percent: summary.cpu_remote.map(|cpu| cpu.total_percent),
         retransmits: measure::retransmits(summary, flow).map(|count| count as f64),
@@ -81,6 +86,14 @@ mod tests {
         summary.streams[1].receiver = None;
         assert_eq!(run_metrics(&summary), None);
         assert_eq!(run_metrics(&Summary::default()), None);
+    }
+
+    #[test]
+    fn runs_that_lose_too_much_are_worth_nothing() {
+        let metrics = |lost_percent| RunMetrics { received_bps: 9e7, lost_percent, ..RunMetrics::default() };
+        assert_eq!(value(Objective::LowLoss, &metrics(Some(0.09))), Ok(9e7));
+        assert_eq!(value(Objective::LowLoss, &metrics(Some(0.1))), Ok(0.0));
+        assert!(value(Objective::LowLoss, &metrics(None)).is_err());
     }
 
     #[test]

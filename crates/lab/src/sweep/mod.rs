@@ -13,6 +13,8 @@ mod spec;
 
 pub use analysis::{RunLog, sweep};
 pub use linerate_model::sweep::Hosts;
-pub use result::{Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep};
+pub use result::{
+    Cost, Degradation, FactorResult, FailedLevel, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+};
 pub use space::{HostChoices, SettingSpace, TestSettings, TooFewCongestionControls};
-pub use spec::{Objective, SweepSpec};
+pub use spec::{LOSS_PERCENT_MAX, Objective, SweepSpec};

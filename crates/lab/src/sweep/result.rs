@@ -35,6 +35,9 @@ pub struct Sweep {
     pub answer: Recommendation,
     /// One per factor that was explored, in the order of the plan.
     pub factors: Vec<FactorResult>,
+    /// Largest share of a run's bytes that may have arrived after the end of the run, at the best setting: the round-trip
+    /// time over the duration. Servers that count until their sockets are empty count these bytes, too.
+    pub in_flight_share: Option<f64>,
     /// Last round over first round, where that can hardly be chance.
     pub drift_ratio: Option<f64>,
     /// The time ran out before everything planned had been run.
@@ -63,8 +66,8 @@ pub enum Recommendation {
         levels: Vec<String>,
         /// What it brings.
         value: f64,
-        /// Between which values it lies.
-        interval: Option<Interval>,
+        /// Holds the true median with the confidence of the sweep.
+        interval: Interval,
         /// The command that does it again.
         command: String,
     },
@@ -92,12 +95,27 @@ pub struct FactorResult {
     pub plateau: RangeInclusive<usize>,
     /// Place of what to use.
     pub advised: usize,
-    /// How often, drawn again, it is as good as everything else, 0 to 1.
-    pub chance: f64,
-    /// What holds the advised level where it is, as far as it is known.
+    /// Confidence that it is as good as each other level, 0 to 1.
+    pub confidence: f64,
+    /// Levels at which every run failed, each with the reason of the first.
+    pub failed: Vec<FailedLevel>,
+    /// Place of the level that `limits` are about: the advised one, and of rates the last one of the plateau.
+    pub limited: usize,
+    /// What limits that level, as far as it is known.
     pub limits: Vec<Reason>,
     /// Levels that are clearly worse.
     pub degradations: Vec<Degradation>,
+}
+
+/// A level at which every run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedLevel {
+    /// As on a command line.
+    pub level: String,
+    /// Failed runs.
+    pub runs: usize,
+    /// Why the first one failed.
+    pub error: String,
 }
 
 /// One level and the medians of its runs.
@@ -111,8 +129,8 @@ pub struct Level {
     pub level: u64,
     /// Median in the unit of the objective.
     pub median: f64,
-    /// Between which values it lies.
-    pub interval: Option<Interval>,
+    /// Lowest and highest run.
+    pub range: Option<Interval>,
     /// Runs with a result.
     pub runs: usize,
     /// Why others have none.
@@ -127,6 +145,8 @@ pub struct Level {
 pub struct RunMetrics {
     /// Received payload in bit/s.
     pub received_bps: f64,
+    /// Payload that the sender passed to its system, in bit/s.
+    pub sent_bps: Option<f64>,
     /// CPU time of the client in percent of one core.
     pub cpu_client_percent: Option<f64>,
     /// CPU time of the server in percent of one core.

@@ -57,8 +57,8 @@ pub struct TestSettings {
 const CPUS_TRIED: usize = 8;
 /// Longest wait for a connection: a server that does not answer by then will not answer the next run either.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A run without data for so long is over.
-const SILENCE: Duration = Duration::from_secs(10);
+/// A run without data, or without acknowledgements of data, for so long is over.
+const SILENCE: Duration = Duration::from_secs(4);
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// Block of a TCP test that names none.
@@ -105,12 +105,12 @@ impl<'a> SettingSpace<'a> {
             let level = setting.level(factor);
             let place = usize::try_from(level).unwrap_or(usize::MAX);
             match (&swept.levels, swept.name) {
-                (Levels::Range(..), "streams") => choice.streams = u32::try_from(level).ok(),
-                (Levels::Range(..), "length") => choice.length_bytes = named(level),
-                (Levels::Range(..), "window") => choice.window_bytes = named(level),
-                (Levels::Range(..), _) => choice.rate_bps = named(level),
                 (Levels::Congestion(names), _) => choice.congestion = names.get(place).cloned(),
                 (Levels::Affinity(places), _) => choice.pinning = places.get(place).copied().unwrap_or_default(),
+                (_, "streams") => choice.streams = u32::try_from(level).ok(),
+                (_, "length") => choice.length_bytes = named(level),
+                (_, "window") => choice.window_bytes = named(level),
+                (_, _) => choice.rate_bps = named(level),
             }
         }
         choice
@@ -119,14 +119,19 @@ impl<'a> SettingSpace<'a> {
 
 /// The levels on this host, and the one to begin with.
 fn levels(swept: &SweptFactor, host: &HostChoices) -> Result<(Levels, u64), TooFewCongestionControls> {
-    match &swept.levels {
+    let (low, high) = match &swept.levels {
+        Levels::Congestion(named) => return congestion(named, host),
+        Levels::Affinity(named) => return Ok(affinity(named, host)),
+        Levels::Range(low, high) => (*low, *high),
+        Levels::List(levels) => (levels.first().copied().unwrap_or(1), levels.last().copied().unwrap_or(1)),
+    };
+    let start = match swept.name {
         // Rates are tried from below; while others are varied the highest one hinders them least.
-        Levels::Range(_, high) if swept.name == "rate" => Ok((swept.levels.clone(), *high)),
-        Levels::Range(low, _) if swept.name == "streams" => Ok((swept.levels.clone(), *low)),
-        Levels::Range(..) => Ok((swept.levels.clone(), SYSTEM_CHOICE)),
-        Levels::Congestion(named) => congestion(named, host),
-        Levels::Affinity(named) => Ok(affinity(named, host)),
-    }
+        "rate" => high,
+        "streams" => low,
+        _ => SYSTEM_CHOICE,
+    };
+    Ok((swept.levels.clone(), start))
 }
 
 /// The algorithms, and the place of the one in use.
@@ -153,6 +158,7 @@ fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
 fn scale(swept: &SweptFactor) -> Scale {
     match &swept.levels {
         Levels::Range(min, max) => Scale::Amount { min: *min, max: *max, step: step(swept.name, *min) },
+        Levels::List(levels) => Scale::List(levels.clone()),
         Levels::Congestion(names) => Scale::Choices(names.len() as u64),
         Levels::Affinity(places) => Scale::Choices(places.len() as u64),
     }
@@ -162,8 +168,8 @@ fn scale(swept: &SweptFactor) -> Scale {
 pub(super) fn label(swept: &SweptFactor, level: u64) -> String {
     let place = usize::try_from(level).unwrap_or(usize::MAX);
     match &swept.levels {
-        Levels::Range(..) if level == SYSTEM_CHOICE => "auto".to_owned(),
-        Levels::Range(..) => with_unit(swept.name, level),
+        Levels::Range(..) | Levels::List(_) if level == SYSTEM_CHOICE => "auto".to_owned(),
+        Levels::Range(..) | Levels::List(_) => with_unit(swept.name, level),
         Levels::Congestion(names) => names.get(place).cloned().unwrap_or_default(),
         Levels::Affinity(places) => places.get(place).map_or_else(String::new, CpuPinning::to_string),
     }
@@ -210,6 +216,7 @@ impl TestSettings {
             },
             interval: Some(SAMPLE_INTERVAL),
             rcv_timeout: SILENCE,
+            snd_timeout: Some(SILENCE),
             cpu: self.pinning.client,
             ..LocalOptions::default()
         };

@@ -14,6 +14,8 @@ use crate::plan::{Better, Plan};
 pub enum Objective {
     /// Most received bits per second.
     Throughput,
+    /// Most received bits per second of runs that lose less than [`LOSS_PERCENT_MAX`].
+    LowLoss,
     /// Least CPU seconds per GiB received.
     CpuPerByte,
     /// Least round-trip time in µs.
@@ -26,12 +28,15 @@ impl Objective {
     pub fn key(self) -> &'static str {
         match self {
             Self::Throughput => "received_bps",
+            Self::LowLoss => "low_loss_bps",
             Self::CpuPerByte => "cpu_s_per_gib",
             Self::Latency => "rtt_us",
         }
     }
 }
 
+/// Loss that [`Objective::LowLoss`] does not accept, in percent of the datagrams.
+pub const LOSS_PERCENT_MAX: f64 = 0.1;
 /// Confidence an answer needs.
 const CONFIDENCE: f64 = 0.95;
 /// Settings this close to the best one are as good: a smaller gain justifies no change of a setting.
@@ -83,7 +88,7 @@ impl SweepSpec {
         Plan {
             factors: space.factors.clone(),
             better: match self.objective {
-                Objective::Throughput => Better::Higher,
+                Objective::Throughput | Objective::LowLoss => Better::Higher,
                 Objective::CpuPerByte | Objective::Latency => Better::Lower,
             },
             repetitions: self.repetitions,

@@ -18,8 +18,9 @@ use crate::{Client, ClientResult};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two questions whether it still is.
 const BUSY_RHYTHM: Duration = Duration::from_millis(500);
-/// Longest wait for a server between two tests: the original closes its listener after each and opens another one.
-const REOPENING_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest wait for a server between two tests: the original closes its listener after each and opens another one. With
+/// the timeouts of a test it decides how long a sweep lasts after the path is gone.
+const REOPENING_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two attempts to reach it.
 const REOPENING_RHYTHM: Duration = Duration::from_millis(50);
 /// The path under test.
@@ -92,6 +93,9 @@ impl<'a> Network<'a> {
         let mut client = self.space.test_settings(setting).client_spec(self.spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
+        if self.has_result {
+            client.connect_timeout = Some(REOPENING_TIMEOUT);
+        }
         let is_pinned = client.local.cpu.is_some();
         let result = Client::new(client).run(self.signals);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
@@ -116,6 +120,9 @@ impl<'a> Network<'a> {
         match failure.kind {
             FailureKind::Interrupted => self.interrupted(),
             _ if is_hopeless && !self.has_result => RunError::Over(reason),
+            _ if is_one_of(failure, &[ErrorCode::Connect]) => {
+                RunError::Over(format!("the server cannot be reached any more: {reason}"))
+            }
             _ => RunError::Failed(reason),
         }
     }

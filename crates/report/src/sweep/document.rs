@@ -62,7 +62,7 @@ fn cost(sweep: &Sweep) -> String {
     )
 }
 
-/// Medians with their intervals over levels. Levels have equal distances, as on a ladder.
+/// Medians with the ranges of their runs over levels. Levels have equal distances, as on a ladder.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     let objective = sweep.spec.objective;
     let labels: Vec<String> = factor.levels.iter().map(|level| level.label.clone()).collect();
@@ -72,7 +72,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         x: place,
         y: level.median,
         is_marked: place as usize == factor.advised + 1,
-        interval: level.interval.map(|Interval { low, high }| (low, high)),
+        interval: level.range.map(|Interval { low, high }| (low, high)),
         ..Point::default()
     };
     let x = Axis::linear(factor.name, label).at(places());
@@ -83,7 +83,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     Plot {
         number: None,
         title: format!("{} by {}", values::title(objective), factor.name),
-        key: "vertical: interval; ",
+        key: "vertical: lowest to highest run; ",
         note: "ringed or *: advised".to_owned(),
         charts: vec![chart],
     }
@@ -92,7 +92,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let levels: Vec<(bool, &Level)> =
         factor.levels.iter().enumerate().map(|(place, level)| (place == factor.advised, level)).collect();
-    let interval = |level: &Level| known(level.interval, |interval| values::interval(sweep.spec.objective, interval));
+    let range = |level: &Level| known(level.range, |range| values::interval(sweep.spec.objective, range));
     let failures = factor.levels.iter().flat_map(|level| {
         let failures = level.failures.iter();
         failures.map(|failure| format!("{} failed: {failure}", level.label))
@@ -100,7 +100,7 @@ fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let table = Table::of("", "", &levels)
         .number(factor.name, |(is_advised, level)| Cell::marked(level.label.clone(), *is_advised))
         .number("median", |(_, level)| values::value(sweep.spec.objective, level.median))
-        .number("interval", |(_, level)| interval(level))
+        .number("lowest to highest run", |(_, level)| range(level))
         .number("runs", |(_, level)| level.runs.to_string());
     with_metrics(table, sweep, |(_, level)| Some(&level.metrics)).notes(failures).table()
 }
@@ -163,6 +163,7 @@ pub fn csv(sweep: &Sweep) -> String {
     with_levels(table, sweep)
         .number(&format!("value_{}", sweep.spec.objective.key()), |(_, run)| value(run, &|compared, _| Some(compared)))
         .number("received_bps", |(_, run)| value(run, &|_, metrics| Some(metrics.received_bps)))
+        .number("sent_bps", |(_, run)| value(run, &|_, metrics| metrics.sent_bps))
         .number("cpu_client_percent", |(_, run)| value(run, &|_, metrics| metrics.cpu_client_percent))
         .number("cpu_server_percent", |(_, run)| value(run, &|_, metrics| metrics.cpu_server_percent))
         .number("retransmits", |(_, run)| value(run, &|_, metrics| metrics.retransmits))

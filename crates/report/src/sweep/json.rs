@@ -32,6 +32,7 @@ pub fn json(sweep: &Sweep) -> String {
         "cost": sweep.cost,
         "client_cores": sweep.client_cores,
         "server_cores": sweep.server_cores,
+        "best": best(sweep),
         "verdict": verdict(sweep),
         "factors": sweep.factors.iter().map(factor).collect::<Vec<_>>(),
         "runs": sweep.runs.iter().map(|one| run(sweep, one)).collect::<Vec<_>>(),
@@ -39,29 +40,37 @@ pub fn json(sweep: &Sweep) -> String {
     crate::pretty_json(&object)
 }
 
-fn verdict(sweep: &Sweep) -> Value {
-    let named = |levels: &[String]| named(sweep, levels);
-    let mut verdict = match &sweep.answer {
-        Recommendation::Use { levels, value, interval: range, command } => json!({
-            "verdict": "use",
-            "setting": named(levels),
+/// The answer, or `null`.
+fn best(sweep: &Sweep) -> Value {
+    match &sweep.answer {
+        Recommendation::Use { levels, value, interval, command } => json!({
+            "setting": named(sweep, levels),
             "value": value,
-            "interval": range,
+            "interval": interval,
+            "confidence": sweep.confidence,
             "command": command,
         }),
-        Recommendation::Inconclusive { reason, leader } => json!({
-            "verdict": "inconclusive",
-            "reason": reason,
-            "setting": leader.as_ref().map(|(levels, _, _)| named(levels)),
-            "value": leader.as_ref().map(|(_, value, _)| value),
-            "command": leader.as_ref().map(|(_, _, command)| command),
-        }),
+        Recommendation::Inconclusive { .. } => Value::Null,
+    }
+}
+
+fn verdict(sweep: &Sweep) -> Value {
+    let (name, reason, ahead) = match &sweep.answer {
+        Recommendation::Use { .. } => ("use", None, None),
+        Recommendation::Inconclusive { reason, leader } => ("inconclusive", Some(reason), leader.as_ref()),
     };
-    verdict["sentence"] = sentences::verdict(sweep).into();
-    verdict["drift_ratio"] = json!(sweep.drift_ratio);
-    verdict["cut_short"] = sweep.is_cut_short.into();
-    verdict["ended_by"] = json!(sweep.ended_by);
-    verdict
+    let ahead = ahead
+        .map(|(levels, value, command)| json!({ "setting": named(sweep, levels), "value": value, "command": command }));
+    json!({
+        "verdict": name,
+        "reason": reason,
+        "ahead": ahead,
+        "sentence": sentences::verdict(sweep),
+        "in_flight_share": sweep.in_flight_share,
+        "drift_ratio": sweep.drift_ratio,
+        "cut_short": sweep.is_cut_short,
+        "ended_by": sweep.ended_by,
+    })
 }
 
 fn factor(factor: &FactorResult) -> Value {
@@ -70,8 +79,10 @@ fn factor(factor: &FactorResult) -> Value {
         "name": factor.name,
         "best": label(factor.best),
         "advised": label(factor.advised),
-        "chance": factor.chance,
+        "confidence": factor.confidence,
         "plateau": [label(*factor.plateau.start()), label(*factor.plateau.end())],
+        "failed": factor.failed,
+        "limited": label(factor.limited),
         "limits": factor.limits,
         "degradations": factor.degradations.iter().map(|one| degradation(factor, one)).collect::<Vec<_>>(),
         "levels": factor.levels,

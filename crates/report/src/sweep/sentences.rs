@@ -12,27 +12,42 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
         Recommendation::Use { levels, value, interval, .. } => {
             let setting = setting(sweep, levels);
             let value_text = values::value(sweep.spec.objective, *value);
-            let sure = interval.map_or_else(String::new, |interval| {
-                format!(
-                    " ({}, {:.0} % confidence)",
-                    values::interval(sweep.spec.objective, interval),
-                    sweep.confidence * 100.0
-                )
-            });
-            format!("Use {setting}: {} {value_text}{sure}", values::title(sweep.spec.objective))
+            format!(
+                "Use {setting}: {} {value_text} ({}, {:.0} % confidence){}",
+                values::title(sweep.spec.objective),
+                values::interval(sweep.spec.objective, *interval),
+                sweep.confidence * 100.0,
+                too_short(sweep)
+            )
         }
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
                 format!(
-                    "; ahead so far: {}, {} {}",
+                    "; ahead so far: {}, {} {}{}",
                     setting(sweep, levels),
                     values::title(sweep.spec.objective),
-                    values::value(sweep.spec.objective, *value)
+                    values::value(sweep.spec.objective, *value),
+                    too_short(sweep)
                 )
             });
             format!("Inconclusive: {reason}{ahead}")
         }
     }
+}
+
+/// What qualifies a value of runs that are too short for the queues of the path.
+fn too_short(sweep: &Sweep) -> String {
+    let share = sweep.in_flight_share.filter(|share| *share > sweep.tolerance / 2.0);
+    share.map_or_else(String::new, |share| {
+        // A hundredth of the run.
+        let enough_s = (f64::from(sweep.spec.time_s) * share * 100.0).ceil();
+        format!(
+            "; runs of {} s are too short: up to {:.0} % of the data was in flight at their end, --time {enough_s:.0} \
+             makes it 1 %",
+            sweep.spec.time_s,
+            share * 100.0
+        )
+    })
 }
 
 /// Levels with the names of their factors.
@@ -84,28 +99,35 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
     let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
     let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
-    let tolerance = sweep.tolerance * 100.0;
+    let (advised, tolerance) = (label(factor.advised), sweep.tolerance * 100.0);
     // Where the runs allow no answer they draw no plateau either.
     let is_sure = matches!(sweep.answer, Recommendation::Use { .. });
     if factor.is_amount && is_sure {
-        lines.push(match (first == last, last + 1 - first == factor.levels.len()) {
+        // What the system chooses is listed before the ladder.
+        let is_whole = factor.levels[..first].iter().all(|level| level.level == 0) && last + 1 == factor.levels.len();
+        lines.push(match (first == last, is_whole) {
             (true, _) => format!("plateau: {} alone; no other level is as good within {tolerance:.0} %", label(first)),
             (false, true) => format!(
-                "plateau: all of it, {} to {}; {} does not matter here within {tolerance:.0} %",
+                "no level from {} to {} is better than {advised} by more than {tolerance:.0} %: {advised} is enough",
                 label(first),
                 label(last),
-                factor.name
             ),
-            (false, false) => {
-                format!("plateau: {} to {} are as good within {tolerance:.0} %", label(first), label(last))
-            }
+            (false, false) => format!(
+                "plateau: {} to {}, without a clear difference (up to {tolerance:.0} % counts as none)",
+                label(first),
+                label(last)
+            ),
         });
     }
     if !factor.limits.is_empty() && is_sure {
-        lines.push(format!("held at {} by: {}", label(factor.advised), reasons(&factor.limits)));
+        lines.push(format!("limit at {}: {}", label(factor.limited), reasons(&factor.limits)));
     }
     for fall in &factor.degradations {
         lines.push(self::degradation(sweep, factor, fall));
+    }
+    for same in factor.failed.chunk_by(|one, next| one.error == next.error) {
+        let levels: Vec<&str> = same.iter().map(|failed| failed.level.as_str()).collect();
+        lines.push(format!("every run failed at {}: {}", levels.join(", "), same[0].error));
     }
     lines
 }
@@ -119,11 +141,12 @@ fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> Stri
         PlateauSide::Elsewhere => "everywhere else".to_owned(),
     };
     format!(
-        "{place} it is worse, {} {} at {} ({:+.0} %): {}",
+        "{place} it is worse, {} {} at {} ({:+.0} %){} {}",
         if fall.change_percent > 0.0 { "up to" } else { "down to" },
         values::value(sweep.spec.objective, worst),
         label(fall.worst),
         fall.change_percent,
+        if fall.reasons.iter().any(|reason| reason.name == "not-known") { "; the cause is" } else { ":" },
         reasons(&fall.reasons)
     )
 }

@@ -6,8 +6,8 @@ use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::grammar::{Levels, SweptFactor};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, Level, Objective, PlateauSide, Recommendation, Run, RunMetrics, Sweep, SweepSpec,
-    TestSettings,
+    Cost, Degradation, FactorResult, FailedLevel, Level, Objective, PlateauSide, Recommendation, Run, RunMetrics,
+    Sweep, SweepSpec, TestSettings,
 };
 use linerate_model::sweep::{Reason, WindowDeficit};
 
@@ -19,11 +19,12 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
         label: label.to_owned(),
         level: amount,
         median,
-        interval: Some(Interval { low: median * 0.98, high: median * 1.01 }),
+        range: Some(Interval { low: median * 0.98, high: median * 1.01 }),
         runs,
         failures: Vec::new(),
         metrics: RunMetrics {
             received_bps: median,
+            sent_bps: Some(median),
             cpu_client_percent: Some(40.0),
             cpu_server_percent: Some(99.0),
             retransmits: Some(12.0),
@@ -77,7 +78,7 @@ fn sweep() -> Sweep {
         answer: Recommendation::Use {
             levels: vec!["10".to_owned()],
             value: 288e9,
-            interval: Some(Interval { low: 285e9, high: 291e9 }),
+            interval: Interval { low: 285e9, high: 291e9 },
             command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
         },
         factors: vec![FactorResult {
@@ -92,7 +93,9 @@ fn sweep() -> Sweep {
             best: 1,
             plateau: 1..=2,
             advised: 1,
-            chance: 0.98,
+            confidence: 0.98,
+            failed: vec![FailedLevel { level: "64".to_owned(), runs: 3, error: "too many streams".to_owned() }],
+            limited: 1,
             limits: Vec::new(),
             degradations: vec![
                 Degradation {
@@ -111,6 +114,7 @@ fn sweep() -> Sweep {
                 },
             ],
         }],
+        in_flight_share: Some(0.001),
         drift_ratio: None,
         is_cut_short: false,
         ended_by: None,
@@ -153,6 +157,30 @@ fn remarks_qualify_the_answer() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("plateau") && !text.contains("Again"), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
+    assert!(value["best"].is_null() && value["verdict"]["reason"] == "runs differ too much", "{value:#}");
+}
+
+#[test]
+fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
+    let mut sweep = sweep();
+    sweep.spec.time_s = 1;
+    sweep.in_flight_share = Some(0.04);
+    let text = text(&sweep, Glyphs::Ascii);
+    let headline = text.split("\n\n").next().unwrap_or_default().replace('\n', " ");
+    assert!(headline.contains("runs of 1 s are too short: up to 4 % of the data"), "{headline}");
+    assert!(headline.contains("--time 4 makes it 1 %"), "{headline}");
+}
+
+#[test]
+fn where_no_level_is_better_the_default_is_enough() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels[0] = level("auto", 0, 288e9, 9);
+    (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
+    let text = text(&sweep, Glyphs::Ascii);
+    assert!(text.contains("no level from 10 to 20 is better than auto by more than 3 %: auto is enough"), "{text}");
+    assert!(!text.contains("plateau"), "{text}");
 }
 
 #[test]
@@ -160,8 +188,8 @@ fn json_names_every_unit() {
     let value: serde_json::Value = serde_json::from_str(&json(&sweep())).expect("JSON");
     assert_eq!(value["schema"], "linerate.sweep/1");
     assert_eq!(value["verdict"]["verdict"], "use");
-    assert_eq!(value["verdict"]["setting"]["streams"], "10");
-    assert_eq!(value["verdict"]["interval"][0], 285e9);
+    assert_eq!(value["best"]["setting"]["streams"], "10");
+    assert_eq!((&value["best"]["interval"][0], &value["best"]["confidence"]), (&285e9.into(), &0.95.into()));
     assert_eq!(value["plan"]["factors"][0]["levels"], "1..20");
     assert_eq!(value["estimate"]["runs"], 58);
     let factor = &value["factors"][0];
@@ -170,6 +198,7 @@ fn json_names_every_unit() {
     assert_eq!(factor["levels"][3]["cpu_server_percent"], 99.0);
     assert_eq!(value["runs"][0]["received_bps"], 33e9);
     assert!(value["runs"][0]["rtt_us"].is_null());
+    assert_eq!(factor["failed"][0]["error"], "too many streams");
     assert_eq!(value["runs"][1]["error"], "refused, \"<b>no</b>\"");
 }
 
@@ -177,10 +206,10 @@ fn json_names_every_unit() {
 fn csv_has_one_line_per_run() {
     assert_eq!(
         csv(&sweep()),
-        "run,started_s,warm_up,streams,value_received_bps,received_bps,cpu_client_percent,cpu_server_percent,retransmits,\
+        "run,started_s,warm_up,streams,value_received_bps,received_bps,sent_bps,cpu_client_percent,cpu_server_percent,retransmits,\
          rtt_us,lost_percent,error\r\n\
-         0,1.500,false,1,33000000000,33000000000,40,,,,,\r\n\
-         1,6.000,false,20,,,,,,,,\"refused, \"\"<b>no</b>\"\"\"\r\n"
+         0,1.500,false,1,33000000000,33000000000,,40,,,,,\r\n\
+         1,6.000,false,20,,,,,,,,,\"refused, \"\"<b>no</b>\"\"\"\r\n"
     );
 }
 

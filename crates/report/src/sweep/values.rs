@@ -9,6 +9,7 @@ use crate::numbers::{digits, rate};
 pub(super) fn title(objective: Objective) -> &'static str {
     match objective {
         Objective::Throughput => "received",
+        Objective::LowLoss => "received with less than 0.1 % lost",
         Objective::CpuPerByte => "CPU time",
         Objective::Latency => "round trip",
     }
@@ -17,7 +18,8 @@ pub(super) fn title(objective: Objective) -> &'static str {
 /// A value with its unit.
 pub(super) fn value(objective: Objective, value: f64) -> String {
     match objective {
-        Objective::Throughput => rate(value),
+        Objective::LowLoss if value <= 0.0 => "too much lost".to_owned(),
+        Objective::Throughput | Objective::LowLoss => rate(value),
         Objective::CpuPerByte => format!("{} s/GiB", digits(value)),
         Objective::Latency => format!("{} us", digits(value)),
     }

@@ -1,9 +1,11 @@
 //! Goal: `linerate sweep` runs what it says against any server, answers what the path is like, and ends when it should.
 //! Method: sweeps on loopback and on veth pairs in namespaces of our own, with as little time as an answer needs.
 
+use std::time::{Duration, Instant};
+
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
 use linerate_interop::{
-    Process, Server, Signal, TIMEOUT, each_case, free_port, linerate, original, ours, wait_until, words,
+    Process, Server, Service, Signal, TIMEOUT, each_case, free_port, linerate, original, ours, wait_until, words,
 };
 use serde_json::Value;
 
@@ -21,6 +23,8 @@ fn runs(report: &Value) -> &Vec<Value> {
     report["runs"].as_array().expect("runs")
 }
 
+/// A sweep ends this long after its path is gone.
+const PATH_GONE_MAX: Duration = Duration::from_secs(12);
 const BUDGET_S: f64 = 10.0;
 /// A run of one second with what it takes beside.
 const RUN_S: f64 = 1.5;
@@ -68,17 +72,19 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     let shaper = "root tbf rate 100mbit burst 64kb latency 20ms";
     run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
     let _server = net.server();
-    let finished =
-        sweep_in(&net, "--over streams=1..3 --time 1 --repetitions 2 --budget 40s --json").finish_within(TIMEOUT * 2);
+    let finished = sweep_in(&net, "--over streams=1..3 --time 1 -O 0 --budget 60s --json").finish_within(TIMEOUT * 3);
     finished.expect_code(0);
     let report = finished.json();
     assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
-    assert_eq!(report["verdict"]["setting"]["streams"], "1", "{report:#}");
-    let rate = report["verdict"]["value"].as_f64().expect("a rate");
+    let best = &report["best"];
+    assert_eq!((&best["setting"]["streams"], &best["confidence"]), (&"1".into(), &0.95.into()), "{report:#}");
+    let rate = best["value"].as_f64().expect("a rate");
     assert!((80e6..100e6).contains(&rate), "{rate}");
     assert_eq!(report["factors"][0]["plateau"], serde_json::json!(["1", "3"]), "{report:#}");
     assert_eq!(report["factors"][0]["degradations"], serde_json::json!([]), "{report:#}");
-    let command = report["verdict"]["command"].as_str().expect("a command");
+    let end = |place: usize| best["interval"][place].as_f64().expect("an interval");
+    assert!(end(0) <= rate && rate <= end(1), "{best}");
+    let command = best["command"].as_str().expect("a command");
     // What is advised is a command that works.
     let mut words: Vec<&str> = command.split(' ').collect();
     assert_eq!(words.remove(0), "iperf3");
@@ -114,8 +120,14 @@ fn a_host_that_refuses_ends_it_at_once() {
     program.expect_code(1);
     let report = program.json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
+    assert!(report["best"].is_null() && report["verdict"]["reason"].is_string(), "{report:#}");
     assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("refused"));
     assert_eq!(runs(&report).len(), 1, "nobody asks a closed port again: {report:#}");
+
+    let unwritable = sweep(port, "-q --html /proc/nosuch/sweep.html").finish();
+    unwritable.expect_code(1);
+    unwritable.expect_stderr("cannot write /proc/nosuch/sweep.html");
+    assert!(!unwritable.stderr.contains("refused"), "no run is made: {unwritable:?}");
 
     let wrong = sweep(port, "--over nosuch").finish();
     wrong.expect_code(2);
@@ -140,9 +152,54 @@ fn a_server_that_is_busy_is_waited_for() {
     let server = Server::start(original(), &["--forceflush"]);
     let other = server.client(original(), "127.0.0.1", &["-t", "3", "-b", "10M"]);
     server.process.wait_for_stdout("Accepted connection", 1);
-    let finished = sweep(server.port, "--over streams=1..2 --time 1 -O 0 --repetitions 1 --budget 20s --json").finish();
+    let finished = sweep(server.port, "--over streams=1,2 --time 1 -O 0 --repetitions 1 --budget 10s --json").finish();
     finished.expect_code(0);
     finished.expect_stderr("busy");
     assert!(runs(&finished.json()).iter().all(|run| run["error"].is_null()), "{finished:?}");
     other.finish().expect_code(0);
+}
+
+#[test]
+fn limit_of_the_server_bounds_the_ladder() {
+    let service = Service::start(&["--limit", "server:streams=2"]);
+    let plan = "--over streams=1..8 --time 1 -O 0 --repetitions 1 --budget 8s --json";
+    let finished = sweep(service.port, plan).finish();
+    finished.expect_code(0);
+    let report = finished.json();
+    let factor = &report["factors"][0];
+    let labels = |list: &Value| -> Vec<Value> {
+        list.as_array().expect("levels").iter().map(|level| level["level"].clone()).collect()
+    };
+    assert_eq!(labels(&factor["levels"]), ["1", "2"], "{report:#}");
+    assert_eq!(labels(&factor["failed"]), ["4", "8"], "{report:#}");
+    assert!(factor["failed"][0]["error"].as_str().expect("a reason").contains("streams"), "{report:#}");
+}
+
+#[test]
+fn timed_datagrams_behind_a_shaper_of_the_sender_are_back_pressure() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 64kb latency 100ms", net.a));
+    let _server = net.server();
+    let plan = "-u -l 1400 --over rate=40M,160M --objective low-loss --time 1 -O 0 --budget 30s --json";
+    let finished = sweep_in(&net, plan).finish_within(TIMEOUT * 2);
+    finished.expect_code(0);
+    let report = finished.json();
+    assert_eq!(report["best"]["setting"]["rate"], "160M", "{report:#}");
+    assert_eq!(report["factors"][0]["limits"][0]["reason"], "sender-back-pressure", "{report:#}");
+}
+
+#[test]
+fn timed_a_path_that_is_gone_ends_it_with_the_runs_made() {
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    let running = sweep_in(&net, "--over streams=1,2 --time 1 -O 0 -b 50M --json");
+    assert!(wait_until(TIMEOUT, || running.stderr().contains("[3/")), "{running:?}");
+    net.cut();
+    let cut = Instant::now();
+    let finished = running.finish();
+    finished.expect_code(1);
+    assert!(cut.elapsed() < PATH_GONE_MAX, "{:?}", cut.elapsed());
+    let report = finished.json();
+    assert!(runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(), "{report:#}");
+    assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("cannot be reached"), "{report:#}");
 }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! over     = factor *("," factor)
-//! factor   = name | name "=" low ".." high | name "=" choice *("," choice)
+//! factor   = name | name "=" low ".." high | name "=" level *("," level)
 //! ```
-//! A word behind a comma that is no factor's name is a further choice of the factor before it, so that lists need no
+//! A word behind a comma that is no factor's name is a further level of the factor before it, so that lists need no
 //! other separator. A factor that was read is printed as text that is read as the same factor.
 
 mod amount;
@@ -31,6 +31,8 @@ pub struct SweptFactor {
 pub enum Levels {
     /// An amount between two.
     Range(u64, u64),
+    /// These amounts, from the least to the most.
+    List(Vec<u64>),
     /// Algorithms; none for all this host has.
     Congestion(Vec<String>),
     /// Placements; none for any and the first CPUs of this host.
@@ -78,11 +80,8 @@ pub enum LevelError {
     /// An amount.
     #[error(transparent)]
     Amount(#[from] AmountError),
-    /// More than one range.
-    #[error("{0}: expected one range, for example 1..8")]
-    SeveralRanges(String),
     /// No range.
-    #[error("{0}: expected LOW..HIGH")]
+    #[error("{0}: expected LOW..HIGH, or several levels")]
     NoRange(String),
     /// A range without a second level.
     #[error("{0}: the first must be less than the second")]
@@ -158,10 +157,12 @@ fn range(
     base: u64,
 ) -> Result<Levels, LevelError> {
     let [word] = words else {
-        return match words {
-            [] => Ok(Levels::Range(*default.start(), *default.end())),
-            _ => Err(LevelError::SeveralRanges(words.join(","))),
-        };
+        if words.is_empty() {
+            return Ok(Levels::Range(*default.start(), *default.end()));
+        }
+        let mut levels = choices(words, |word| Ok(amount(word, base, &limits)?))?;
+        levels.sort_unstable();
+        return Ok(Levels::List(levels));
     };
     let (low, high) = word.split_once("..").ok_or_else(|| LevelError::NoRange((*word).to_owned()))?;
     let (low, high) = (amount(low, base, &limits)?, amount(high, base, &limits)?);
@@ -210,6 +211,10 @@ impl SweptFactor {
     pub fn levels_text(&self) -> String {
         match &self.levels {
             Levels::Range(low, high) => format!("{}..{}", with_unit(self.name, *low), with_unit(self.name, *high)),
+            Levels::List(levels) => {
+                let words: Vec<String> = levels.iter().map(|level| with_unit(self.name, *level)).collect();
+                words.join(",")
+            }
             Levels::Congestion(names) => names.join(","),
             Levels::Affinity(places) => {
                 let words: Vec<String> = places.iter().map(CpuPinning::to_string).collect();

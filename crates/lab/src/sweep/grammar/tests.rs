@@ -28,12 +28,15 @@ fn factors_with_and_without_levels() {
     let repeated = factors(&["streams".to_owned(), "length=1..4K".to_owned()], false).expect("two");
     assert_eq!(repeated[0].levels, Levels::Range(1, 64));
     assert_eq!(repeated[1].levels, Levels::Range(1, 4096));
+    let listed = one("streams=16,1,4,congestion,window=1M,64K").expect("lists");
+    assert_eq!(listed[0].levels, Levels::List(vec![1, 4, 16]));
+    assert_eq!((listed[1].name, listed[2].to_string()), ("congestion", "window=64K,1M".to_owned()));
     assert_eq!(one("congestion").expect("all of the host")[0].levels, Levels::Congestion(vec![]));
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let refused = ";,;x;streams=;streams=4;streams=0..4;streams=1..129;streams=8..8;streams=1..2,3;streams=1...4;\
+    let refused = ";,;x;streams=;streams=4;streams=0..4;streams=1..129;streams=8..8;streams=1..2,3;streams=3,1..2;streams=4,4;streams=1,129;streams=1...4;\
         streams=-1..4;streams=+1..4;streams,streams;length=1..2M;window=1..2K;rate=1..10G;\
         rate=99999999999999999999..1;rate=1G..99999999T;congestion=cubic;congestion=cubic,cubic;congestion=a b,c;\
         affinity=x,1;affinity=0,1024;affinity=0/,1;cubic,congestion;congestion,cubic;window=64K..é";
