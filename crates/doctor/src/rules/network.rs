@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
         )
         .reference("kernel networking/tcp_info, tcpi_busy_time; RFC 9438"),
     Rule::host("FW-01", Severity::High, "The firewall of this host drops packets", fw_01)
-        .explanation("Rules of this host's own firewall dropped packets while the test ran.")
+        .explanation("Rules of this host's own firewall dropped packets while the test ran. This loss is no loss of the network.")
         .reference("nft(8), counter"),
     Rule::run("PATH-02", Severity::Medium, "A deep queue fills on the path", path_02)
         .explanation("The round trip grows several times under load. Throughput is fine and everybody else waits.")
