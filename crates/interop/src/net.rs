@@ -35,8 +35,11 @@ pub fn free_port_run(count: u16) -> u16 {
     // Consecutive tests in one part begin at different places: connections of the last one may still be closing.
     let mut offset = next.unwrap_or_else(|| wrapped(process::id() * 97, PORTS_OF_PART));
     for _ in 0..PORTS_OF_PART {
-        let first = FIRST_PORT + part() * PORTS_OF_PART + offset % (PORTS_OF_PART - count);
-        offset = (offset + count) % PORTS_OF_PART;
+        if offset + count > PORTS_OF_PART {
+            offset = 0;
+        }
+        let first = FIRST_PORT + part() * PORTS_OF_PART + offset;
+        offset += count;
         if (first..first + count).all(is_free) {
             *next = Some(offset);
             return first;
