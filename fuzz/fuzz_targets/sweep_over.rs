@@ -23,6 +23,7 @@ fn check(factors: &[SweptFactor], is_udp: bool) {
     for factor in factors {
         let is_valid = match &factor.levels {
             Levels::Range(low, high) => 0 < *low && low < high,
+            Levels::List(levels) => !levels.is_empty() && levels.is_sorted(),
             Levels::Congestion(names) => names.len() != 1 && names.len() <= 64,
             Levels::Affinity(cpus) => cpus.len() != 1 && cpus.len() <= 64,
         };
