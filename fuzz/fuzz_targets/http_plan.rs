@@ -16,6 +16,6 @@ fuzz_target!(|text: &str| {
         assert_eq!(again.map(|again| again.hash()), Ok(plan.hash()), "equal plans have equal hashes");
         let planned = runs(&plan, Phases::ALL).len();
         assert!(planned as u64 <= RUNS_MAX + 200, "{planned} runs");
-        let _ = estimate(&plan, Phases::ALL, None);
+        let _ = estimate(&plan, Phases::ALL);
     }
 });
