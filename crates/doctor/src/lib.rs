@@ -18,9 +18,9 @@ pub mod classes;
 pub mod observation;
 pub mod timeline;
 
-mod account;
 mod derive;
 mod diff;
+mod elimination;
 mod judge;
 mod period;
 mod rule;

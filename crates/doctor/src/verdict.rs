@@ -2,7 +2,7 @@
 
 use linerate_model::finding::{Confidence, Finding, Severity, Verdict};
 
-use crate::account::{self, limit};
+use crate::elimination::{self, limit};
 use crate::rule::Layer;
 use crate::scope::{Host, Run, Scope};
 
@@ -62,7 +62,7 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
     if CERTAIN.contains(&cause.verdict.as_str()) || cause.verdict == SLOW_START {
         return Some(cause);
     }
-    let eliminated = scope.runs().find_map(|run| Some((account::limit_of(scope, &run)?, run)));
+    let eliminated = scope.runs().find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
     Some(eliminated.map_or(cause, |(name, run)| limited(name, sentence(name), Confidence::High, &run.label())))
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
     let timeline = limit_periods(votes);
     let votes = steady(votes);
     let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
-    let mut tally = tally(votes).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN);
+    let mut tally = limits(votes);
     let Some((seconds, winner)) = tally.next() else {
         return Verdict {
             confidence: Confidence::Low,
@@ -60,8 +60,12 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
 /// What limited for most of the time, where there is a vote.
 pub(crate) fn winner(votes: &[(f64, Verdict)]) -> Option<String> {
     let is_enough = votes.len() >= SLICES_MIN;
-    let mut tally = tally(steady(votes)).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN);
-    is_enough.then(|| tally.next()).flatten().map(|(_, verdict)| verdict.verdict)
+    is_enough.then(|| limits(steady(votes)).next()).flatten().map(|(_, verdict)| verdict.verdict)
+}
+
+/// The limits that are known, the longest first.
+fn limits(votes: Vec<(f64, Verdict)>) -> impl Iterator<Item = (f64, Verdict)> {
+    tally(votes).into_iter().filter(|(_, verdict)| verdict.verdict != UNKNOWN)
 }
 
 /// The slices after slow start; all where the test is no longer than that.

@@ -166,7 +166,7 @@ impl HttpLab {
         HttpStudy::of(self.run(&[words, &[url, plan, "--out", &directory, "--json"]].concat()))
     }
 
-    /// The path of a directory that does not exist yet: a study into one that does goes on with what is in it.
+    /// The path of a directory that does not exist yet: a study resumes the one that a directory holds.
     fn new_directory(&self) -> String {
         let paths = (0_u32..).map(|number| self.path(&format!("runs{number}")));
         let free = paths.into_iter().find(|path| fs::metadata(path).is_err());

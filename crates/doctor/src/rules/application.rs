@@ -3,8 +3,8 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::http::payload_rows;
-use crate::account::limit;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
+use crate::elimination::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
 

@@ -2,10 +2,10 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::account::limit;
 use crate::arithmetic::mathis_bps;
+use crate::elimination::{LOSS_MIN, limit};
 use crate::rule::{Rule, Ruling, clear, matched, require, unknown};
-use crate::scope::{Host, Run};
+use crate::scope::{Host, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run("PATH-01", Severity::High, "A policer drops above its rate", path_01)
@@ -68,10 +68,10 @@ fn path_01(run: &Run<'_>) -> Ruling {
 
 fn path_02(run: &Run<'_>) -> Ruling {
     let inflation = run.number("rtt_inflation")?;
-    require(inflation.value >= 3.0, || format!("the round trip grows {:.1} times", inflation.value))?;
+    require(inflation.value >= QUEUE_INFLATION_MIN, || format!("the round trip grows {:.1} times", inflation.value))?;
     let rtt = run.number("rtt_us")?;
     // On a path of microseconds the scheduler alone triples the round trip.
-    require(rtt.value >= 5_000.0, || format!("a round trip of {:.0} us under load", rtt.value))?;
+    require(rtt.value >= QUEUE_RTT_MIN_US, || format!("a round trip of {:.0} us under load", rtt.value))?;
     Ok(matched()
         .read(&inflation, "below 3")
         .read(&rtt, "microseconds under load")
@@ -87,15 +87,13 @@ fn path_10(run: &Run<'_>) -> Ruling {
         format!("{:.1} Mbit/s", rate.value / 1e6),
         "received",
     );
-    let at_least = |fact: &str, least: f64| run.number(fact).ok().filter(|reading| reading.value >= least);
-    let queue = at_least("rtt_inflation", 3.0).zip(at_least("rtt_us", 5_000.0));
-    let loss = at_least("retransmit_share", 1e-3);
+    let loss = run.number("retransmit_share").ok().filter(|share| share.value >= LOSS_MIN);
     let is_steady = run.number("later_spread").is_ok_and(|spread| spread.value <= 0.1);
     if let Some(loss) = &loss {
         matched = matched.read(loss, "part of the segments that was sent again");
     }
-    Ok(match (queue, loss, is_steady) {
-        (Some((inflation, rtt)), ..) => matched
+    Ok(match (run.queue(), loss, is_steady) {
+        (Some((rtt, inflation)), ..) => matched
             .read(&inflation, "times the idle round trip")
             .read(&rtt, "round trip under load, microseconds: a queue in front of a slower hop")
             .advice("look for a port speed or a shaper on the switch, router or bridge in between"),

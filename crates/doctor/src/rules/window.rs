@@ -2,8 +2,8 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::account::limit;
 use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, window_ceiling_bps};
+use crate::elimination::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, to_f64};
 

@@ -5,6 +5,10 @@ use super::nic::Nic;
 use super::reading::Reading;
 use crate::rule::{NoMatch, clear, require, unknown};
 
+/// A round trip that grows this many times under load shows a queue, unless it is shorter than what schedulers add.
+pub(crate) const QUEUE_INFLATION_MIN: f64 = 3.0;
+pub(crate) const QUEUE_RTT_MIN_US: f64 = 5_000.0;
+
 /// One test run a snapshot contains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run<'a> {
@@ -48,6 +52,12 @@ impl<'a> Run<'a> {
             Some(limit) => clear(format!("the limit is {limit}")),
             None => Ok(false),
         }
+    }
+
+    /// The round trip under load, and how many times the idle one it is, where both show a queue.
+    pub(crate) fn queue(&self) -> Option<(Reading<f64>, Reading<f64>)> {
+        let at_least = |fact: &str, least: f64| self.number(fact).ok().filter(|reading| reading.value >= least);
+        at_least("rtt_us", QUEUE_RTT_MIN_US).zip(at_least("rtt_inflation", QUEUE_INFLATION_MIN))
     }
 
     /// A switch that is off by default.

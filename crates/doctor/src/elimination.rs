@@ -32,8 +32,10 @@ const WINDOW_MIN: f64 = 0.5;
 const BUSY: f64 = 0.95;
 /// Share of a slice in which a quota stopped the process.
 const THROTTLED_MIN: f64 = 0.1;
+/// Packets that a firewall must drop in a slice to be what a test waits for.
+const FILTERED_MIN: f64 = 10.0;
 /// Retransmitted segments that show loss, of all.
-const LOSS_MIN: f64 = 1e-3;
+pub(crate) const LOSS_MIN: f64 = 1e-3;
 
 /// One end of a direction in a slice. What was not measured is absent.
 #[derive(Debug, Clone, Copy)]
@@ -108,8 +110,9 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
     }
     let number = |fact: &str| run.number(fact).ok().map(|reading| reading.value);
     let busy = number("busy_share")?;
-    let ends: Vec<End<'_>> = ["sender", "receiver"].into_iter().filter_map(|part| End::new(scope, run, part)).collect();
     let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
+    let ends: Vec<End<'_>> = [sender, receiver].into_iter().flatten().collect();
+    let is_filtered = ends.iter().map(End::filtered).sum::<f64>() >= FILTERED_MIN;
     if ends.iter().any(End::is_throttled) {
         return Some(limit::QUOTA);
     }
@@ -120,14 +123,14 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
     if number("sndbuf_limited_share")? >= WINDOW_MIN {
         return Some(limit::SENDER_WINDOW);
     }
-    let is_path = number("retransmit_share").is_some_and(|share| share >= LOSS_MIN) || has_queue(run);
+    let is_path = number("retransmit_share").is_some_and(|share| share >= LOSS_MIN) || run.queue().is_some();
     if busy >= BUSY && is_path {
-        return Some(if is_filtered(run, &ends) { limit::FIREWALL } else { limit::PATH });
+        return Some(if is_filtered { limit::FIREWALL } else { limit::PATH });
     }
     if let Some(cpu) = cpu_limit(run, sender, receiver, &ends) {
         return Some(cpu);
     }
-    if is_filtered(run, &ends) {
+    if is_filtered {
         return Some(limit::FIREWALL);
     }
     match receiver {
@@ -136,18 +139,6 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
         Some(_) => Some(limit::PATH),
         None => None,
     }
-}
-
-/// Whether the round trip under load shows a queue: several times the idle one, and longer than schedulers make it.
-fn has_queue(run: &Run<'_>) -> bool {
-    let at_least = |fact: &str, least: f64| run.number(fact).is_ok_and(|reading| reading.value >= least);
-    at_least("rtt_inflation", 3.0) && at_least("rtt_us", 5_000.0)
-}
-
-fn is_filtered(run: &Run<'_>, ends: &[End<'_>]) -> bool {
-    let dropped: f64 = ends.iter().map(End::filtered).sum();
-    let repeated = run.number("interval_retransmits").map_or(0.0, |reading| reading.value);
-    dropped >= 10.0 && dropped >= 0.5 * repeated
 }
 
 fn cpu_limit(
