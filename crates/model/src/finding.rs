@@ -233,6 +233,9 @@ pub struct LossSplit {
     pub nic: Option<u64>,
     /// Dropped because the receiver's socket buffer was full.
     pub socket: Option<u64>,
+    /// Dropped by rules of the receiver's firewall.
+    #[serde(default)]
+    pub firewall: Option<u64>,
     /// The rest: lost between the hosts.
     pub network: u64,
 }

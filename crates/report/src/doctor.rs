@@ -84,16 +84,17 @@ fn timeline(verdict: &Verdict, shown: usize) -> String {
     words.join(", ") + more
 }
 
-/// `1200 datagrams lost (test, client to server): sender 0, network 3, nic not known, socket buffer 1197`
+/// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, firewall 0, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
-        "  {} datagrams lost ({}): sender {}, network {}, adapter {}, socket buffer {}",
+        "  {} datagrams lost ({}): sender {}, network {}, NIC {}, firewall {}, socket buffer {}",
         split.lost,
         split.label,
         part(split.sender),
         split.network,
         part(split.nic),
+        part(split.firewall),
         part(split.socket)
     )
 }
@@ -292,10 +293,11 @@ mod tests {
             lost: 12,
             sender: Some(0),
             nic: None,
+            firewall: Some(0),
             socket: Some(9),
             network: 3,
         }];
-        let line = "  12 datagrams lost (test): sender 0, network 3, adapter not known, socket buffer 9\n";
+        let line = "  12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
         assert!(text(&diagnosis, false).contains(line), "{}", text(&diagnosis, false));
     }
 

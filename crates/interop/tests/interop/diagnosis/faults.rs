@@ -84,6 +84,8 @@ fn a_rule_of_the_firewall_that_drops_is_named() {
     let found = findings.into_iter().find(|finding| finding["id"] == "FW-01");
     let found = found.unwrap_or_else(|| panic!("no FW-01: {diagnosis:#}"));
     assert!(found["evidence"].to_string().contains("ip t c"), "{found:#}");
+    let split = &diagnosis["loss"][0];
+    assert!(split["firewall"].as_u64() > Some(0) && split["network"] == 0, "{split}");
 }
 
 #[test]
