@@ -65,7 +65,7 @@ impl LoadStats {
         if self.is_overloaded {
             flags.push(Flag::Overload);
         }
-        if is_open && self.is_generator_late() {
+        if self.is_generator_late(spec.mode) {
             flags.push(Flag::GeneratorLate);
         }
         LoadResult {
@@ -90,16 +90,46 @@ impl LoadStats {
         }
     }
 
-    /// Whether the 99th percentile of the generator's lateness is above 1 ms, or above a tenth of the median latency and
-    /// more than a wake-up takes.
-    fn is_generator_late(&self) -> bool {
-        let late = self.lateness.quantile(0.99).map(|late| late.ns);
-        let median = self.latency.quantile(0.5).map_or(u64::MAX, |median| median.ns);
-        late.is_some_and(|late| late > LATE_MAX_NS.min((median / 10).max(WAKE_NS)))
+    /// Whether the generator's lateness is a part of the measured latency: at the 99th percentile more than 1 ms, more than a
+    /// tenth of the latency, and longer than the interval between two requests.
+    fn is_generator_late(&self, mode: Mode) -> bool {
+        let Mode::Open { rate_per_s, .. } = mode else {
+            return false;
+        };
+        let p99_ns = |times: &Distribution| times.quantile(0.99).map(|p99| p99.ns);
+        let interval_ns = (1e9 / rate_per_s) as u64;
+        let least_ns = LATE_MIN_NS.max(interval_ns).max(p99_ns(&self.latency).unwrap_or(u64::MAX) / 10);
+        p99_ns(&self.lateness).is_some_and(|late_ns| late_ns > least_ns)
     }
 }
 
-/// Lateness above this is always reported.
-const LATE_MAX_NS: u64 = 1_000_000;
-/// A wake-up may take this long on a virtual host.
-const WAKE_NS: u64 = 100_000;
+/// A wake-up on a virtual or busy host may take this long.
+const LATE_MIN_NS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::http::Arrivals;
+
+    use super::*;
+
+    #[test]
+    fn lateness_counts_against_the_latency_and_the_interval_it_delays() {
+        for (rate_per_s, late_us, latency_us, expected) in [
+            (5_000.0, 100, 7, false),
+            (5_000.0, 900, 1_000, false),
+            (5_000.0, 2_000, 2_100, true),
+            // A tenth of what the server takes, and less than the next request is due.
+            (5_000.0, 2_000, 30_000, false),
+            (100.0, 2_000, 2_100, false),
+        ] {
+            let mut stats = LoadStats::default();
+            for _ in 0..2_000 {
+                stats.lateness.record(late_us * 1_000);
+                stats.latency.record(latency_us * 1_000);
+            }
+            let mode = Mode::Open { rate_per_s, arrivals: Arrivals::Uniform };
+            assert_eq!(stats.is_generator_late(mode), expected, "{late_us} us late at {rate_per_s} per second");
+        }
+        assert!(!LoadStats::default().is_generator_late(Mode::Idle { heartbeat_ns: None }));
+    }
+}

@@ -113,8 +113,8 @@ pub struct Second {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
-    /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, or by
-    /// more than a tenth of the median latency and 0.1 ms.
+    /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, a tenth of
+    /// the latency, and the interval between two requests.
     GeneratorLate,
     /// The two halves of the window differ by more than 5 %.
     Unsteady,

@@ -69,8 +69,8 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
 pub(super) fn flag(flag: Flag) -> String {
     let meaning = match flag {
         Flag::GeneratorLate => {
-            "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
-             the median latency), so latencies are in part its own"
+            "the generator itself sent late although a connection was free (99th percentile above 1 ms and a tenth of \
+             the latency), so latencies are in part its own"
         }
         Flag::Unsteady => "the two halves of the window differ by more than 5 % in throughput",
         Flag::Overload => "the offered rate cannot be sustained; the run ended early",

@@ -4,7 +4,7 @@ use linerate_model::http::{CellFacts, ErrorClass, Flag, Side};
 
 use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, happened, less_than};
-use super::{fullness, network};
+use super::{flow, fullness, network};
 use crate::rule::{NoMatch, Ruling, clear, require};
 use crate::rules::remedies;
 
@@ -16,7 +16,8 @@ const SERVER_BUSY: f64 = 0.9;
 const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second client host";
 
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
-    let mut found = failed(facts);
+    require(!flow::is_met(facts), || "the offered rate was met".to_owned())?;
+    let mut found = Vec::new();
     let fds = at_least("descriptors of the client as a share of its limit", fullness(facts.client.fds), FDS_FULL);
     found.extend(fds.map(|condition| (condition, descriptors(facts))));
     if facts.is_mostly(Flag::GeneratorLate) {
@@ -27,7 +28,8 @@ pub(super) fn limit(facts: &CellFacts) -> Ruling {
     if found.is_empty() { busy(facts) } else { any(found) }
 }
 
-fn failed(facts: &CellFacts) -> Vec<(Condition, String)> {
+/// Connections for which this host had no port, descriptor or memory.
+pub(super) fn exhausted(facts: &CellFacts) -> Ruling {
     let ports = remedies::line(&remedies::local_ports("ADDRESS/PREFIX", "DEVICE"));
     let remedies = [
         (ErrorClass::FdLimit, "connections for which there was no descriptor", descriptors(facts)),
@@ -43,9 +45,9 @@ fn failed(facts: &CellFacts) -> Vec<(Condition, String)> {
         ),
     ];
     let remedies = remedies.into_iter();
-    remedies
-        .filter_map(|(class, what, advice)| Some((happened(what, Some(facts.errors.count(class)))?, advice)))
-        .collect()
+    let found =
+        remedies.filter_map(|(class, what, advice)| Some((happened(what, Some(facts.errors.count(class)))?, advice)));
+    any(found.collect())
 }
 
 fn descriptors(facts: &CellFacts) -> String {

@@ -20,8 +20,9 @@ use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);
 
-const RULES: [CellRule; 9] = [
+const RULES: [CellRule; 10] = [
     (VerdictClass::Invalid, validity::invalid),
+    (VerdictClass::ClientLimit, client::exhausted),
     (VerdictClass::ClientLimit, client::limit),
     (VerdictClass::ServerLimit, server::limit),
     (VerdictClass::NetworkBound, network::bound),
@@ -58,7 +59,8 @@ impl Outcomes {
     fn apply(&mut self, rules: &[CellRule], facts: &CellFacts) {
         for (class, rule) in rules {
             // Latency beyond the knee has its cause in the limit of the host.
-            if *class == VerdictClass::QueueingBound && self.has_host_limit() {
+            let is_caused = *class == VerdictClass::QueueingBound && self.has_host_limit();
+            if is_caused || self.matches.iter().any(|(matched, _)| matched == class) {
                 continue;
             }
             match rule(facts) {
