@@ -179,8 +179,8 @@ fn report(
             },
         },
         repeat: 1,
-        state: RunState::Done,
-        reason: None,
+        state: if load.outage.is_some() { RunState::Aborted } else { RunState::Done },
+        reason: load.outage.clone(),
         started_unix_ms: linerate_sys::clock::unix_ms(),
         client: sides.client.clone().unwrap_or_default(),
         server: sides.server.clone(),
@@ -231,7 +231,7 @@ fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpA
 fn code(result: &LoadResult) -> Outcome {
     if result.flags.contains(&Flag::Interrupted) {
         Outcome::Interrupted
-    } else if result.connections.opened == 0 {
+    } else if result.connections.opened == 0 || result.outage.is_some() {
         Outcome::Unreachable
     } else if result.flags.contains(&Flag::BreakerTripped) || (result.requests > 0 && result.ok == 0) {
         Outcome::NotCompleted

@@ -130,6 +130,8 @@ pub enum Flag {
     ControlLost,
     /// The user ended it.
     Interrupted,
+    /// The server was gone before its end.
+    ServerGone,
 }
 
 /// What the load generator found in one run, all threads and processes together.
@@ -174,6 +176,9 @@ pub struct LoadResult {
     pub warmup_seconds: u32,
     /// What limits the trust in it.
     pub flags: Vec<Flag>,
+    /// What failed from which second on when the server was gone; absent where it answered until the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<String>,
 }
 
 /// Protocol of runs without the member.

@@ -84,6 +84,7 @@ pub(super) fn flag(flag: Flag) -> String {
         }
         Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
         Flag::Interrupted => "the user ended it",
+        Flag::ServerGone => "the server did not answer until the end",
     };
     format!("{}: {meaning}", stored_name(flag))
 }

@@ -18,7 +18,8 @@ const AGAIN: &str = "run it again";
 
 pub(super) fn invalid(facts: &CellFacts) -> Ruling {
     if facts.medians.runs == 0 {
-        return Ok(matched().and(Condition::certain("no finished run")).advice(AGAIN));
+        let why = facts.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        return Ok(matched().and(Condition::certain(format!("no finished run{why}"))).advice(AGAIN));
     }
     let mut found = Vec::new();
     found.extend(not_open(facts));

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use linerate_interop::{HttpLoad, RawServer, TIMEOUT, Then, each_case, send_text, words};
+use linerate_interop::{HttpLoad, HttpServer, RawServer, Signal, TIMEOUT, Then, each_case, linerate, send_text, words};
 
 /// Four connections, each of which may be opened four times.
 const SHORT: [&str; 8] = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "300ms"];
@@ -215,4 +215,15 @@ fn connect_to_a_server_that_never_accepts_times_out() {
     load.expect_only("connect_timeout");
     let opened = load.number("connections/opened");
     assert!(opened > 0 && opened < 6000, "{load:?}");
+}
+
+#[test]
+fn server_that_dies_ends_the_load_and_is_named() {
+    let server = HttpServer::start(&[]);
+    let load = linerate(&format!("http load {} --json-stream -c 4 --rate 400 -d 60s --warmup 0", server.url("/1k")));
+    load.wait_for_stdout("\"second\"", 2);
+    server.process.signal(Signal::Kill);
+    let finished = load.finish_within(TIMEOUT);
+    finished.expect_code(4).expect_stdout("connection refused since").expect_stdout("no finished run");
+    finished.expect_stdout("\"server-gone\"");
 }

@@ -71,13 +71,14 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         record,
         bytes_max,
         begun: Instant::now(),
+        is_server_gone: false,
     };
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
     runner.progress.clear();
     let study = outcome?;
     runner.record.keep_study(&linerate_report::http::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
-    Ok(code(&study, spec.asserts))
+    Ok(if runner.is_server_gone { Outcome::Unreachable } else { code(&study, spec.asserts) })
 }
 
 fn code(study: &Study, is_asserted: bool) -> Outcome {
@@ -144,6 +145,7 @@ struct Runner<'a> {
     record: Record,
     bytes_max: Option<u64>,
     begun: Instant,
+    is_server_gone: bool,
 }
 
 impl CellRunner for Runner<'_> {
@@ -283,12 +285,14 @@ impl Runner<'_> {
         let mut flags = run_flags(&result);
         let is_lost = self.target.server.as_mut().is_some_and(|side| side.take_loss());
         flags.extend(is_lost.then_some(Flag::ControlLost));
-        let is_aborted = flags.contains(&Flag::Interrupted);
+        let interrupted = flags.contains(&Flag::Interrupted).then(|| "interrupted".to_owned());
+        let reason = result.outage.clone().or(interrupted);
+        self.is_server_gone = result.outage.is_some();
         CellRun {
             key: planned.key,
             repeat: planned.repeat,
-            state: if is_aborted { RunState::Aborted } else { RunState::Done },
-            reason: is_aborted.then(|| "interrupted".to_owned()),
+            state: if reason.is_some() { RunState::Aborted } else { RunState::Done },
+            reason,
             started_unix_ms,
             load: Some(result),
             client: stats.client.unwrap_or_default(),
