@@ -20,9 +20,11 @@ use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);
 
-const RULES: [CellRule; 10] = [
-    (VerdictClass::Invalid, validity::invalid),
+const RULES: [CellRule; 12] = [
+    (VerdictClass::Invalid, validity::unusable),
     (VerdictClass::ClientLimit, client::exhausted),
+    (VerdictClass::ServerLimit, server::refused_connections),
+    (VerdictClass::Invalid, validity::disturbed),
     (VerdictClass::ClientLimit, client::limit),
     (VerdictClass::ServerLimit, server::limit),
     (VerdictClass::NetworkBound, network::bound),
@@ -59,7 +61,9 @@ impl Outcomes {
     fn apply(&mut self, rules: &[CellRule], facts: &CellFacts) {
         for (class, rule) in rules {
             // Latency beyond the knee has its cause in the limit of the host.
-            let is_caused = *class == VerdictClass::QueueingBound && self.has_host_limit();
+            // So have halves that differ and connections that were not opened.
+            let is_caused =
+                matches!(class, VerdictClass::QueueingBound | VerdictClass::Invalid) && self.has_host_limit();
             if is_caused || self.matches.iter().any(|(matched, _)| matched == class) {
                 continue;
             }
@@ -84,6 +88,8 @@ impl Outcomes {
             self.matches.insert(0, (VerdictClass::Unknown, unknown));
         }
         let (primary, found) = self.matches.remove(0);
+        // Figures of an invalid run say nothing about its limits.
+        self.matches.retain(|_| primary != VerdictClass::Invalid);
         let confidence =
             if facts.is_mostly(Flag::Little) { Confidence::Low } else { found.cap.unwrap_or(Confidence::High) };
         let rest = self.matches.into_iter();
