@@ -13,6 +13,7 @@ pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
         VerdictClass::ServerLimit => ('S', "limit of the server's queues or descriptors"),
         VerdictClass::NetworkBound => ('N', "network-bound"),
         VerdictClass::NetworkLoss => ('n', "network loses segments"),
+        VerdictClass::OtherPrograms => ('P', "other programs fill the processors"),
         VerdictClass::CpuBoundTotal => ('C', "all processors of the server busy"),
         VerdictClass::CpuBoundCore => ('c', "one processor of the server busy"),
         VerdictClass::QueueingBound => ('Q', "queueing, only latency grows"),

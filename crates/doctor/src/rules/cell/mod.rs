@@ -20,7 +20,7 @@ use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);
 
-const RULES: [CellRule; 12] = [
+const RULES: [CellRule; 13] = [
     (VerdictClass::Invalid, validity::unusable),
     (VerdictClass::ClientLimit, client::exhausted),
     (VerdictClass::ServerLimit, server::refused_connections),
@@ -29,6 +29,7 @@ const RULES: [CellRule; 12] = [
     (VerdictClass::ServerLimit, server::limit),
     (VerdictClass::NetworkBound, network::bound),
     (VerdictClass::NetworkLoss, network::loss),
+    (VerdictClass::OtherPrograms, cpu::others),
     (VerdictClass::CpuBoundTotal, cpu::total),
     (VerdictClass::CpuBoundCore, cpu::core),
     (VerdictClass::QueueingBound, flow::queueing),
