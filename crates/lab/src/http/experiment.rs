@@ -89,7 +89,9 @@ struct Experiment<'a, R> {
 impl<R: CellRunner> Experiment<'_, R> {
     fn baseline(&mut self) -> Result<(), R::Error> {
         let planned = cells::tests(&self.setup.plan, self.setup.phases);
-        if planned.is_empty() || !self.kept.baseline.is_empty() {
+        let is_wanted = self.setup.phases.has(0);
+        let is_needed = is_wanted || self.setup.link().is_none() && !self.setup.client.is_loopback;
+        if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
             return Ok(());
         }
         for test in planned {
@@ -107,7 +109,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         }
         self.runner.keep_baseline(&self.kept.baseline)?;
         let defects = study::path_defects(&self.kept.baseline);
-        if defects.is_empty() || self.setup.client.is_loopback {
+        if defects.is_empty() || self.setup.client.is_loopback || !is_wanted {
             return Ok(());
         }
         if !self.is_forced {

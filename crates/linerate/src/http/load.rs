@@ -44,6 +44,8 @@ pub struct LoadPlan {
     pub asks_first: bool,
     /// Whether the load continues although the server fails.
     pub tolerates_failures: bool,
+    /// Rate of the path in bit/s as the user knows it.
+    pub line_rate_bps: Option<f64>,
     /// Form of the output.
     pub output: Output,
 }
@@ -221,6 +223,7 @@ fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpA
         checks: Vec::new(),
         client: own_environment(address, Duration::ZERO),
         server: side.map(|side| side.info.environment.clone()),
+        line_rate_bps: plan.line_rate_bps,
         judge: cell_verdict,
     };
     let kept = Kept { runs: vec![run], ..Kept::default() };
