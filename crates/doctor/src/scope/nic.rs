@@ -1,11 +1,11 @@
 //! One interface of a host and its queueing disciplines.
 
+use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Absence, Fact, Quality, Value};
 
 use super::host::Host;
 use super::reading::{Growth, Reading};
 use crate::classes::{Class, classify};
-use crate::derive::is_software_kind;
 use crate::rule::{NoMatch, clear, require, unknown};
 
 /// One interface of a host.

@@ -51,6 +51,9 @@ pub(crate) struct LoadArgs {
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
     output: OutputArgs,
+    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: that of the link]
+    #[arg(long, value_name = "RATE", value_parser = values::line_rate)]
+    line_rate: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -256,6 +259,7 @@ impl LoadArgs {
             opening: opening.resolve()?,
             asks_first: !self.safety.yes,
             tolerates_failures: self.safety.no_breaker,
+            line_rate_bps: self.line_rate,
             output: self.output.resolve(),
         })
     }
