@@ -181,7 +181,8 @@ impl Context<'_, '_> {
     /// the answer.
     fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
-        let deadline = Instant::now() + HELLO_TIMEOUT;
+        let unacknowledged_max = self.spec.local.snd_timeout.unwrap_or(HELLO_TIMEOUT);
+        let deadline = Instant::now() + HELLO_TIMEOUT.min(unacknowledged_max);
         let read_failed = |e: &std::io::Error| HelloError::of(ErrorCode::StreamRead, e);
         let mut datagram = [0; 64];
         let mut strangers = 0;
