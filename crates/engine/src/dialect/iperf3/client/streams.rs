@@ -184,7 +184,7 @@ impl Context<'_, '_> {
     fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
         let sent = Instant::now();
-        let deadline = sent + HELLO_TIMEOUT;
+        let deadline = sent + HELLO_TIMEOUT.min(self.spec.local.snd_timeout.unwrap_or(HELLO_TIMEOUT));
         let mut repeat_after = HELLO_REPEAT;
         let read_failed = |e: &std::io::Error| HelloError::of(ErrorCode::StreamRead, e);
         let mut datagram = [0; 64];
