@@ -2,7 +2,6 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use super::http::payload_rows;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::elimination::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
@@ -109,6 +108,18 @@ fn inferred_speed_mbps(goodput_mbps: f64) -> Option<f64> {
         let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp);
         goodput_mbps >= FULL * with && without.is_some_and(|without| goodput_mbps <= 1.005 * without)
     })
+}
+
+/// Applies a rule to every row of a table of HTTP payloads.
+fn payload_rows(scope: &Scope<'_>, rule: fn(&Host<'_>, &str) -> Ruling) -> Vec<(String, Ruling)> {
+    let mut rulings = Vec::new();
+    for host in &scope.hosts {
+        let rows = host.snapshot.facts_under("http.row.");
+        for row in rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second")) {
+            rulings.push((format!("{} {row}", host.name()), rule(host, row)));
+        }
+    }
+    rulings
 }
 
 /// One row of a table of HTTP payloads against the link.

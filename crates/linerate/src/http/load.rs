@@ -46,6 +46,8 @@ pub struct LoadPlan {
     pub tolerates_failures: bool,
     /// Rate of the path in bit/s as the user knows it.
     pub line_rate_bps: Option<f64>,
+    /// Whether the text contains everything that was counted.
+    pub is_verbose: bool,
     /// Form of the output.
     pub output: Output,
 }
@@ -203,7 +205,7 @@ fn report(
     outputs::print(&if plan.output.json || plan.output.json_stream {
         load_json(&report)
     } else {
-        load_text(&report, outputs::style())
+        load_text(&report, plan.is_verbose, outputs::style())
     })?;
     Ok(code(load))
 }

@@ -91,9 +91,6 @@ pub(crate) struct CheckArgs {
     /// Parts of the experiment
     #[arg(long, value_name = "PHASES", value_parser = Phases::parse)]
     phases: Option<Phases>,
-    /// Print what would mend it; nothing is ever changed (commands are printed with or without it)
-    #[arg(long)]
-    fix: bool,
     #[command(flatten)]
     protocol: ProtocolArgs,
     #[command(flatten)]
@@ -158,8 +155,6 @@ impl CheckArgs {
     pub(crate) fn resolve(&self) -> Result<LabSpec, String> {
         let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
         let mut plan = read_plan(file.as_deref())?;
-        // It never applies anything; the word is there for those who look for it.
-        let _ = self.fix;
         let (target, protocol) = server(url, &self.protocol, &mut plan, Stage::Check)?;
         Ok(LabSpec {
             target,

@@ -54,6 +54,9 @@ pub(crate) struct LoadArgs {
     /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: that of the link]
     #[arg(long, value_name = "RATE", value_parser = values::line_rate)]
     line_rate: Option<f64>,
+    /// Write everything that was counted: throughputs, latencies, failures, what it cost both ends
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 #[derive(Debug, Args)]
@@ -260,6 +263,7 @@ impl LoadArgs {
             asks_first: !self.safety.yes,
             tolerates_failures: self.safety.no_breaker,
             line_rate_bps: self.line_rate,
+            is_verbose: self.verbose,
             output: self.output.resolve(),
         })
     }
