@@ -45,7 +45,11 @@ pub(super) const RULES: &[Rule] = &[
 const FULL: f64 = 0.985;
 
 fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let runs = scope.runs().map(|run| (run.subject(), line_rate(&run)));
+    let is_shaped = scope.nics().any(|nic| super::qdisc::is_shaped(&nic));
+    let judged = |run: &Run<'_>| {
+        require(!is_shaped, || "a shaper of these hosts sets the rate (QD-01)".to_owned()).and_then(|()| line_rate(run))
+    };
+    let runs = scope.runs().map(|run| (run.subject(), judged(&run)));
     runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
@@ -190,7 +194,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
     overflows.in_period("totals", |total| format!("{total} since boot"))?;
     Ok(matched()
         .grew(&overflows)
-        .sysctl(host, "net.core.somaxconn", "4096")
+        .raise(host, "net.core.somaxconn", 4096.0)
         .advice("and raise the backlog the application asks for; or accept faster"))
 }
 
@@ -198,9 +202,10 @@ fn sys_05(host: &Host<'_>) -> Ruling {
     let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
     require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
+    let tracked = |most: f64| format!("sysctl -w net.netfilter.nf_conntrack_max={most:.0}");
     Ok(matched()
         .read(&count, format!("at most 0.9 of {}", max.value))
-        .sysctl(host, "net.netfilter.nf_conntrack_max", &format!("{:.0}", 2.0 * max.value))
+        .fix(tracked(2.0 * max.value), tracked(max.value))
         .advice("or exempt the test port from tracking (notrack)"))
 }
 

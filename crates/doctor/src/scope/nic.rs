@@ -183,6 +183,11 @@ impl Qdisc<'_> {
         self.nic.host.absence(&format!("{}.rate_bps", self.key)) == Absence::NotApplicableToKind
     }
 
+    /// Whether all packets that leave pass it first.
+    pub(crate) fn is_root(&self) -> bool {
+        self.key.ends_with(".qdisc.root")
+    }
+
     pub(crate) fn drops_key(&self) -> String {
         format!("{}.drops", self.key)
     }
