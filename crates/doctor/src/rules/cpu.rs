@@ -162,9 +162,17 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
 
 fn cpu_08(run: &Run<'_>) -> Ruling {
     let limit = run.concluded(limit::HOST_CPU)?;
-    Ok(matched()
-        .read_text(&limit, "CPUs without idle time, used by both ends of this test")
-        .advice("run the ends on two hosts, or on CPUs of their own (-A 0,1)"))
+    let mut matched = matched().read_text(&limit, "CPUs without idle time, used by both ends of this test");
+    for (fact, meaning) in [
+        ("received_bps", "rate that was reached"),
+        ("sender_thread_cpu", "of one CPU"),
+        ("receiver_thread_cpu", "of one CPU"),
+    ] {
+        if let Ok(reading) = run.number(fact) {
+            matched = matched.read(&reading, meaning);
+        }
+    }
+    Ok(matched.advice("run the ends on two hosts, or on CPUs of their own (-A 0,1)"))
 }
 
 fn cpu_05(run: &Run<'_>) -> Ruling {
