@@ -11,7 +11,7 @@ pub struct FactKey {
     pub source: &'static str,
     /// What the value is.
     pub meaning: &'static str,
-    /// Words for a report with `{}` in the place of the value; `-` for what is no figure.
+    /// Words for a report with `{}` in the place of the value; `-` for what is no metric.
     pub phrase: Option<&'static str>,
 }
 

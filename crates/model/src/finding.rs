@@ -213,7 +213,7 @@ pub fn areas() -> impl Iterator<Item = (&'static str, &'static str)> {
     AREAS.into_iter()
 }
 
-/// What each verdict names, for a timeline and for two that cannot be told apart.
+/// What each verdict names, in words.
 const LIMIT_NAMES: [(&str, &str); 24] = [
     ("configured-rate", "the configured rate"),
     ("speed-step", "a speed step"),

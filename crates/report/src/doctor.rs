@@ -16,8 +16,8 @@ use linerate_model::stored_name;
 
 /// Column of the text beside the labels.
 const COLUMN: usize = 12;
-/// Figures of the finding that the verdict names.
-const FIGURES_SHOWN: usize = 4;
+/// Metrics of the finding that the verdict names.
+const METRICS_SHOWN: usize = 4;
 /// Other findings a short report shows.
 const FINDINGS_SHOWN: usize = 5;
 /// Changes of the limit a short report shows.
@@ -92,7 +92,7 @@ fn named(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(is_named)
 }
 
-/// The verdict's sentence, the figures it rests on, and what to do.
+/// The verdict's sentence, the metrics it rests on, and what to do.
 fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods_shown: usize) -> Vec<Block> {
     let verdict = &diagnosis.verdict;
     let is_limit = match verdict.verdict.as_str() {
@@ -114,7 +114,7 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
         None => wrapped(label, sentence),
     };
     let mut blocks = vec![first];
-    blocks.extend(named.map(|finding| wrapped("", figures(finding, FIGURES_SHOWN))));
+    blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
     blocks.extend(timeline(verdict, periods_shown).map(|text| wrapped("  over time", text)));
     blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
     blocks.extend(named.into_iter().flat_map(|finding| steps(finding, diagnosis, verbose)));
@@ -141,10 +141,10 @@ const fn confidence(confidence: Confidence) -> &'static str {
 }
 
 /// `client to server: 95.7 Mbit/s received; RTT 7.3 ms under load`
-fn figures(finding: &Finding, shown: usize) -> String {
-    let figures: Vec<String> = finding.evidence.iter().filter_map(words::figure).take(shown).collect();
+fn metrics(finding: &Finding, shown: usize) -> String {
+    let metrics: Vec<String> = finding.evidence.iter().filter_map(words::metric).take(shown).collect();
     let subject = place(finding);
-    if figures.is_empty() { subject.to_owned() } else { format!("{subject}: {}", figures.join("; ")) }
+    if metrics.is_empty() { subject.to_owned() } else { format!("{subject}: {}", metrics.join("; ")) }
 }
 
 /// Host and interface, or the direction of a test: `client test, client to server`.
@@ -193,10 +193,10 @@ fn details(finding: &Finding) -> Vec<Block> {
 
 /// A finding that the verdict does not name.
 fn also(finding: &Finding, diagnosis: &Diagnosis, verbose: bool, is_first: bool) -> Vec<Block> {
-    let figure =
-        finding.evidence.iter().find_map(words::figure).map_or_else(String::new, |figure| format!(": {figure}"));
+    let metric =
+        finding.evidence.iter().find_map(words::metric).map_or_else(String::new, |metric| format!(": {metric}"));
     let sure = if finding.confidence == Confidence::High { "" } else { confidence(finding.confidence) };
-    let line = format!("{} ({}){figure}{sure}", finding.title, place(finding));
+    let line = format!("{} ({}){metric}{sure}", finding.title, place(finding));
     if !verbose {
         return vec![graded(if is_first { "ALSO" } else { "" }, finding.severity, &line)];
     }

@@ -6,8 +6,8 @@ use linerate_model::finding::Evidence;
 use crate::number::general;
 use crate::numbers::{digits, scaled};
 
-/// What was read, in words; `None` for a fact that is no figure.
-pub(super) fn figure(evidence: &Evidence) -> Option<String> {
+/// What was read, in words; `None` for a fact that is no metric.
+pub(super) fn metric(evidence: &Evidence) -> Option<String> {
     let Evidence { fact, value, threshold } = evidence;
     let (host, key) = owner(fact);
     let Some(known) = facts::find(&key) else {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_the_units_people_use() {
+    fn metrics_have_the_units_people_use() {
         for (fact, value, threshold, words) in [
             ("run.0.received_bps", "95700000", "", "95.7 Mbit/s received"),
             ("run.0.received_bps", "16232.8 Mbit/s", "", "16.2 Gbit/s received"),
@@ -127,10 +127,10 @@ mod tests {
             ("a whole statement", "", "", "a whole statement"),
         ] {
             let evidence = Evidence { fact: fact.into(), value: value.into(), threshold: threshold.into() };
-            assert_eq!(figure(&evidence).as_deref(), Some(words), "{fact}");
+            assert_eq!(metric(&evidence).as_deref(), Some(words), "{fact}");
         }
         let limit = Evidence { fact: "run.0.limit".into(), value: "path".into(), threshold: String::new() };
-        assert_eq!(figure(&limit), None);
+        assert_eq!(metric(&limit), None);
     }
 
     #[test]
