@@ -101,7 +101,9 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
         _ => true,
     };
     let mut sentence = plain_sentence(verdict).to_owned();
-    if is_limit && !sentence.starts_with("undecided") {
+    // Its sentence has the next step.
+    let is_undecided = sentence.starts_with("undecided");
+    if is_limit && !is_undecided {
         sentence.push_str(confidence(verdict.confidence));
     }
     if verbose {
@@ -117,7 +119,8 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
     blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
     blocks.extend(timeline(verdict, periods_shown).map(|text| wrapped("  over time", text)));
     blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
-    blocks.extend(named.into_iter().flat_map(|finding| steps(finding, diagnosis, verbose)));
+    let repaired = named.filter(|_| verbose || !is_undecided);
+    blocks.extend(repaired.into_iter().flat_map(|finding| steps(finding, diagnosis, verbose)));
     if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
         blocks.push(wrapped("  then", then));
     }
@@ -454,6 +457,16 @@ mod tests {
     fn short_reports_are_as_reviewed() {
         crate::expected::assert_expected("doctor.txt", &short(&diagnosis()));
         crate::expected::assert_expected("doctor-path.txt", &short(&path()));
+    }
+
+    #[test]
+    fn guest_without_offloads_is_not_fine() {
+        let mut diagnosis = path();
+        let off = json!({"id": "OFF-01", "subject": "server", "reason": "it cannot be switched on from here"});
+        diagnosis.ruled_out = vec![serde_json::from_value(off).expect("a rule")];
+        assert!(short(&diagnosis).contains("\nOK          offloads "), "{}", short(&diagnosis));
+        diagnosis.findings.push(Finding { id: "VIRT-01".to_owned(), ..diagnosis.findings[0].clone() });
+        assert!(!short(&diagnosis).contains("\nOK "), "{}", short(&diagnosis));
     }
 
     #[test]

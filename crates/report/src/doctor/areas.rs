@@ -10,8 +10,8 @@ use crate::number::counted;
 /// `windows, CPUs, MTU (53 checks; -v lists them)`; `None` where nothing was ruled out.
 pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
     let checked = || diagnosis.ruled_out.iter().filter(|rule| !is_inapplicable(rule));
-    let is_fine = |area: &str| checked().any(|rule| is_of(area, &rule.id)) && !is_suspect(diagnosis, area);
-    let names: Vec<&str> = areas().filter(|(prefix, _)| is_fine(prefix)).map(|(_, name)| name).collect();
+    let is_fine = |area: &[&str]| checked().any(|rule| is_of(area, &rule.id)) && !is_suspect(diagnosis, area);
+    let names: Vec<&str> = areas().filter(|(area, _)| is_fine(area)).map(|(_, name)| name).collect();
     let count = checked().map(|rule| &rule.id).collect::<BTreeSet<_>>().len();
     let listed = if count == 1 { "it" } else { "them" };
     (!names.is_empty()).then(|| format!("{} ({}; -v lists {listed})", names.join(", "), counted(count, "check")))
@@ -35,8 +35,8 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
     if diagnosis.hosts == ["client"] && !is_import {
         add("it sent no facts", "the server");
     }
-    for (prefix, name) in areas().filter(|(prefix, _)| !is_decided(diagnosis, prefix)) {
-        let is_of_device = |rule: &&RuledOut| is_of(prefix, &rule.id) && !rule.reason.starts_with("not ");
+    for (area, name) in areas().filter(|(area, _)| !is_decided(diagnosis, area)) {
+        let is_of_device = |rule: &&RuledOut| is_of(area, &rule.id) && !rule.reason.starts_with("not ");
         if let Some(rule) = diagnosis.ruled_out.iter().find(is_of_device) {
             let is_virtual = rule.reason.ends_with(" has no link");
             add(if is_virtual { "virtual interface" } else { &rule.reason }, name);
@@ -44,7 +44,7 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
     }
     for rule in &diagnosis.not_evaluated {
         for (key, reason) in rule.missing.iter().zip(&rule.reasons) {
-            let Some(fact) = name(diagnosis, key) else { continue };
+            let Some(fact) = fact_name(diagnosis, key) else { continue };
             let is_common = ["not-in-import", "not-reported"].contains(&reason.as_str());
             match undecided(diagnosis, &rule.id) {
                 Some((area, facts)) if is_common || facts > 1 => add(reason_words(reason), area),
@@ -58,17 +58,17 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn is_of(prefix: &str, id: &str) -> bool {
-    id.strip_prefix(prefix).is_some_and(|number| number.starts_with('-'))
+fn is_of(area: &[&str], id: &str) -> bool {
+    id.split_once('-').is_some_and(|(prefix, _)| area.contains(&prefix))
 }
 
-fn is_suspect(diagnosis: &Diagnosis, area: &str) -> bool {
+fn is_suspect(diagnosis: &Diagnosis, area: &[&str]) -> bool {
     let serious = diagnosis.findings.iter().filter(|finding| finding.severity >= Severity::Medium);
     { serious }.any(|finding| is_of(area, &finding.id))
 }
 
 /// Whether some rule of the area applied to these hosts and had its facts.
-fn is_decided(diagnosis: &Diagnosis, area: &str) -> bool {
+fn is_decided(diagnosis: &Diagnosis, area: &[&str]) -> bool {
     diagnosis.findings.iter().any(|finding| is_of(area, &finding.id))
         || diagnosis.ruled_out.iter().any(|rule| is_of(area, &rule.id) && !is_inapplicable(rule))
 }
@@ -82,14 +82,15 @@ fn is_inapplicable(rule: &RuledOut) -> bool {
 
 /// The name of the rule's area and the number of facts it lacks, where nothing in it could be checked.
 fn undecided(diagnosis: &Diagnosis, id: &str) -> Option<(&'static str, usize)> {
-    let (prefix, area) = areas().find(|(prefix, _)| is_of(prefix, id))?;
-    let rules = diagnosis.not_evaluated.iter().filter(|rule| is_of(prefix, &rule.id));
-    let facts: BTreeSet<&str> = rules.flat_map(|rule| &rule.missing).filter_map(|key| name(diagnosis, key)).collect();
-    (!is_decided(diagnosis, prefix)).then_some((area, facts.len()))
+    let (area, name) = areas().find(|(area, _)| is_of(area, id))?;
+    let rules = diagnosis.not_evaluated.iter().filter(|rule| is_of(area, &rule.id));
+    let facts: BTreeSet<&str> =
+        rules.flat_map(|rule| &rule.missing).filter_map(|key| fact_name(diagnosis, key)).collect();
+    (!is_decided(diagnosis, area)).then_some((name, facts.len()))
 }
 
 /// What a missing fact is about; `None` for what a note, another test or another host has.
-fn name(diagnosis: &Diagnosis, key: &str) -> Option<&'static str> {
+fn fact_name(diagnosis: &Diagnosis, key: &str) -> Option<&'static str> {
     if key == "counters over a window" {
         return Some("load over time");
     }
