@@ -1,12 +1,16 @@
 //! The verdict over time: every slice votes with its length.
 
-use linerate_model::finding::{Confidence, LimitPeriod, Verdict};
+use linerate_model::finding::{Confidence, LimitPeriod, Verdict, limit_name};
+
+use crate::elimination::limit;
 
 use crate::verdict::{NO_LOAD, SLOW_START, UNKNOWN};
 
 /// A limit that held for less than this is likely, and for less than [`HALF`] a guess.
 const MOST: f64 = 0.8;
 const HALF: f64 = 0.5;
+/// Two limits whose parts of the time differ by less are undecided.
+const CLEAR_LEAD: f64 = 0.2;
 /// One slice has no spread.
 const SLICES_MIN: usize = 2;
 
@@ -32,18 +36,23 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
         };
     };
     let share = if all > 0.0 { seconds / all } else { 0.0 };
-    let second = tally.next().map(|(seconds, verdict)| {
-        let percent = percent(seconds / all);
-        (format!("{} ({percent} % of the time)", verdict.verdict), verdict.sentence)
-    });
-    let base = if whole.verdict == winner.verdict { whole } else { winner };
+    let second = tally.next().map(|(seconds, verdict)| (seconds / all, verdict));
+    let mut base = if whole.verdict == winner.verdict { whole } else { winner };
+    let rival = second.as_ref().filter(|(part, _)| share - part < CLEAR_LEAD).map(|(_, rival)| rival);
+    if let Some(rival) = rival {
+        base.sentence = undecided(&base, &rival.verdict);
+    }
     let sure = match share {
+        _ if rival.is_some() => Confidence::Low,
         share if share > MOST => Confidence::High,
         share if share > HALF => Confidence::Medium,
         _ => Confidence::Low,
     };
     let (runner_up, what_if) = match second {
-        Some((name, sentence)) => (Some(name), Some(format!("without it: {sentence}"))),
+        Some((part, verdict)) => {
+            let name = format!("{} ({} % of the time)", verdict.verdict, percent(part));
+            (Some(name), Some(format!("without it: {}", verdict.sentence)))
+        }
         None => (base.runner_up, base.what_if),
     };
     Verdict {
@@ -55,6 +64,30 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
         verdict: base.verdict,
         sentence: base.sentence,
     }
+}
+
+/// What to do to see whether the runner-up is the limit.
+const EXPERIMENTS: [(&str, &str); 11] = [
+    (limit::QUOTA, "measure without the quota"),
+    (limit::OTHER_PROGRAMS, "end the other programs and measure again"),
+    (limit::HOST_CPU, "run client and server on two hosts"),
+    (limit::SENDER_CPU, "measure with larger writes (-l 1M) or more streams (-P 4)"),
+    (limit::RECEIVER_CPU, "measure with more streams (-P 4)"),
+    (limit::RECEIVER_SOFTIRQ, "spread the receive interrupts over more CPUs and measure again"),
+    (limit::APPLICATION, "measure without a file and without a target rate"),
+    (limit::FIREWALL, "measure with a rule that accepts the test's port first"),
+    (limit::RECEIVER_WINDOW, "raise net.ipv4.tcp_rmem on the receiver and measure again"),
+    (limit::SENDER_WINDOW, "raise net.ipv4.tcp_wmem on the sender and measure again"),
+    (limit::PATH, "measure other hosts over the same path"),
+];
+
+/// The sentence of two limits of about the same time, with the finding that the winner's sentence names at its end.
+fn undecided(winner: &Verdict, rival: &str) -> String {
+    let experiment =
+        EXPERIMENTS.iter().find(|(name, _)| *name == rival).map_or("measure for longer (-t 30)", |row| row.1);
+    let named = winner.sentence.rfind(" (").map_or("", |at| &winner.sentence[at..]);
+    let (winner, rival) = (limit_name(&winner.verdict), limit_name(rival));
+    format!("undecided between {winner} and {rival}: {experiment} to tell them apart{named}")
 }
 
 /// What limited for most of the time, where there is a vote.
@@ -148,6 +181,20 @@ mod tests {
         let expected =
             [("slow-start", 1000), ("receiver-cpu-app", 1000), ("line-rate", 1000), ("receiver-cpu-app", 1000)];
         assert_eq!(timeline, expected);
+    }
+
+    #[test]
+    fn limits_of_about_the_same_time_are_undecided() {
+        let named = |name: &str| Verdict { sentence: format!("about {name} (CPU-01 on x)"), ..verdict(name) };
+        let of = |seconds: [f64; 2]| {
+            let votes: Vec<_> = seconds.into_iter().zip(["sender-cpu", "path"].map(named)).collect();
+            let decided = decide(named("sender-cpu"), &votes, true);
+            (decided.sentence, decided.confidence)
+        };
+        let sentence = "undecided between the sender's CPU and the path: measure other hosts over the same path to tell them \
+                        apart (CPU-01 on x)";
+        assert_eq!(of([2.9, 2.1]), (sentence.to_owned(), Confidence::Low));
+        assert_eq!(of([3.1, 1.9]), ("about sender-cpu (CPU-01 on x)".to_owned(), Confidence::Medium));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use linerate_report::Style;
+use linerate_sys::process::terminal_columns;
+
 /// Writes progress.
 #[derive(Debug)]
 pub struct Progress {
@@ -66,6 +69,16 @@ impl Progress {
 fn write(text: &str) {
     // The result is worth as much when standard error is closed.
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// What the standard output can show.
+pub fn style() -> Style {
+    let columns = terminal_columns(io::stdout()).unwrap_or(Style::PLAIN.columns);
+    Style {
+        glyphs: glyphs(),
+        is_coloured: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        columns: columns.min(Style::PLAIN.columns),
+    }
 }
 
 /// Blocks where the locale is UTF-8 (locale(7): the first of these that is set decides).

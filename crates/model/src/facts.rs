@@ -11,6 +11,8 @@ pub struct FactKey {
     pub source: &'static str,
     /// What the value is.
     pub meaning: &'static str,
+    /// Words for a report with `{}` in the place of the value; `-` for what is no metric.
+    pub phrase: Option<&'static str>,
 }
 
 /// All keys, those of one group side by side.
@@ -19,7 +21,7 @@ pub fn all() -> impl Iterator<Item = FactKey> {
     lines.filter_map(|line| {
         let mut columns = line.split(" | ");
         let mut next = || columns.next();
-        Some(FactKey { pattern: next()?, unit: next()?, source: next()?, meaning: next()? })
+        Some(FactKey { pattern: next()?, unit: next()?, source: next()?, meaning: next()?, phrase: next() })
     })
 }
 
@@ -51,11 +53,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_has_four_columns_and_no_pattern_hides_another() {
+    fn every_line_has_its_columns_and_no_pattern_hides_another() {
         let lines = include_str!("facts.txt").lines().filter(|line| !line.starts_with('#'));
-        assert_eq!(all().count(), lines.clone().filter(|line| line.split(" | ").count() == 4).count());
+        assert!(lines.clone().all(|line| (4..=5).contains(&line.split(" | ").count())));
         assert_eq!(all().count(), lines.count());
         for fact in all() {
+            assert!(fact.phrase.is_none_or(|phrase| phrase == "-" || phrase.matches("{}").count() == 1), "{fact:?}");
             let key = fact.pattern.replace(['*', '?'], "1");
             let found = find(&key).map(|fact| fact.pattern);
             assert_eq!(found, Some(fact.pattern), "{key}");

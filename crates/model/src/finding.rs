@@ -186,6 +186,68 @@ pub struct Comparison {
     pub same_count: usize,
 }
 
+/// Areas by the prefixes of their rules' ids, in the order of a report.
+const AREAS: [(&[&str], &str); 18] = [
+    (&["WIN"], "windows"),
+    (&["UDP"], "UDP buffers"),
+    (&["CPU"], "CPUs"),
+    (&["APP"], "application"),
+    (&["TOOL"], "test tool"),
+    (&["LNK"], "link"),
+    (&["PAU"], "flow control"),
+    (&["NIC"], "NIC rings"),
+    (&["CHN"], "NIC queues"),
+    (&["IRQ"], "interrupts"),
+    (&["SOFT"], "packet backlog"),
+    (&["QD"], "queues and shapers"),
+    (&["OFF", "VIRT"], "offloads"),
+    (&["FW"], "firewall"),
+    (&["PCI"], "PCIe"),
+    (&["MTU"], "MTU"),
+    (&["PATH"], "path"),
+    (&["SYS"], "sockets and ports"),
+];
+
+/// Prefixes and name of every area: `(["WIN"], "windows")`.
+pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> {
+    AREAS.into_iter()
+}
+
+/// What each verdict names, in words.
+const LIMIT_NAMES: [(&str, &str); 24] = [
+    ("configured-rate", "the configured rate"),
+    ("speed-step", "a speed step"),
+    ("line-rate", "the link's rate"),
+    ("link", "the link"),
+    ("tool-limit", "the test tool"),
+    ("path-mtu", "the path MTU"),
+    ("cpu-quota", "a CPU quota"),
+    ("other-programs", "other programs"),
+    ("host-cpu", "the CPUs of this host"),
+    ("application-limited", "the application"),
+    ("sender-cpu", "the sender's CPU"),
+    ("receiver-cpu-app", "the receiver's CPU"),
+    ("receiver-cpu-softirq", "the receiver's soft interrupts"),
+    ("firewall", "a firewall"),
+    ("pcie", "PCIe"),
+    ("nic-queue-rx", "the receiver's NIC"),
+    ("flow-control", "pause frames"),
+    ("nic-queue-tx", "the sender's queue"),
+    ("receiver-window", "the receive window"),
+    ("sender-window", "the send buffer"),
+    ("path", "the path"),
+    ("policer", "a policer"),
+    ("loss-or-congestion", "loss"),
+    ("virtual-backend", "the virtual NIC's host"),
+];
+
+/// The limit that a verdict names, in words; a verdict that names none by its own name.
+#[must_use]
+pub fn limit_name(verdict: &str) -> String {
+    let row = LIMIT_NAMES.iter().find(|(name, _)| *name == verdict);
+    row.map_or_else(|| verdict.replace('-', " "), |(_, words)| (*words).to_owned())
+}
+
 /// The one sentence at the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {

@@ -150,6 +150,8 @@ impl fmt::Display for Value {
             Self::Bool(true) => f.write_str("on"),
             Self::Bool(false) => f.write_str("off"),
             Self::Integer(whole) => write!(f, "{whole}"),
+            // Shares of a thousandth matter: lost packets.
+            Self::Real(real) if real.abs() < 0.1 => write!(f, "{}", (real * 1e6).round() / 1e6),
             Self::Real(real) => write!(f, "{}", (real * 100.0).round() / 100.0),
             Self::Text(text) => f.write_str(text),
             Self::List(list) => {

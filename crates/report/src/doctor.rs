@@ -1,94 +1,241 @@
 //! Reports of a diagnosis: text for a tired person, JSON for a program, a script for a careful one.
 
+mod areas;
+mod words;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::document::style::Style;
-use crate::document::{Block, Document};
+use crate::document::{Block, Document, Entry};
 use crate::printable::printable;
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LimitPeriod, LossSplit, Verdict};
+use linerate_model::finding::{
+    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict, limit_name,
+};
 use linerate_model::stored_name;
 
-/// Findings a short report shows.
+/// Column of the text beside the labels.
+const COLUMN: usize = 12;
+/// Metrics of the finding that the verdict names.
+const METRICS_SHOWN: usize = 4;
+/// Other findings a short report shows.
 const FINDINGS_SHOWN: usize = 5;
 /// Changes of the limit a short report shows.
 const PERIODS_SHOWN: usize = 6;
 /// Lines a short report shows of what differs.
 const DIFFERENCES_SHOWN: usize = 10;
 
-/// The report as text: the verdict first, then findings in order of effect, then what it is not.
+/// The report as text: the limit and what to do about it, other findings, and one line each for what is fine and what could
+/// not be checked.
 ///
-/// `verbose` shows everything; otherwise at most five findings, and one line for each rule that was ruled out.
+/// `verbose` shows every finding with its evidence, and every rule that was ruled out or not evaluated.
 #[must_use]
-pub fn text(diagnosis: &Diagnosis, verbose: bool) -> String {
-    printable(&document(diagnosis, verbose).text(Style::UNSTYLED))
+pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
+    document(diagnosis, verbose).text(style)
 }
 
 fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
     let limit = |shown: usize| if verbose { usize::MAX } else { shown };
-    let verdict = &diagnosis.verdict;
-    let mut blocks = vec![line(head(diagnosis)), line(format!("{}: {}", verdict.verdict, verdict.sentence))];
-    if let [_, _, ..] = verdict.timeline.as_slice() {
-        let timeline = timeline(verdict, limit(PERIODS_SHOWN));
-        blocks.push(line(format!("  over time: {timeline}")));
-    }
-    blocks.extend(verdict.what_if.iter().map(|next| line(format!("  next: {next}"))));
-    blocks.extend(diagnosis.loss.iter().map(|split| line(loss(split))));
+    let named = named(diagnosis);
+    let mut blocks: Vec<Block> = verbose.then(|| wrapped("CHECKED", head(diagnosis))).into_iter().collect();
+    blocks.extend(answer(diagnosis, named, verbose, limit(PERIODS_SHOWN)));
     if let Some(comparison) = &diagnosis.comparison {
         blocks.extend(differences(comparison, verbose, limit(DIFFERENCES_SHOWN)));
     }
-    let shown = limit(FINDINGS_SHOWN);
-    let findings = diagnosis.findings.iter().take(shown);
-    blocks.extend(findings.flat_map(|finding| finding_blocks(finding, verbose)));
-    let hidden = diagnosis.findings.len().saturating_sub(shown);
+    let is_other = |finding: &&Finding| {
+        named.is_none_or(|named| !std::ptr::eq(named, *finding)) && (verbose || finding.severity >= Severity::Medium)
+    };
+    let others: Vec<&Finding> = diagnosis.findings.iter().filter(is_other).collect();
+    let shown = others.iter().take(limit(FINDINGS_SHOWN)).enumerate();
+    blocks.extend(shown.flat_map(|(place, finding)| also(finding, diagnosis, verbose, place == 0)));
+    let hidden = others.len().saturating_sub(limit(FINDINGS_SHOWN));
     if hidden > 0 {
-        blocks.extend([Block::Space, line(format!("{hidden} more of less effect: -v shows them"))]);
+        blocks.push(wrapped("", format!("{hidden} more: -v shows them")));
     }
-    blocks.extend(after_space(ruled_out(diagnosis, verbose)));
-    blocks.extend(after_space(open(diagnosis, verbose)));
-    if let Some(first) = diagnosis.unread.first() {
-        let shown = if verbose { ":".to_owned() } else { format!("; the first: {first} (-v shows all)") };
-        let count = diagnosis.unread.len();
-        blocks.extend([Block::Space, line(format!("lines not understood: {count}{shown}"))]);
-        let lines = diagnosis.unread.iter().filter(|_| verbose);
-        blocks.extend(lines.map(|unread| line(format!("  {unread}"))));
+    if verbose {
+        blocks.extend(ruled_out(diagnosis));
+        blocks.extend(not_evaluated(diagnosis));
+    } else {
+        blocks.extend(areas::fine(diagnosis).map(|text| wrapped("OK", text)));
+        blocks.extend(areas::unknown(diagnosis).map(|text| wrapped("UNKNOWN", text)));
     }
-    let name = "linerate doctor";
-    Document { name, blocks }
+    blocks.extend(unread(diagnosis, verbose));
+    Document { name: "linerate doctor", blocks }
 }
 
 /// A line that is never wrapped, so that commands can be copied.
-fn line(text: impl Into<String>) -> Block {
-    status("", text)
+fn verbatim(label: &str, text: &str) -> Block {
+    Block::verbatim(label, COLUMN, printable(&one_line(text)))
 }
 
-/// A line of a rule, a fact or a finding.
-fn status(status: &str, text: impl Into<String>) -> Block {
-    Block::verbatim(status, if status.is_empty() { 0 } else { 8 }, text)
+/// Text that is wrapped within its column.
+fn wrapped(label: &str, text: impl Into<String>) -> Block {
+    Block::entry(label, COLUMN, printable(&text.into()))
 }
 
-/// Blocks of a section; nothing without any.
-fn after_space(blocks: Vec<Block>) -> impl Iterator<Item = Block> {
-    let space = (!blocks.is_empty()).then_some(Block::Space);
-    space.into_iter().chain(blocks)
+/// Wrapped text under a label that has the colour of a severity.
+fn graded(label: &str, severity: Severity, text: &str) -> Block {
+    let label = format!("{label:<COLUMN$}");
+    let status = label.trim_end().to_owned();
+    let padding = label[status.len()..].to_owned();
+    let text = printable(text);
+    Block::Entry(Entry { status, label: padding, severity: Some(severity), text, ..Entry::default() })
 }
 
-/// `slow-start 1.0 s, receiver-cpu-app 9.0 s`
-fn timeline(verdict: &Verdict, shown: usize) -> String {
-    let name = |period: &LimitPeriod| {
-        let tenths = period.length_ms.saturating_add(50) / 100;
-        format!("{} {}.{} s", period.verdict, tenths / 10, tenths % 10)
+/// The finding that the verdict names; without load the most severe one.
+fn named(diagnosis: &Diagnosis) -> Option<&Finding> {
+    let verdict = &diagnosis.verdict;
+    let is_named = |finding: &&Finding| match verdict.verdict.as_str() {
+        "no-load" => finding.severity >= Severity::Medium,
+        _ => verdict.sentence.ends_with(&format!("({} on {})", finding.id, finding.subject)),
     };
-    let words: Vec<String> = verdict.timeline.iter().take(shown).map(name).collect();
-    let more = if verdict.timeline.len() > shown { ", ..." } else { "" };
-    words.join(", ") + more
+    diagnosis.findings.iter().find(is_named)
 }
+
+/// The verdict's sentence, the metrics it rests on, and what to do.
+fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods_shown: usize) -> Vec<Block> {
+    let verdict = &diagnosis.verdict;
+    let is_limit = match verdict.verdict.as_str() {
+        "no-load" | "unknown" | "invalid" | "line-rate" => false,
+        "configured-rate" => named.is_some(),
+        _ => true,
+    };
+    let mut sentence = plain_sentence(verdict).to_owned();
+    // Its sentence has the next step.
+    let is_undecided = sentence.starts_with("undecided");
+    if is_limit && !is_undecided {
+        sentence.push_str(confidence(verdict.confidence));
+    }
+    if verbose {
+        let id = named.map_or_else(String::new, |finding| format!(", {}", finding.id));
+        sentence = format!("{sentence} [{}{id}]", verdict.verdict);
+    }
+    let label = if is_limit { "BOTTLENECK" } else { "RESULT" };
+    let first = match named {
+        Some(finding) => graded(label, finding.severity, &sentence),
+        None => wrapped(label, sentence),
+    };
+    let mut blocks = vec![first];
+    blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
+    blocks.extend(timeline(verdict, periods_shown).map(|text| wrapped("  over time", text)));
+    blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
+    let repaired = named.filter(|_| verbose || !is_undecided);
+    blocks.extend(repaired.into_iter().flat_map(|finding| steps(finding, diagnosis, verbose)));
+    if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
+        blocks.push(wrapped("  then", then));
+    }
+    blocks.extend(named.filter(|_| verbose).into_iter().flat_map(details));
+    blocks
+}
+
+/// The sentence without the finding or the test that it ends with, which the next line shows.
+fn plain_sentence(verdict: &Verdict) -> &str {
+    let sentence = verdict.sentence.as_str();
+    let is_marked = verdict.verdict != "no-load" && sentence.ends_with(')');
+    sentence.rsplit_once(" (").filter(|_| is_marked).map_or(sentence, |(plain, _)| plain)
+}
+
+const fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => " (certain)",
+        Confidence::Medium => " (likely)",
+        Confidence::Low => " (a guess)",
+    }
+}
+
+/// `client to server: 95.7 Mbit/s received; RTT 7.3 ms under load`
+fn metrics(finding: &Finding, shown: usize) -> String {
+    let metrics: Vec<String> = finding.evidence.iter().filter_map(words::metric).take(shown).collect();
+    let subject = place(finding);
+    if metrics.is_empty() { subject.to_owned() } else { format!("{subject}: {}", metrics.join("; ")) }
+}
+
+/// Host and interface, or the direction of a test: `client test, client to server`.
+fn place(finding: &Finding) -> &str {
+    finding.subject.rsplit(", ").next().unwrap_or_default()
+}
+
+/// Commands, the way back, and advice.
+fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+    let mut blocks = labelled("  do", &finding.remedy);
+    blocks.extend(labelled("  undo", &finding.undo));
+    let advice = |text: &String| {
+        let text = text.trim_start_matches("and ").trim_start_matches("or ");
+        if verbose { text.to_owned() } else { words::without_ids(text) }
+    };
+    let cause = finding.retest_after.as_ref().map(|id| {
+        let cause = diagnosis.findings.iter().find(|finding| finding.id == *id);
+        format!("test again after this is repaired: {}", cause.map_or(id, |cause| &cause.title))
+    });
+    let next = cause.into_iter().chain(finding.advice.as_ref().map(advice));
+    blocks.extend(next.zip(["  next", ""]).map(|(text, label)| wrapped(label, text)));
+    blocks
+}
+
+/// Commands or evidence under a label that is written once.
+fn labelled(label: &str, lines: &[String]) -> Vec<Block> {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    lines.iter().zip(labels).map(|(line, label)| verbatim(label, line)).collect()
+}
+
+/// What the long report adds to a finding.
+fn details(finding: &Finding) -> Vec<Block> {
+    let seen = |seen: &Evidence| match seen.value.as_str() {
+        "" => seen.fact.clone(),
+        value => format!("{} = {value} ({})", seen.fact, seen.threshold),
+    };
+    let mut blocks = labelled("  seen", &finding.evidence.iter().map(seen).collect::<Vec<_>>());
+    blocks.push(wrapped("  why", &finding.explanation));
+    blocks.extend(finding.persist.iter().map(|hint| wrapped("  keep", hint)));
+    if !finding.needs.is_empty() {
+        blocks.push(wrapped("  needs", finding.needs.join(", ")));
+    }
+    blocks.push(wrapped("  see", &finding.reference));
+    blocks
+}
+
+/// A finding that the verdict does not name.
+fn also(finding: &Finding, diagnosis: &Diagnosis, verbose: bool, is_first: bool) -> Vec<Block> {
+    let metric =
+        finding.evidence.iter().find_map(words::metric).map_or_else(String::new, |metric| format!(": {metric}"));
+    let sure = if finding.confidence == Confidence::High { "" } else { confidence(finding.confidence) };
+    let line = format!("{} ({}){metric}{sure}", finding.title, place(finding));
+    if !verbose {
+        return vec![graded(if is_first { "ALSO" } else { "" }, finding.severity, &line)];
+    }
+    let label = stored_name(finding.severity).to_uppercase();
+    let mut blocks = vec![graded(&label, finding.severity, &format!("{line} [{}]", finding.id))];
+    blocks.extend(steps(finding, diagnosis, verbose));
+    blocks.extend(details(finding));
+    blocks
+}
+
+/// `slow start 1.0 s, receiver's CPU 9.0 s`; `None` where the limit did not change.
+fn timeline(verdict: &Verdict, shown: usize) -> Option<String> {
+    let mut periods: Vec<(&str, u64)> = Vec::new();
+    for period in verdict.timeline.iter().filter(|period| period.length_ms >= TENTH_MS / 2) {
+        match periods.last_mut().filter(|(name, _)| *name == period.verdict) {
+            Some((_, length_ms)) => *length_ms = length_ms.saturating_add(period.length_ms),
+            None => periods.push((&period.verdict, period.length_ms)),
+        }
+    }
+    let words = periods.iter().take(shown).map(|(verdict, length_ms)| {
+        let tenths = length_ms.saturating_add(TENTH_MS / 2) / TENTH_MS;
+        format!("{} {}.{} s", limit_name(verdict).trim_start_matches("the "), tenths / 10, tenths % 10)
+    });
+    let words: Vec<String> = words.collect();
+    let more = if periods.len() > shown { ", ..." } else { "" };
+    (periods.len() > 1).then(|| words.join(", ") + more)
+}
+
+/// A tenth of a second.
+const TENTH_MS: u64 = 100;
 
 /// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, firewall 0, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
-        "  {} datagrams lost ({}): sender {}, network {}, NIC {}, firewall {}, socket buffer {}",
+        "{} datagrams lost ({}): sender {}, network {}, NIC {}, firewall {}, socket buffer {}",
         split.lost,
         split.label,
         part(split.sender),
@@ -110,85 +257,31 @@ fn head(diagnosis: &Diagnosis) -> String {
     format!("{hosts}: {found} found, {out} ruled out, {open} not checkable")
 }
 
-fn finding_blocks(finding: &Finding, verbose: bool) -> Vec<Block> {
-    let Finding { id, subject, title, .. } = finding;
-    let sure = match finding.confidence {
-        Confidence::High => "",
-        Confidence::Medium => " (medium confidence)",
-        Confidence::Low => " (low confidence)",
-    };
-    // Text under a label that is printed once.
-    let labelled = |label: &str, texts: &[String]| {
-        let mut label = label;
-        let entry = |text: &String| Block::verbatim(&format!("  {}", std::mem::take(&mut label)), 8, text.as_str());
-        texts.iter().map(entry).collect::<Vec<_>>()
-    };
-    let one = |label: &str, text: String| labelled(label, &[text]);
-    let evidence = finding.evidence.iter();
-    let evidence: Vec<String> =
-        evidence.map(|seen| format!("{} = {} ({})", seen.fact, seen.value, seen.threshold)).collect();
-    let mut blocks = vec![
-        Block::Space,
-        status(&stored_name(finding.severity).to_uppercase(), format!("{id}  {subject}: {title}{sure}")),
-    ];
-    blocks.extend(labelled("seen", &evidence));
-    blocks.extend(one("why", finding.explanation.clone()));
-    if let Some(cause) = &finding.retest_after {
-        blocks.extend(one("do", format!("test again after {cause}: it changes what this rests on")));
-    }
-    let steps: Vec<String> = finding.remedy.iter().chain(&finding.advice).cloned().collect();
-    blocks.extend(labelled("do", &steps));
-    blocks.extend(labelled("undo", &finding.undo));
-    if verbose {
-        blocks.extend(finding.persist.iter().flat_map(|hint| one("keep", hint.clone())));
-        if !finding.needs.is_empty() {
-            blocks.extend(one("needs", finding.needs.join(", ")));
-        }
-        blocks.extend(one("see", finding.reference.clone()));
-    }
-    blocks
+fn ruled_out(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
+    let rules = diagnosis.ruled_out.iter();
+    rules.map(|rule| verbatim("NOT", &format!("{}  {}: {}", rule.id, rule.subject, rule.reason)))
 }
 
-fn ruled_out(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let mut lines: Vec<(String, &str, &str)> = Vec::new();
-    let mut last = "";
-    for entry in &diagnosis.ruled_out {
-        // The short report names each rule once, and rules with the same reason together; the long one every interface.
-        if !verbose && entry.id == last {
-            continue;
-        }
-        last = &entry.id;
-        let alike = lines
-            .iter_mut()
-            .find(|(_, subject, reason)| !verbose && *subject == entry.subject && *reason == entry.reason);
-        match alike {
-            Some((ids, ..)) => *ids = format!("{ids} {}", entry.id),
-            None => lines.push((entry.id.clone(), &entry.subject, &entry.reason)),
-        }
-    }
-    let lines = lines.into_iter();
-    lines.map(|(ids, subject, reason)| status("NOT", format!("{ids}  {subject}: {reason}"))).collect()
+fn not_evaluated(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
+    diagnosis.not_evaluated.iter().map(|rule| {
+        let missing = rule.missing.join(", ");
+        let text = match &rule.suspicion {
+            Some(suspicion) => format!("{suspicion} (needs {missing})"),
+            None => format!("needs {missing} ({})", rule.reasons.join(", ")),
+        };
+        verbatim("?", &format!("{}  {}: {text}", rule.id, rule.subject))
+    })
 }
 
-fn open(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut silent: Vec<&str> = Vec::new();
-    for entry in &diagnosis.not_evaluated {
-        let (id, subject, missing) = (&entry.id, &entry.subject, entry.missing.join(", "));
-        match &entry.suspicion {
-            Some(suspicion) => blocks.push(status("?", format!("{id}  {subject}: {suspicion} (needs {missing})"))),
-            None if verbose => {
-                let reasons = entry.reasons.join(", ");
-                blocks.push(status("?", format!("{id}  {subject}: needs {missing} ({reasons})")));
-            }
-            None if silent.last() != Some(&id.as_str()) => silent.push(id),
-            None => {}
-        }
+/// Lines of an import that were not understood.
+fn unread(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+    let Some(first) = diagnosis.unread.first() else { return Vec::new() };
+    let count = diagnosis.unread.len();
+    if !verbose {
+        return vec![verbatim("UNREAD", &format!("lines not understood: {count}; the first: {first} (-v shows all)"))];
     }
-    if !silent.is_empty() {
-        let rules = silent.join(" ");
-        blocks.push(status("?", format!("not checkable here: {rules} (-v says why)")));
-    }
+    let mut blocks = vec![verbatim("UNREAD", &format!("lines not understood: {count}"))];
+    blocks.extend(diagnosis.unread.iter().map(|line| verbatim("", line)));
     blocks
 }
 
@@ -200,19 +293,19 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
     ];
     let rules = rules.into_iter().filter(|(_, ids)| !ids.is_empty());
     let mut blocks = vec![Block::Space];
-    blocks.extend(rules.map(|(place, ids)| status("rules", format!("{}: {place}", ids.join(" ")))));
+    blocks.extend(rules.map(|(place, ids)| verbatim("rules", &format!("{}: {place}", ids.join(" ")))));
     let changed = comparison.changed.iter().filter(|change| verbose || change.impact > 0);
     for change in changed.take(shown) {
         let [a, b] = [&change.a, &change.b].map(|value| value.as_deref().unwrap_or("-"));
         let effect = format!("(effect {}: {})", change.impact, change.why);
-        blocks.push(status("DIFFERS", format!("{} : {a} | {b} {effect}", change.key)));
+        blocks.push(verbatim("DIFFERS", &format!("{} : {a} | {b} {effect}", change.key)));
     }
     let only = [("first", &comparison.only_a), ("second", &comparison.only_b)];
     for (which, keys) in only.into_iter().filter(|(_, keys)| !keys.is_empty()) {
         let names = if verbose { format!(": {}", keys.join(", ")) } else { String::new() };
-        blocks.push(status("ONLY", format!("the {which} knows {} more facts{names}", keys.len())));
+        blocks.push(verbatim("ONLY", &format!("the {which} knows {} more facts{names}", keys.len())));
     }
-    blocks.push(status("EQUAL", format!("{} facts", comparison.same_count)));
+    blocks.push(verbatim("EQUAL", &format!("{} facts", comparison.same_count)));
     blocks
 }
 
@@ -250,10 +343,12 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::finding::{DOCTOR_SCHEMA, RuledOut};
+    use linerate_model::finding::DOCTOR_SCHEMA;
+    use serde_json::json;
 
+    /// A host without load.
     fn diagnosis() -> Diagnosis {
-        let diagnosis = serde_json::json!({
+        let diagnosis = json!({
             "schema": DOCTOR_SCHEMA,
             "hosts": ["receiver"],
             "verdict": {"verdict": "no-load", "sentence": "the ring overflows", "confidence": "low"},
@@ -267,22 +362,81 @@ mod tests {
                 "explanation": "Bursts\u{1b}[2J. Rings.",
                 "remedy": ["ethtool -G eth0 rx 4096\nreboot"],
                 "undo": ["ethtool -G eth0 rx 256"],
+                "advice": "shape the sender (LNK-03), or spread the receive work (IRQ-02)",
                 "needs": ["CAP_NET_ADMIN"],
                 "reference": "ethtool(8)",
-            }],
-            "ruled_out": [{
-                "id": "PCI-02",
+            }, {
+                "id": "QD-02",
+                "severity": "medium",
+                "confidence": "low",
                 "subject": "receiver eth0",
-                "reason": "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1",
+                "title": "A queueing discipline drops packets",
+                "evidence": [{
+                    "fact": "nic.eth0.qdisc.root.drops",
+                    "value": "7",
+                    "threshold": "total since boot, expected 0",
+                }],
+                "explanation": "",
+                "remedy": ["tc qdisc replace dev eth0 root fq_codel"],
+                "undo": [],
+                "reference": "tc(8)",
             }],
-            "not_evaluated": [{
-                "id": "PAU-02",
-                "subject": "receiver eth0",
-                "missing": ["nic.eth0.pause.partner"],
-                "reasons": ["not-reported"],
-            }],
+            "ruled_out": [
+                {"id": "PCI-02", "subject": "receiver eth0", "reason": "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1"},
+                {"id": "LNK-01", "subject": "receiver lr0", "reason": "veth has no link"},
+                {"id": "IRQ-01", "subject": "receiver lr0", "reason": "veth has no link"},
+            ],
+            "not_evaluated": [
+                {"id": "PAU-02", "subject": "receiver eth0", "missing": ["nic.eth0.pause.partner"], "reasons": ["not-reported"]},
+                {"id": "SYS-01", "subject": "receiver", "missing": ["load.connections"], "reasons": ["not-reported"]},
+                {"id": "CPU-03", "subject": "receiver", "missing": ["cpu.freq.governor"],
+                    "reasons": ["not-applicable-to-kind"], "suspicion": "the governor is not known"},
+            ],
         });
         serde_json::from_value(diagnosis).expect("a diagnosis")
+    }
+
+    /// A test over a narrow path.
+    fn path() -> Diagnosis {
+        let fact = |fact: &str, value: &str| json!({"fact": fact, "value": value, "threshold": ""});
+        let subject = "client test, client to server";
+        let period = |verdict: &str, length_ms: u64| json!({"verdict": verdict, "length_ms": length_ms});
+        let diagnosis = json!({
+            "schema": DOCTOR_SCHEMA,
+            "hosts": ["client", "server"],
+            "verdict": {
+                "verdict": "path",
+                "sentence": format!("the path between the hosts is the limit (PATH-10 on {subject})"),
+                "confidence": "medium",
+                "timeline": [period("slow-start", 120), period("path", 4000), period("unknown", 3), period("path", 880)],
+            },
+            "findings": [{
+                "id": "PATH-10",
+                "severity": "high",
+                "confidence": "high",
+                "subject": subject,
+                "title": "The path between the hosts is the limit",
+                "evidence": [
+                    fact("run.0.received_bps", "95.7 Mbit/s"),
+                    fact("run.0.min_rtt_us", "15"),
+                    fact("run.0.rtt_us", "7300"),
+                    fact("run.0.retransmit_share", "0"),
+                    fact("run.0.busy_share", "0.99"),
+                ],
+                "explanation": "",
+                "remedy": [],
+                "undo": [],
+                "advice": "look for a port speed or a shaper on the switch, router or bridge in between",
+                "reference": "",
+            }],
+            "ruled_out": [],
+            "not_evaluated": [],
+        });
+        serde_json::from_value(diagnosis).expect("a diagnosis")
+    }
+
+    fn short(diagnosis: &Diagnosis) -> String {
+        text(diagnosis, false, Style::PLAIN)
     }
 
     #[test]
@@ -297,22 +451,77 @@ mod tests {
             socket: Some(9),
             network: 3,
         }];
-        let line = "  12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
-        assert!(text(&diagnosis, false).contains(line), "{}", text(&diagnosis, false));
+        let line = "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
+        assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
     }
 
     #[test]
-    fn rules_with_the_same_reason_share_a_line() {
-        let mut diagnosis = diagnosis();
-        let bus = diagnosis.ruled_out[0].clone();
-        diagnosis.ruled_out = ["PCI-01", "PCI-02"].map(|id| RuledOut { id: id.to_owned(), ..bus.clone() }).to_vec();
-        assert!(text(&diagnosis, false).contains("\nNOT     PCI-01 PCI-02  receiver eth0: Gen1"));
-        assert!(text(&diagnosis, true).contains("\nNOT     PCI-02  receiver eth0: Gen1"));
+    fn short_reports_are_as_reviewed() {
+        crate::expected::assert_expected("doctor.txt", &short(&diagnosis()));
+        crate::expected::assert_expected("doctor-path.txt", &short(&path()));
     }
 
     #[test]
-    fn the_short_report_is_as_reviewed() {
-        crate::expected::assert_expected("doctor.txt", &text(&diagnosis(), false));
+    fn guest_without_offloads_is_not_fine() {
+        let mut diagnosis = path();
+        let off = json!({"id": "OFF-01", "subject": "server", "reason": "it cannot be switched on from here"});
+        diagnosis.ruled_out = vec![serde_json::from_value(off).expect("a rule")];
+        assert!(short(&diagnosis).contains("\nOK          offloads "), "{}", short(&diagnosis));
+        diagnosis.findings.push(Finding { id: "VIRT-01".to_owned(), ..diagnosis.findings[0].clone() });
+        assert!(!short(&diagnosis).contains("\nOK "), "{}", short(&diagnosis));
+    }
+
+    #[test]
+    fn long_report_has_ids_evidence_and_every_rule() {
+        let text = text(&diagnosis(), true, Style::PLAIN);
+        for line in [
+            "RESULT      the ring overflows [no-load, NIC-01]\n",
+            "  seen      nic.eth0.ring.rx.cur = 256 (up to 4096)\n",
+            "  why       Bursts\u{fffd}[2J. Rings.\n",
+            "MEDIUM      A queueing discipline drops packets (receiver eth0): 7 packets dropped",
+            " [QD-02]\n",
+            "NOT         LNK-01  receiver lr0: veth has no link\n",
+            "?           CPU-03  receiver: the governor is not known (needs cpu.freq.governor)\n",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_limit_is_called_a_bottleneck() {
+        for (verdict, sentence, line) in [
+            ("no-load", "nothing stands out; no load", "RESULT      nothing stands out; no load\n"),
+            ("configured-rate", "the rate is reached (test, client to server)", "RESULT      the rate is reached\n"),
+            ("line-rate", "the link is full (TOP-01 on receiver eth0)", "RESULT      the link is full\n"),
+            ("sender-cpu", "the sender is full (CPU-01 on x)", "BOTTLENECK  the sender is full (a guess)\n"),
+            (
+                "path",
+                "undecided between A and B: do X to tell them apart (PATH-10 on x)",
+                "BOTTLENECK  undecided between A and B: do X to tell them apart\n",
+            ),
+        ] {
+            let mut diagnosis = diagnosis();
+            diagnosis.verdict =
+                Verdict { verdict: verdict.to_owned(), sentence: sentence.to_owned(), ..Verdict::default() };
+            assert!(short(&diagnosis).starts_with(line), "{}", short(&diagnosis));
+        }
+    }
+
+    #[test]
+    fn text_is_as_wide_as_the_terminal_and_commands_are_never_wrapped() {
+        let mut diagnosis = path();
+        let command = format!("tc {}", "long ".repeat(40).trim_end());
+        diagnosis.findings[0].remedy = vec![command.clone()];
+        let text = text(&diagnosis, false, Style { columns: 60, ..Style::PLAIN });
+        assert!(text.contains(&format!("  do        {command}\n")), "{text}");
+        assert!(text.lines().filter(|line| !line.contains(&command)).all(|line| line.len() <= 60), "{text}");
+    }
+
+    #[test]
+    fn severity_is_coloured_on_a_terminal_only() {
+        let coloured = text(&path(), false, Style { is_coloured: true, ..Style::PLAIN });
+        assert!(coloured.starts_with("\u{1b}[31mBOTTLENECK\u{1b}[0m  the path"), "{coloured:?}");
+        assert!(!short(&path()).contains('\u{1b}'));
     }
 
     #[test]

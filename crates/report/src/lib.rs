@@ -33,6 +33,7 @@ mod printable;
 pub mod service;
 mod write_queue;
 
+pub use document::style::Style;
 pub use glyphs::Glyphs;
 use linerate_model::numbers;
 pub use output::{DroppedNotice, Output};

@@ -167,6 +167,16 @@ pub fn isatty(fd: impl AsFd) -> bool {
     fd.as_fd().is_terminal()
 }
 
+/// Columns of the terminal behind a descriptor (ioctl_tty(2), `TIOCGWINSZ`); `None` where there is no terminal, or it does not
+/// know.
+#[must_use]
+pub fn terminal_columns(fd: impl AsFd) -> Option<usize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: this ioctl writes one winsize through its argument.
+    syscall(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// Prompts for a password on the controlling terminal without showing it, or on standard error and input when there is
 /// none. The line ends at a newline or end of file and has at most 4096 bytes. A signal that ends the process does so
 /// after the terminal shows again what is typed.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use linerate::Outcome;
 use linerate::diagnose::{Query, Source, ceilings, diagnose, explanation};
+use linerate::progress::style;
 use linerate_model::facts;
 use linerate_model::finding::Severity;
 use linerate_report::doctor as report;
@@ -94,7 +95,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
     let text = match (args.json, args.fix_script) {
         (true, _) => report::json(&diagnosis),
         (false, true) => report::fix_script(&diagnosis),
-        (false, false) => report::text(&diagnosis, args.verbose),
+        (false, false) => report::text(&diagnosis, args.verbose, style()),
     };
     let written = print(&text);
     let is_found = |level: FailOn| diagnosis.findings.iter().any(|found| found.severity >= level.into());

@@ -82,20 +82,22 @@ fn path_10(run: &Run<'_>) -> Ruling {
     run.concluded(limit::PATH)?;
     let busy = run.number("busy_share")?;
     let rate = run.goodput_bps()?;
-    let mut matched = matched().read(&busy, "data was outstanding for this part of the time").because(
-        rate.key,
-        format!("{:.1} Mbit/s", rate.value / 1e6),
-        "received",
-    );
+    let mut matched = matched().because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "received");
+    for (fact, meaning) in [
+        ("min_rtt_us", "lowest round trip, microseconds"),
+        ("rtt_us", "round trip under load, microseconds"),
+        ("retransmit_share", "part of the segments that was sent again"),
+    ] {
+        if let Ok(reading) = run.number(fact) {
+            matched = matched.read(&reading, meaning);
+        }
+    }
+    matched = matched.read(&busy, "data was outstanding for this part of the time");
     let loss = run.loss();
     let is_steady = run.number("later_spread").is_ok_and(|spread| spread.value <= 0.1);
-    if let Some(loss) = &loss {
-        matched = matched.read(loss, "part of the segments that was sent again");
-    }
     Ok(match (run.queue(), loss, is_steady) {
-        (Some((rtt, inflation)), ..) => matched
-            .read(&inflation, "times the idle round trip")
-            .read(&rtt, "round trip under load, microseconds: a queue in front of a slower hop")
+        (Some((_, inflation)), ..) => matched
+            .read(&inflation, "times the idle round trip: a queue in front of a slower hop")
             .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
         (None, Some(_), true) => matched.advice(format!(
             "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: look for one on the way, or \

@@ -12,10 +12,11 @@ use linerate_model::event::Endpoint;
 use linerate_model::sink::{Collector, CollectorFactory, Tee};
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, Failure, Flow, SinkError};
-use linerate_report::doctor;
 use linerate_report::iperf3::{Appendix, TestReport};
+use linerate_report::{Style, doctor};
 
 use super::watch::{OWN_THREADS, STEP, Watch};
+use crate::progress::style;
 
 /// Name of the diagnosis in structured reports.
 const NAME: &str = "lr_doctor";
@@ -54,7 +55,7 @@ fn report_end(
         let diagnosis = diagnose_test(client, server);
         report.append(&Appendix {
             name: NAME,
-            text: doctor::text(&diagnosis, verbose).trim_end().to_owned(),
+            text: doctor::text(&diagnosis, verbose, Style { is_coloured: false, ..style() }).trim_end().to_owned(),
             json: doctor::json(&diagnosis),
         })?;
     }

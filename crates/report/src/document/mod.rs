@@ -11,6 +11,8 @@ pub(crate) mod wrap;
 
 use std::fmt::Write;
 
+use linerate_model::finding::Severity;
+
 use crate::page::{self, escaped};
 use plot::Plot;
 use style::{Style, shortened};
@@ -58,6 +60,8 @@ pub(crate) enum Block {
 pub(crate) struct Entry {
     /// Stands out before the label.
     pub status: String,
+    /// Colour of the status; it is bold without one.
+    pub severity: Option<Severity>,
     /// With its padding: its length is the column of the text.
     pub label: String,
     /// The text.
@@ -69,13 +73,14 @@ pub(crate) struct Entry {
 impl Entry {
     fn text(&self, out: &mut String, style: Style) {
         let indent = self.status.chars().count() + self.label.chars().count();
-        let status = match self.status.as_str() {
-            "" => String::new(),
-            status => style.bold(status),
+        let status = match (self.status.as_str(), self.severity) {
+            ("", _) => String::new(),
+            (status, Some(severity)) => style.graded(severity, status),
+            (status, None) => style.bold(status),
         };
         let lines = match self.is_verbatim {
             true => vec![style.characters(&self.text)],
-            false => wrapped(&style.line(&self.text), LINE_CHARS.saturating_sub(indent).max(ENTRY_CHARS_MIN)),
+            false => wrapped(&style.line(&self.text), style.columns.saturating_sub(indent).max(ENTRY_CHARS_MIN)),
         };
         for (number, line) in lines.iter().enumerate() {
             let _ = match number {

@@ -1,5 +1,8 @@
 //! How a report may look where it is shown.
 
+use linerate_model::finding::Severity;
+
+use super::wrap::LINE_CHARS;
 use crate::glyphs::Glyphs;
 use crate::printable::is_hostile;
 
@@ -10,14 +13,16 @@ pub struct Style {
     pub glyphs: Glyphs,
     /// Whether escape sequences may be sent: standard output is a terminal, and `NO_COLOR` is not set.
     pub is_coloured: bool,
+    /// Longest line of wrapped text.
+    pub columns: usize,
 }
 
 impl Style {
     /// What every terminal and file can take.
-    pub const PLAIN: Self = Self { glyphs: Glyphs::Ascii, is_coloured: false };
+    pub const PLAIN: Self = Self { glyphs: Glyphs::Ascii, is_coloured: false, columns: LINE_CHARS };
 
     /// All characters and no escape sequences.
-    pub(crate) const UNSTYLED: Self = Self { glyphs: Glyphs::Blocks, is_coloured: false };
+    pub(crate) const UNSTYLED: Self = Self { glyphs: Glyphs::Blocks, ..Self::PLAIN };
 
     /// One line of untrusted text: no line ends, no characters that act on a terminal, none it cannot show, and
     /// no more than [`TEXT_CHARS_MAX`] of them.
@@ -38,7 +43,20 @@ impl Style {
 
     /// Bold text, where the terminal can show it.
     pub(crate) fn bold(self, text: &str) -> String {
-        if self.is_coloured { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+        self.sequence("1", text)
+    }
+
+    /// Text in the colour of a severity: red, yellow, or none.
+    pub(crate) fn graded(self, severity: Severity, text: &str) -> String {
+        match severity {
+            Severity::High | Severity::Blocker => self.sequence("31", text),
+            Severity::Medium => self.sequence("33", text),
+            Severity::Low | Severity::Info => text.to_owned(),
+        }
+    }
+
+    fn sequence(self, code: &str, text: &str) -> String {
+        if self.is_coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
@@ -87,7 +105,7 @@ mod tests {
 
     #[test]
     fn untrusted_text_stays_one_line_of_bounded_length() {
-        let blocks = Style { glyphs: Glyphs::Blocks, is_coloured: true };
+        let blocks = Style { glyphs: Glyphs::Blocks, is_coloured: true, ..Style::PLAIN };
         assert_eq!(blocks.line("nginx\u{1b}[31m\r\nx ≥ é"), "nginx\u{fffd}[31m\u{fffd} x ≥ é");
         assert_eq!(Style::PLAIN.line("p99 ≥ 5 s → é"), "p99 >= 5 s -> é");
         assert_eq!(blocks.line(&"a".repeat(1_000_000)).chars().count(), TEXT_CHARS_MAX + 1);

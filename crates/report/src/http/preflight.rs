@@ -48,7 +48,7 @@ fn blocks(check: &Check) -> Vec<Block> {
         status: format!("{:<7}", word(check.status)),
         label: format!("  {:<6}  {name:<20}  ", stored_name(check.side)),
         text: format!("have {}{need}{}", check.have, check.need),
-        is_verbatim: false,
+        ..Entry::default()
     });
     let concerns = (!check.cells.is_empty()).then(|| format!("concerns {}", check.cells.join(", ")));
     let fixes = check.fix.iter().map(|fix| format!("fix: {}", shortened(fix)));

@@ -18,7 +18,7 @@ use crate::numbers::clock;
 /// The report as text.
 #[must_use]
 pub fn text(sweep: &Sweep, glyphs: Glyphs) -> String {
-    document(sweep).text(Style { glyphs, is_coloured: false })
+    document(sweep).text(Style { glyphs, ..Style::PLAIN })
 }
 
 /// The report as one HTML file.

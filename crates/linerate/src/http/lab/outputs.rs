@@ -1,22 +1,16 @@
 //! Reports, to their destinations.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use linerate_model::http::Study;
-use linerate_report::http::{Style, comparison_html, comparison_json, comparison_text, html, json, text};
+use linerate_report::http::{comparison_html, comparison_json, comparison_text, html, json, text};
 
 use crate::Error;
 use crate::http::Output;
 
-/// What the standard output can show.
-pub(crate) fn style() -> Style {
-    Style {
-        glyphs: crate::progress::glyphs(),
-        is_coloured: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-    }
-}
+pub(crate) use crate::progress::style;
 
 /// Writes to the standard output; a reader that has gone away is no error of ours.
 pub(crate) fn print(text: &str) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use super::{LoadReport, Style, comparison_text, html, load_json, load_text, text
 use crate::expected::assert_expected;
 use crate::glyphs::Glyphs;
 
-const BLOCKS: Style = Style { glyphs: Glyphs::Blocks, is_coloured: false };
+const BLOCKS: Style = Style { glyphs: Glyphs::Blocks, ..Style::PLAIN };
 
 fn all() -> [(&'static str, Study); 7] {
     [

@@ -1,0 +1,116 @@
+//! What was checked and is fine, and what could not be checked, by area.
+
+use std::collections::BTreeSet;
+
+use linerate_model::facts;
+use linerate_model::finding::{Diagnosis, RuledOut, Severity, areas};
+
+use crate::number::counted;
+
+/// `windows, CPUs, MTU (53 checks; -v lists them)`; `None` where nothing was ruled out.
+pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
+    let checked = || diagnosis.ruled_out.iter().filter(|rule| !is_inapplicable(rule));
+    let is_fine = |area: &[&str]| checked().any(|rule| is_of(area, &rule.id)) && !is_suspect(diagnosis, area);
+    let names: Vec<&str> = areas().filter(|(area, _)| is_fine(area)).map(|(_, name)| name).collect();
+    let count = checked().map(|rule| &rule.id).collect::<BTreeSet<_>>().len();
+    let listed = if count == 1 { "it" } else { "them" };
+    (!names.is_empty()).then(|| format!("{} ({}; -v lists {listed})", names.join(", "), counted(count, "check")))
+}
+
+/// `link, PCIe (virtual interface); CPU governor (not present here)`; `None` where everything was checked.
+pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
+    // Names with the same reason, in the order of the first.
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |reason: &str, name: &str| {
+        if groups.iter().any(|(_, names)| names.iter().any(|known| known == name)) {
+            return;
+        }
+        match groups.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name.to_owned()),
+            None => groups.push((reason.to_owned(), vec![name.to_owned()])),
+        }
+    };
+    let is_import =
+        diagnosis.not_evaluated.iter().any(|rule| rule.reasons.iter().any(|reason| reason == "not-in-import"));
+    if diagnosis.hosts == ["client"] && !is_import {
+        add("it sent no facts", "the server");
+    }
+    for (area, name) in areas().filter(|(area, _)| !is_decided(diagnosis, area)) {
+        let is_of_device = |rule: &&RuledOut| is_of(area, &rule.id) && !rule.reason.starts_with("not ");
+        if let Some(rule) = diagnosis.ruled_out.iter().find(is_of_device) {
+            let is_virtual = rule.reason.ends_with(" has no link");
+            add(if is_virtual { "virtual interface" } else { &rule.reason }, name);
+        }
+    }
+    for rule in &diagnosis.not_evaluated {
+        for (key, reason) in rule.missing.iter().zip(&rule.reasons) {
+            let Some(fact) = fact_name(diagnosis, key) else { continue };
+            let is_common = ["not-in-import", "not-reported"].contains(&reason.as_str());
+            match undecided(diagnosis, &rule.id) {
+                Some((area, facts)) if is_common || facts > 1 => add(reason_words(reason), area),
+                None if is_common => {}
+                _ => add(reason_words(reason), fact),
+            }
+        }
+    }
+    let groups = groups.into_iter().map(|(reason, names)| format!("{} ({reason})", names.join(", ")));
+    let text = groups.collect::<Vec<_>>().join("; ");
+    (!text.is_empty()).then_some(text)
+}
+
+fn is_of(area: &[&str], id: &str) -> bool {
+    id.split_once('-').is_some_and(|(prefix, _)| area.contains(&prefix))
+}
+
+fn is_suspect(diagnosis: &Diagnosis, area: &[&str]) -> bool {
+    let serious = diagnosis.findings.iter().filter(|finding| finding.severity >= Severity::Medium);
+    { serious }.any(|finding| is_of(area, &finding.id))
+}
+
+/// Whether some rule of the area applied to these hosts and had its facts.
+fn is_decided(diagnosis: &Diagnosis, area: &[&str]) -> bool {
+    diagnosis.findings.iter().any(|finding| is_of(area, &finding.id))
+        || diagnosis.ruled_out.iter().any(|rule| is_of(area, &rule.id) && !is_inapplicable(rule))
+}
+
+/// Whether the rule is about something that the device or the test does not have.
+fn is_inapplicable(rule: &RuledOut) -> bool {
+    [" has no ", " offers no ", " knows no "].iter().any(|words| rule.reason.contains(words))
+        || rule.reason.starts_with("not ")
+        || rule.reason.starts_with("explained by ")
+}
+
+/// The name of the rule's area and the number of facts it lacks, where nothing in it could be checked.
+fn undecided(diagnosis: &Diagnosis, id: &str) -> Option<(&'static str, usize)> {
+    let (area, name) = areas().find(|(area, _)| is_of(area, id))?;
+    let rules = diagnosis.not_evaluated.iter().filter(|rule| is_of(area, &rule.id));
+    let facts: BTreeSet<&str> =
+        rules.flat_map(|rule| &rule.missing).filter_map(|key| fact_name(diagnosis, key)).collect();
+    (!is_decided(diagnosis, area)).then_some((name, facts.len()))
+}
+
+/// What a missing fact is about; `None` for what a note, another test or another host has.
+fn fact_name(diagnosis: &Diagnosis, key: &str) -> Option<&'static str> {
+    if key == "counters over a window" {
+        return Some("load over time");
+    }
+    let is_of_test = key.starts_with("run.*") || key.starts_with("run.") && diagnosis.verdict.verdict == "no-load";
+    let fact = facts::find(key).filter(|_| !is_of_test)?;
+    let is_optional = ["note of a user", "command line", "test", "plan"].contains(&fact.source)
+        || fact.source.starts_with("ovs-appctl");
+    (!is_optional).then(|| fact.meaning.split([',', ';', ':']).next().unwrap_or(fact.meaning))
+}
+
+fn reason_words(reason: &str) -> &str {
+    match reason {
+        "unsupported-by-driver" => "not offered by the driver",
+        "not-applicable-to-kind" => "not present here",
+        "permission" => "needs root",
+        "kernel-too-old" => "not known to this kernel",
+        "no-such-device" => "no such device",
+        "parse-error" => "not readable",
+        "not-in-import" => "not in the pasted text",
+        "not-reported" => "not reported",
+        other => other,
+    }
+}
