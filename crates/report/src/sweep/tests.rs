@@ -229,6 +229,30 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
 }
 
 #[test]
+fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels = (1..=30).map(|streams| level(&streams.to_string(), streams, 1e9, 3)).collect();
+    factor.levels.insert(0, level("auto", 0, 1e9, 3));
+    let html = html(&sweep);
+    let charts: Vec<&str> =
+        html.split("<svg").skip(1).map(|chart| chart.split("</svg>").next().unwrap_or_default()).collect();
+    let names = ["received<", "retransmits<", "round trip<"];
+    assert_eq!(charts.len(), names.len());
+    for (chart, name) in charts.into_iter().zip(names) {
+        assert!(chart.contains(name), "{name}");
+        let labels = chart.split("text-anchor=\"middle\">").skip(1).filter_map(|rest| rest.split("</text>").next());
+        let levels: Vec<&str> = labels.filter(|label| *label == "auto" || label.parse::<u32>().is_ok()).collect();
+        assert!(levels.starts_with(&["auto", "1", "2"]) && levels.len() < 20, "{levels:?}");
+        let line = chart.split("points=\"").nth(2).and_then(|rest| rest.split('"').next()).expect("a line");
+        let x: Vec<f64> = line.split(' ').filter_map(|corner| corner.split(',').next()?.parse().ok()).collect();
+        // As far from 1 to 2 as from 8 to 16.
+        assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
+    }
+    assert!(text(&sweep, Glyphs::Ascii).lines().any(|line| line.trim_start().starts_with("auto ####")), "a bar");
+}
+
+#[test]
 fn window_below_the_bandwidth_delay_product_has_both_numbers() {
     let mut sweep = sweep();
     let window = WindowDeficit { window_bytes: 65_536, rtt_us: 200.0, stream_rate_bps: 4e9, bdp_bytes: 100_000.0 };
