@@ -2,7 +2,7 @@
 
 use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::{FactorResult, Level, Objective, Recommendation, Run, RunMetrics, Sweep};
+use linerate_lab::sweep::{FactorResult, Level, Objective, Provenance, Recommendation, Run, RunMetrics, Sweep};
 
 use super::sentences;
 use super::values;
@@ -42,9 +42,15 @@ fn document(sweep: &Sweep) -> Document {
         blocks.push(Block::Heading("Again with plain iperf3".to_owned()));
         blocks.push(Block::Verbatim(command.clone()));
     }
+    blocks.push(Block::Paragraph(provenance(sweep)));
     blocks.push(Block::Paragraph(cost(sweep)));
     blocks.push(Block::Details("All runs", Box::new(Block::Table(runs(sweep)))));
     Document { name: "linerate sweep", blocks }
+}
+
+fn provenance(sweep: &Sweep) -> String {
+    let Provenance { started_at, client, server } = &sweep.provenance;
+    format!("{started_at}: client {client}; server {} ({server})", sweep.spec.host)
 }
 
 fn cost(sweep: &Sweep) -> String {
@@ -209,6 +215,9 @@ pub fn csv(sweep: &Sweep) -> String {
         .number("retransmits", |(_, run)| value(run, &|_, metrics| metrics.retransmits))
         .number("rtt_us", |(_, run)| value(run, &|_, metrics| metrics.rtt_us))
         .number("lost_percent", |(_, run)| value(run, &|_, metrics| metrics.lost_percent))
+        .number("started_at", |_| sweep.provenance.started_at.clone())
+        .number("client", |_| sweep.provenance.client.to_string())
+        .number("server", |_| format!("{} ({})", sweep.spec.host, sweep.provenance.server))
         .number("error", |(_, run)| run.outcome.as_ref().err().map_or_else(String::new, RunError::to_string))
         .table()
         .csv()

@@ -6,8 +6,8 @@ use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::grammar::{Levels, SweptFactor};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, Level, Objective, PlateauSide, Recommendation, Run, RunMetrics,
-    Sweep, SweepSpec, TestSettings,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Level, Objective, PlateauSide, Provenance,
+    Recommendation, Run, RunMetrics, Sweep, SweepSpec, TestSettings,
 };
 use linerate_model::sweep::{Reason, WindowDeficit};
 
@@ -66,6 +66,15 @@ fn sweep() -> Sweep {
             is_udp: false,
             held: TestSettings::default(),
             family: None,
+        },
+        provenance: Provenance {
+            started_at: "2026-11-23T13:40:00Z".to_owned(),
+            client: HostIdentity {
+                name: Some("lab1".to_owned()),
+                program: Some("linerate 0.1.0".to_owned()),
+                kernel: Some("6.1.0".to_owned()),
+            },
+            server: HostIdentity::default(),
         },
         is_client_cpu_only: false,
         planned: vec![SweptFactor { name: "streams", levels: Levels::Range(1, 20) }],
@@ -187,6 +196,8 @@ fn where_no_level_is_better_the_default_is_enough() {
 fn json_names_every_unit() {
     let value: serde_json::Value = serde_json::from_str(&json(&sweep())).expect("JSON");
     assert_eq!(value["schema"], "linerate.sweep/1");
+    assert_eq!((&value["started_at"], &value["client"]["name"]), (&"2026-11-23T13:40:00Z".into(), &"lab1".into()));
+    assert_eq!((&value["client"]["kernel"], &value["server"]["program"]), (&"6.1.0".into(), &serde_json::Value::Null));
     assert_eq!(value["verdict"]["verdict"], "use");
     assert_eq!(value["best"]["setting"]["streams"], "10");
     assert_eq!((&value["best"]["interval"][0], &value["best"]["confidence"]), (&285e9.into(), &0.95.into()));
@@ -207,9 +218,11 @@ fn csv_has_one_line_per_run() {
     assert_eq!(
         csv(&sweep()),
         "run,started_s,warm_up,streams,value_received_bps,received_bps,sent_bps,cpu_client_percent,cpu_server_percent,retransmits,\
-         rtt_us,lost_percent,error\r\n\
-         0,1.500,false,1,33000000000,33000000000,,40,,,,,\r\n\
-         1,6.000,false,20,,,,,,,,,\"refused, \"\"<b>no</b>\"\"\"\r\n"
+         rtt_us,lost_percent,started_at,client,server,error\r\n\
+         0,1.500,false,1,33000000000,33000000000,,40,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
+         192.0.2.7 (version not reported),\r\n\
+         1,6.000,false,20,,,,,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
+         192.0.2.7 (version not reported),\"refused, \"\"<b>no</b>\"\"\"\r\n"
     );
 }
 
