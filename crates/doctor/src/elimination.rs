@@ -1,25 +1,8 @@
 //! Where the time of a TCP test went, by elimination: every slice is put down to the first part of the two hosts that was at
 //! its limit, and to the path between them when neither host was.
 
+use crate::limit;
 use crate::scope::{Host, Run, Scope, to_f64};
-
-/// Names of the limits that elimination concludes; each is a row of [`crate::verdict`].
-pub(crate) mod limit {
-    pub(crate) const QUOTA: &str = "cpu-quota";
-    pub(crate) const STEAL: &str = "cpu-steal";
-    pub(crate) const RECEIVER_WINDOW: &str = "receiver-window";
-    pub(crate) const SENDER_WINDOW: &str = "sender-window";
-    pub(crate) const OTHER_PROGRAMS: &str = "other-programs";
-    pub(crate) const OFFLOAD: &str = "offload";
-    pub(crate) const HOST_CPU: &str = "host-cpu";
-    pub(crate) const SENDER_CPU: &str = "sender-cpu";
-    pub(crate) const RECEIVER_CPU: &str = "receiver-cpu-app";
-    pub(crate) const RECEIVER_SOFTIRQ: &str = "receiver-cpu-softirq";
-    pub(crate) const APPLICATION: &str = "application-limited";
-    pub(crate) const FIREWALL: &str = "firewall";
-    pub(crate) const PATH: &str = "path";
-    pub(crate) const REORDERING: &str = "reordering";
-}
 
 /// A thread that runs for this share of the time has no time left.
 const THREAD_FULL: f64 = 0.9;

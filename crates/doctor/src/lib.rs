@@ -22,6 +22,7 @@ mod derive;
 mod diff;
 mod elimination;
 mod judge;
+mod limit;
 mod period;
 mod rule;
 mod rules;

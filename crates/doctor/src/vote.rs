@@ -2,7 +2,7 @@
 
 use linerate_model::finding::{Confidence, LimitPeriod, Verdict, limit_name};
 
-use crate::elimination::limit;
+use crate::limit::{LONGER, Limit};
 
 use crate::verdict::{NO_LOAD, SLOW_START, UNKNOWN};
 
@@ -66,25 +66,9 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
     }
 }
 
-/// What to do to see whether the runner-up is the limit.
-const EXPERIMENTS: [(&str, &str); 11] = [
-    (limit::QUOTA, "measure without the quota"),
-    (limit::OTHER_PROGRAMS, "end the other programs and measure again"),
-    (limit::HOST_CPU, "run client and server on two hosts"),
-    (limit::SENDER_CPU, "measure with larger writes (-l 1M) or more streams (-P 4)"),
-    (limit::RECEIVER_CPU, "measure with more streams (-P 4)"),
-    (limit::RECEIVER_SOFTIRQ, "spread the receive interrupts over more CPUs and measure again"),
-    (limit::APPLICATION, "measure without a file and without a target rate"),
-    (limit::FIREWALL, "measure with a rule that accepts the test's port first"),
-    (limit::RECEIVER_WINDOW, "raise net.ipv4.tcp_rmem on the receiver and measure again"),
-    (limit::SENDER_WINDOW, "raise net.ipv4.tcp_wmem on the sender and measure again"),
-    (limit::PATH, "measure other hosts over the same path"),
-];
-
 /// The sentence of two limits of about the same time, with the finding that the winner's sentence names at its end.
 fn undecided(winner: &Verdict, rival: &str) -> String {
-    let experiment =
-        EXPERIMENTS.iter().find(|(name, _)| *name == rival).map_or("measure for longer (-t 30)", |row| row.1);
+    let experiment = Limit::of(rival).map_or(LONGER, |limit| limit.experiment);
     let named = winner.sentence.rfind(" (").map_or("", |at| &winner.sentence[at..]);
     let (winner, rival) = (limit_name(&winner.verdict), limit_name(rival));
     format!("undecided between {winner} and {rival}: {experiment} to tell them apart{named}")

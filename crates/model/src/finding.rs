@@ -214,7 +214,7 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 }
 
 /// What each verdict names, in words.
-const LIMIT_NAMES: [(&str, &str); 24] = [
+const LIMIT_NAMES: [(&str, &str); 26] = [
     ("configured-rate", "the configured rate"),
     ("speed-step", "a speed step"),
     ("line-rate", "the link's rate"),
@@ -222,7 +222,9 @@ const LIMIT_NAMES: [(&str, &str); 24] = [
     ("tool-limit", "the test tool"),
     ("path-mtu", "the path MTU"),
     ("cpu-quota", "a CPU quota"),
+    ("cpu-steal", "the hypervisor"),
     ("other-programs", "other programs"),
+    ("offload", "missing offloads"),
     ("host-cpu", "the CPUs of this host"),
     ("application-limited", "the application"),
     ("sender-cpu", "the sender's CPU"),

@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::elimination::limit;
+use crate::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
 

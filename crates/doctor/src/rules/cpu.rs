@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::cpu_list;
-use crate::elimination::limit;
+use crate::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
 

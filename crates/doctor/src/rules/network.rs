@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::mathis_bps;
-use crate::elimination::limit;
+use crate::limit;
 use crate::rule::{Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Run};
 

@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, window_ceiling_bps};
-use crate::elimination::limit;
+use crate::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, to_f64};
 
