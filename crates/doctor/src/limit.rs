@@ -1,5 +1,6 @@
 //! What can limit a test: the names of verdicts, the rules that explain each, and how it is told from others.
 
+pub(crate) const CONFIGURED_RATE: &str = "configured-rate";
 pub(crate) const QUOTA: &str = "cpu-quota";
 pub(crate) const STEAL: &str = "cpu-steal";
 pub(crate) const RECEIVER_WINDOW: &str = "receiver-window";
@@ -42,7 +43,7 @@ pub(crate) const ALL: &[Limit] = &[
     )
     .during_slow_start()
     .certain(),
-    Limit::new("configured-rate", &["QD-01"], "this host's own shaper sets the rate").during_slow_start().certain(),
+    Limit::new(CONFIGURED_RATE, &["QD-01"], "this host's own shaper sets the rate").during_slow_start().certain(),
     Limit::new("speed-step", &["LNK-03", "PAU-01"], "a step down in speed without flow control loses packets")
         .certain(),
     Limit::new("line-rate", &["TOP-01"], "the link is full").during_slow_start().certain(),

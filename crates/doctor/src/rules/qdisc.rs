@@ -4,8 +4,9 @@ use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::version_number;
 use crate::arithmetic::shaper_payload;
+use crate::limit::CONFIGURED_RATE;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Nic, Qdisc};
+use crate::scope::{Nic, Qdisc, Run, to_f64};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -57,7 +58,10 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     let payload = shaper_payload(rate.value, nic.mtu());
     let goodput = goodput(nic, shaper)
         .suspect(|| format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))?;
-    require((goodput - payload).abs() <= 0.05 * payload, || {
+    // Where it held for most seconds, others may have been slower.
+    let is_shaped = |run: &Run<'_>| run.limit() == Some(CONFIGURED_RATE) && !run.reaches_its_target();
+    let is_concluded = nic.host.runs().any(|run| is_shaped(&run));
+    require(is_concluded || (goodput - payload).abs() <= 0.05 * payload, || {
         format!("{:.1} Mbit/s are not the {:.1} of the shaper", goodput / 1e6, payload / 1e6)
     })?;
     let matched = match (shaper.kind, nic.root_command().filter(|_| shaper.is_root())) {
@@ -70,7 +74,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     Ok(matched.read(&rate, format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6)).because(
         "goodput",
         format!("{:.1} Mbit/s", goodput / 1e6),
-        "within 5 % of what the shaper lets through",
+        "within 5 % of what the shaper lets through, most of the time",
     ))
 }
 
@@ -135,6 +139,9 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>) -> Result<f64, NoMatch> {
     Ok(payload * 8.0 / period.seconds)
 }
 
+/// Part of the packets from which on drops matter.
+const DROPS_MIN: f64 = 1e-5;
+
 fn qd_02(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
     require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || "netem drops on purpose (QD-03)".to_owned())?;
@@ -143,6 +150,10 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     let known: Vec<&str> = keys.iter().copied().filter(|key| nic.host.snapshot.counters.contains_key(*key)).collect();
     let drops = nic.host.growth_of(if known.is_empty() { &keys } else { &known })?;
     drops.or_clear("drops of the qdiscs")?;
+    if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
+        let share = to_f64(drops.value) / to_f64(sent.value.max(1));
+        require(share >= DROPS_MIN, || format!("{} of {} packets", drops.value, sent.value))?;
+    }
     Ok(matched().grew(&drops).change_or(longer_queue(nic), || {
         "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it has no limit of its own"
             .to_owned()
