@@ -1,6 +1,7 @@
 //! Facts that follow from other facts: what two advertisements resolve to, how fast the fastest mode is, how interrupts
 //! spread. Collectors and importers record what they read; the conclusions are drawn once, here.
 
+use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Value};
 
 use crate::classes;
@@ -50,15 +51,6 @@ fn nominal_speed(snapshot: &mut Snapshot, nic: &str, name: &str) {
     if is_virtual {
         snapshot.qualify(&format!("{nic}.link.speed_mbps"), Quality::Nominal);
     }
-}
-
-/// Whether a kind of interface consists of software only, so that no wire limits it.
-#[must_use]
-pub(crate) fn is_software_kind(kind: &str) -> bool {
-    matches!(
-        kind,
-        "loopback" | "veth" | "tun" | "bridge" | "dummy" | "ifb" | "vxlan" | "wireguard" | "gre" | "ipip" | "sit"
-    )
 }
 
 fn link_speeds(snapshot: &mut Snapshot, nic: &str) {

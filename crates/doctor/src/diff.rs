@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Comparison, Diagnosis, Difference, Finding};
+use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Fact, Snapshot, Source, Value};
 
-use crate::derive::{derive, is_software_kind};
+use crate::derive::derive;
 use crate::judge::{Observed, diagnose, scope};
 use crate::period::Period;
 use crate::rules;

@@ -6,9 +6,11 @@ use crate::scope::{Host, Run, Scope, to_f64};
 /// Names of the limits that elimination concludes; each is a row of [`crate::verdict`].
 pub(crate) mod limit {
     pub(crate) const QUOTA: &str = "cpu-quota";
+    pub(crate) const STEAL: &str = "cpu-steal";
     pub(crate) const RECEIVER_WINDOW: &str = "receiver-window";
     pub(crate) const SENDER_WINDOW: &str = "sender-window";
     pub(crate) const OTHER_PROGRAMS: &str = "other-programs";
+    pub(crate) const OFFLOAD: &str = "offload";
     pub(crate) const HOST_CPU: &str = "host-cpu";
     pub(crate) const SENDER_CPU: &str = "sender-cpu";
     pub(crate) const RECEIVER_CPU: &str = "receiver-cpu-app";
@@ -16,6 +18,7 @@ pub(crate) mod limit {
     pub(crate) const APPLICATION: &str = "application-limited";
     pub(crate) const FIREWALL: &str = "firewall";
     pub(crate) const PATH: &str = "path";
+    pub(crate) const REORDERING: &str = "reordering";
 }
 
 /// A thread that runs for this share of the time has no time left.
@@ -24,18 +27,18 @@ const THREAD_FULL: f64 = 0.9;
 const IDLE_MIN: f64 = 0.05;
 /// A test that needs less CPU time than this, CPUs, gets it from a scheduler that is fair, also where the CPUs are full.
 const CPU_NEED_MIN: f64 = 0.15;
-/// CPUs that other programs must use to be what a test waits for.
+/// CPUs that other programs, or the hypervisor, must use to be what a test waits for.
 const OTHERS_MIN_CPUS: f64 = 0.3;
-/// Share of the busy time from which on a window is the limit.
-const WINDOW_MIN: f64 = 0.5;
+/// Share of the busy time from which on a window is the limit, also where packets are lost.
+const WINDOW_MOSTLY: f64 = 0.5;
+/// The same where nothing queues and nothing is lost: the kernel counts a window that is full, not one that is nearly full.
+const WINDOW_ALONE: f64 = 0.2;
 /// A sender with data outstanding for this share of the time is never kept from sending by its host.
 const BUSY: f64 = 0.95;
 /// Share of a slice in which a quota stopped the process.
 const THROTTLED_MIN: f64 = 0.1;
 /// Packets that a firewall must drop in a slice to be what a test waits for.
 const FILTERED_MIN: f64 = 10.0;
-/// Retransmitted segments that show loss, of all.
-pub(crate) const LOSS_MIN: f64 = 1e-3;
 
 /// One end of a direction in a slice. What was not measured is absent.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +91,12 @@ impl<'a> End<'a> {
         loads.iter().filter(|load| self.may_use(load.cpu)).map(|load| load.busy - load.softirq - load.steal).sum()
     }
 
+    /// CPUs that the hypervisor gave to others.
+    fn stolen_cpus(&self) -> f64 {
+        let loads = self.host.cpu_loads().unwrap_or_default();
+        loads.iter().filter(|load| self.may_use(load.cpu)).map(|load| load.steal).sum()
+    }
+
     fn softirq(&self) -> f64 {
         self.host.cpu_loads().unwrap_or_default().iter().map(|load| load.softirq).fold(0.0, f64::max)
     }
@@ -116,14 +125,15 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
     if ends.iter().any(End::is_throttled) {
         return Some(limit::QUOTA);
     }
-    if number("rwnd_limited_share")? >= WINDOW_MIN {
+    let is_path = run.loss().is_some() || run.queue().is_some();
+    let window_min = if is_path { WINDOW_MOSTLY } else { WINDOW_ALONE };
+    if number("rwnd_limited_share")? >= window_min {
         let is_late = receiver.is_some_and(|end| end.is_thread_full());
         return Some(if is_late { limit::RECEIVER_CPU } else { limit::RECEIVER_WINDOW });
     }
-    if number("sndbuf_limited_share")? >= WINDOW_MIN {
+    if number("sndbuf_limited_share")? >= window_min {
         return Some(limit::SENDER_WINDOW);
     }
-    let is_path = number("retransmit_share").is_some_and(|share| share >= LOSS_MIN) || run.queue().is_some();
     if busy >= BUSY && is_path {
         return Some(if is_filtered { limit::FIREWALL } else { limit::PATH });
     }
@@ -135,7 +145,11 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
     }
     match receiver {
         _ if is_path => Some(limit::PATH),
+        _ if busy < BUSY && run.is_buffer_below_block() => Some(limit::SENDER_WINDOW),
         _ if busy < BUSY => Some(limit::APPLICATION),
+        // Between two ends of one host there is no path that delays without a queue.
+        Some(_) if run.is("same_host") => Some(limit::HOST_CPU),
+        Some(_) if run.spurious().is_some() => Some(limit::REORDERING),
         Some(_) => Some(limit::PATH),
         None => None,
     }
@@ -154,6 +168,9 @@ fn cpu_limit(
         let is_shared = run.is("same_host") && ends.len() == 2;
         let of_test = if is_shared { own } else { end.own_cpus().unwrap_or(0.0) };
         let others = end.programs_cpus() - of_test;
+        if end.stolen_cpus() >= OTHERS_MIN_CPUS.max(others) {
+            return Some(limit::STEAL);
+        }
         if others >= OTHERS_MIN_CPUS {
             return Some(limit::OTHER_PROGRAMS);
         }
@@ -169,4 +186,68 @@ fn cpu_limit(
         return Some(if run.is("same_host") { limit::HOST_CPU } else { limit::RECEIVER_CPU });
     }
     (receiver.softirq() >= 0.85).then_some(limit::RECEIVER_SOFTIRQ)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::snapshot::{Snapshot, Source, Value};
+
+    use super::*;
+    use crate::judge::scope;
+
+    /// The limit of a TCP test between two hosts whose sender has these facts beside those of a fast, clean test.
+    fn limit_with(facts: &[(&str, Value)]) -> Option<&'static str> {
+        let clean: [(&str, Value); 8] = [
+            ("tool", "linerate".into()),
+            ("transport", "tcp".into()),
+            ("busy_share", 1.0.into()),
+            ("rwnd_limited_share", 0.0.into()),
+            ("sndbuf_limited_share", 0.0.into()),
+            ("retransmits", 0_i64.into()),
+            ("retransmit_share", 0.0.into()),
+            ("block_len_bytes", 131_072_i64.into()),
+        ];
+        let end = |part: &str| {
+            let mut snapshot = Snapshot::new(part, Source::Live);
+            for (fact, value) in clean.iter().chain(facts).chain([&("end", part.into())]) {
+                snapshot.set(format!("run.0.{fact}"), value.clone(), "test");
+            }
+            snapshot
+        };
+        let snapshots = [end("sender"), end("receiver")];
+        let scope = scope(&snapshots, &[None, None]);
+        let run = scope.runs().next().expect("a run");
+        limit_of(&scope, &run)
+    }
+
+    #[test]
+    fn a_window_counts_from_a_fifth_of_the_time_where_nothing_is_lost() {
+        let waited = ("rwnd_limited_share", 0.4.into());
+        assert_eq!(limit_with(std::slice::from_ref(&waited)), Some(limit::RECEIVER_WINDOW));
+        let lost = [waited.clone(), ("retransmits", 9_i64.into()), ("retransmit_share", 0.01.into())];
+        assert_eq!(limit_with(&lost), Some(limit::PATH));
+        assert_eq!(limit_with(&[("rwnd_limited_share", 0.1.into())]), Some(limit::PATH));
+        assert_eq!(limit_with(&[waited, ("receiver_thread_cpu", 0.95.into())]), Some(limit::RECEIVER_CPU));
+    }
+
+    #[test]
+    fn segments_that_arrived_twice_were_late_and_not_lost() {
+        let repeated = |twice: i64| {
+            [("retransmits", 100_i64.into()), ("retransmit_share", 0.02.into()), ("dsack_segments", twice.into())]
+        };
+        assert_eq!(limit_with(&repeated(90)), Some(limit::REORDERING));
+        assert_eq!(limit_with(&repeated(10)), Some(limit::PATH));
+        let [a, b, c] = repeated(90);
+        let same_host = ("same_host", true.into());
+        assert_eq!(limit_with(&[a, b, c, same_host.clone()]), Some(limit::HOST_CPU));
+        let [a, b, c] = repeated(10);
+        assert_eq!(limit_with(&[a, b, c, same_host]), Some(limit::PATH));
+    }
+
+    #[test]
+    fn a_buffer_that_takes_no_block_is_no_lack_of_data() {
+        let idle = ("busy_share", 0.6.into());
+        assert_eq!(limit_with(&[idle.clone(), ("sndbuf_bytes", 2048_i64.into())]), Some(limit::SENDER_WINDOW));
+        assert_eq!(limit_with(&[idle, ("sndbuf_bytes", 2_097_152_i64.into())]), Some(limit::APPLICATION));
+    }
 }

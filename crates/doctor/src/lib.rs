@@ -26,6 +26,7 @@ mod period;
 mod rule;
 mod rules;
 mod scope;
+mod setting;
 mod slices;
 mod verdict;
 mod vote;

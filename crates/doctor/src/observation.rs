@@ -113,7 +113,7 @@ fn timeline(
 }
 
 /// Facts of a run that only the server has: about its threads and what it sent.
-const REPORTED_BY_PEER: [&str; 18] = [
+const REPORTED_BY_PEER: [&str; 21] = [
     "server_cpus",
     "receiver_thread_cpu",
     "sender_thread_cpu",
@@ -129,6 +129,9 @@ const REPORTED_BY_PEER: [&str; 18] = [
     "rtt_inflation",
     "congestion",
     "reordered_segments",
+    "reordering",
+    "dsack_segments",
+    "retransmits",
     "retransmit_share",
     "sndbuf_bytes",
     "sent_packets",
@@ -209,35 +212,38 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
         splits.push(split_loss(
             label.unwrap_or_default(),
             whole(lost),
-            sender.and_then(sender_drops),
-            receiver.and_then(nic_drops),
-            receiver.and_then(socket_drops),
+            &Drops {
+                sender: sender.and_then(sender_drops),
+                nic: receiver.and_then(nic_drops),
+                firewall: receiver.and_then(|host| growth(host, &["firewall.drops"])),
+                socket: receiver.and_then(socket_drops),
+            },
         ));
     }
     splits
+}
+
+/// Datagrams that counters of both hosts account for.
+struct Drops {
+    sender: Option<u64>,
+    nic: Option<u64>,
+    firewall: Option<u64>,
+    socket: Option<u64>,
 }
 
 /// Splits `lost` datagrams, what sender and receiver disagree on, by counters over the same period.
 ///
 /// `None` is a counter that was not read; its share is then attributed to the network, from which it cannot be
 /// distinguished. Counters of a whole host may include other traffic, so no part exceeds what is left.
-fn split_loss(
-    label: String,
-    lost: u64,
-    sender_drops: Option<u64>,
-    nic_drops: Option<u64>,
-    socket_drops: Option<u64>,
-) -> LossSplit {
+fn split_loss(label: String, lost: u64, drops: &Drops) -> LossSplit {
     let mut left = lost;
-    let mut take = |drops: Option<u64>| {
+    let take = |drops: Option<u64>| {
         let part = drops?.min(left);
         left -= part;
         Some(part)
     };
-    let socket = take(socket_drops);
-    let nic = take(nic_drops);
-    let sender = take(sender_drops);
-    LossSplit { label, lost, sender, nic, socket, network: left }
+    let [socket, firewall, nic, sender] = [drops.socket, drops.firewall, drops.nic, drops.sender].map(take);
+    LossSplit { label, lost, sender, nic, socket, firewall, network: left }
 }
 
 fn whole(number: f64) -> u64 {
@@ -311,6 +317,7 @@ mod tests {
     fn lost_datagrams_are_found_at_both_ends() {
         let client = observation(&udp(), &[("net.snmp.Udp.SndbufErrors", 0), ("nic.e.qdisc.root.drops", 100)]);
         let server = observation(&[], &[("net.snmp.Udp.RcvbufErrors", 700), ("nic.e.drv.rx_missed_errors", 150)]);
+        let mut filtered = server.clone();
         let diagnosis = diagnose_test(client.clone(), Some(server));
         let [split] = diagnosis.loss.as_slice() else {
             panic!("one direction");
@@ -320,8 +327,11 @@ mod tests {
             (1000, Some(100), Some(150), Some(700), 50)
         );
         assert!(diagnosis.findings.iter().any(|f| f.id == "UDP-01" && f.subject == "server"));
-        let alone = diagnose_test(client, None);
+        let alone = diagnose_test(client.clone(), None);
         assert_eq!((alone.loss[0].socket, alone.loss[0].network), (None, 900));
+        filtered.period.as_mut().expect("watched").set("firewall.drops", Delta::of(40));
+        let firewall = &diagnose_test(client, Some(filtered)).loss[0];
+        assert_eq!((firewall.firewall, firewall.network), (Some(40), 10));
         assert_eq!(alone.hosts, ["client"]);
     }
 
@@ -369,7 +379,7 @@ mod tests {
     #[test]
     fn every_lost_datagram_is_counted_once() {
         let parts = |lost, sender, nic, socket| {
-            let split = split_loss(String::new(), lost, sender, nic, socket);
+            let split = split_loss(String::new(), lost, &Drops { sender, nic, firewall: None, socket });
             (split.sender, split.nic, split.socket, split.network)
         };
         assert_eq!(parts(1000, Some(10), Some(200), Some(600)), (Some(10), Some(200), Some(600), 190));

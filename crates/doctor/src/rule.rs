@@ -210,18 +210,20 @@ impl Match {
         self
     }
 
-    /// A command that helps and the one that takes it back; both need the right to configure the network.
+    /// A command that helps and the one that restores the former state; both need the right to configure the network. Several
+    /// are undone in reverse order.
     pub(crate) fn fix(mut self, command: impl Into<String>, undo: impl Into<String>) -> Self {
         self.remedy.push(command.into());
         let undo = undo.into();
         if !undo.is_empty() {
-            self.undo.push(undo);
+            self.undo.insert(0, undo);
         }
         self.need("CAP_NET_ADMIN")
     }
 
     pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
-        self.advice = Some(advice.into());
+        let advice = advice.into();
+        self.advice = Some(self.advice.map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")));
         self
     }
 
@@ -240,20 +242,5 @@ impl Match {
             self.needs.push(need.to_owned());
         }
         self
-    }
-
-    /// Sets a kernel variable, with the value that was found as the way back.
-    pub(crate) fn sysctl(self, host: &Host<'_>, key: &str, value: &str) -> Self {
-        let old = host.value(&format!("sysctl.{key}")).map(|old| old.to_string());
-        let quoted = |value: &str| {
-            if value.contains(char::is_whitespace) {
-                format!("\"{}\"", value.split_whitespace().collect::<Vec<_>>().join(" "))
-            } else {
-                value.to_owned()
-            }
-        };
-        let undo = old.map_or_else(String::new, |old| format!("sysctl -w {key}={}", quoted(&old)));
-        self.fix(format!("sysctl -w {key}={}", quoted(value)), undo)
-            .persist("write the same line without `sysctl -w` to /etc/sysctl.d/90-network.conf")
     }
 }

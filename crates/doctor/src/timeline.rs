@@ -197,6 +197,10 @@ fn retransmissions(
     let all = tcp.len() == streams.len() && !tcp.is_empty();
     let reordered = tcp.iter().map(|tcp| tcp.reorder_events).sum::<Option<u64>>().filter(|_| all);
     insert(facts, "reordered_segments", reordered.map(Value::from));
+    let twice = tcp.iter().map(|tcp| tcp.dsack_segments).sum::<Option<u64>>().filter(|_| all);
+    insert(facts, "dsack_segments", twice.map(Value::from));
+    let distance = tcp.iter().filter_map(|tcp| tcp.reordering_segments).max();
+    insert(facts, "reordering", distance.map(Value::from));
     let share = repeated.zip(direction.mss_bytes);
     let share = share.and_then(|((repeated, sent), mss)| measure::retransmit_share(repeated, sent.bytes, mss));
     insert(facts, "retransmit_share", share.map(Value::from));

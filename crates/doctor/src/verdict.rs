@@ -7,7 +7,7 @@ use crate::rule::Layer;
 use crate::scope::{Host, Run, Scope};
 
 /// Names of the limits, in the order in which they explain: the first that was found wins, the next is runner-up.
-const LIMITS: [(&str, &[&str], &str); 26] = [
+const LIMITS: [(&str, &[&str], &str); 28] = [
     (
         "invalid",
         &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"],
@@ -20,8 +20,10 @@ const LIMITS: [(&str, &[&str], &str); 26] = [
     ("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit"),
     ("path-mtu", &["MTU-02"], "the path drops large packets"),
     (limit::QUOTA, &["CPU-04"], "a quota takes the CPUs away"),
+    (limit::STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to others"),
     (limit::OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test"),
-    (limit::HOST_CPU, &["CPU-08"], "the CPUs of the host that runs both ends are full"),
+    (limit::OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit"),
+    (limit::HOST_CPU, &["CPU-08"], "the host that runs both ends is the limit"),
     (limit::APPLICATION, &["APP-01"], "the application has nothing to send"),
     (limit::SENDER_CPU, &["CPU-01"], "the sender's processor is the limit"),
     (limit::RECEIVER_CPU, &["UDP-01", "CPU-02"], "the receiving application is late"),
@@ -35,7 +37,7 @@ const LIMITS: [(&str, &[&str], &str); 26] = [
     (limit::SENDER_WINDOW, &["WIN-02"], "the sender's buffer is too small"),
     (limit::PATH, &["PATH-10"], "the path between the hosts is the limit"),
     ("policer", &["PATH-01"], "something on the path drops above a rate"),
-    ("reordering", &["PATH-07"], "packets overtake each other"),
+    (limit::REORDERING, &["PATH-07"], "packets overtake each other"),
     ("loss-or-congestion", &["PATH-06"], "packets are lost on the way"),
     ("virtual-backend", &["VIRT-01", "NIC-06"], "the virtual adapter's host is the limit"),
 ];
@@ -63,7 +65,11 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
         return Some(cause);
     }
     let eliminated = scope.runs().find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
-    Some(eliminated.map_or(cause, |(name, run)| limited(name, sentence(name), Confidence::High, &run.label())))
+    Some(eliminated.map_or(cause, |(name, run)| {
+        let is_offload = matches!(name, limit::HOST_CPU | limit::SENDER_CPU) && strongest(findings, "OFF-01").is_some();
+        let name = if is_offload { limit::OFFLOAD } else { name };
+        limited(name, sentence(name), Confidence::High, &run.label())
+    }))
 }
 
 fn sentence(name: &str) -> &'static str {

@@ -67,9 +67,11 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
 }
 
 /// What to do to see whether the runner-up is the limit.
-const EXPERIMENTS: [(&str, &str); 11] = [
+const EXPERIMENTS: [(&str, &str); 13] = [
     (limit::QUOTA, "measure without the quota"),
     (limit::OTHER_PROGRAMS, "end the other programs and measure again"),
+    (limit::STEAL, "measure on a host with reserved CPUs"),
+    (limit::OFFLOAD, "switch the segmentation offload on and measure again"),
     (limit::HOST_CPU, "run client and server on two hosts"),
     (limit::SENDER_CPU, "measure with larger writes (-l 1M) or more streams (-P 4)"),
     (limit::RECEIVER_CPU, "measure with more streams (-P 4)"),

@@ -65,7 +65,7 @@ fn grow(snapshot: &mut Snapshot, period: &mut Period, key: &str, value: u64) {
 }
 
 fn typed(key: &str, text: &str) -> Value {
-    if key.contains(".modes.") {
+    if key.contains(".modes.") || key == "kernel.qdiscs" {
         return Value::List(text.split(',').map(Value::from).collect());
     }
     // Words that look like numbers and are lists of CPUs, masks or versions.
@@ -121,7 +121,6 @@ fn every_rule_has_a_row() {
     // VIRT-02 compares two hosts and has a test of its own.
     let rules: BTreeSet<&str> = catalogue().map(|rule| rule.id).filter(|id| *id != "VIRT-02").collect();
     assert_eq!(rows, rules);
-    assert_eq!(catalogue().count(), 94);
 }
 
 #[test]
@@ -162,6 +161,64 @@ fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// No command sets what is set already, lacks its exact undo, needs what the kernel may lack, or misses the cause.
+#[test]
+fn commands_fit_the_host_and_are_undone_exactly() {
+    const PACED: &str = "nic.e.net.mtu=1500 run.0.tool=x run.0.congestion=bbr nic.e.qdisc.root.kind=pfifo_fast";
+    const FULL: &str = "+net.netstat.TcpExt.ListenOverflows=5";
+    const UNPAUSED: &str = "nic.e.link.up=true nic.e.pause.resolved=none nic.e.pause.rx=true";
+    const SMALL: &str = "run.0.tool=x run.0.limit=sender-window run.0.received_bps=1e8 run.0.sndbuf_limited_share=0.9 \
+                         run.0.sndbuf_bytes=4096 run.0.rtt_us=1000 sysctl.net.ipv4.tcp_wmem=4096_4096_4096";
+    for (id, before, facts, change) in [
+        ("QD-05", PACED, "kernel.qdiscs=fq,tbf", None),
+        ("QD-05", PACED, "kernel.qdiscs=tbf nic.e.qdisc.root.command=restore", None),
+        (
+            "QD-05",
+            PACED,
+            "kernel.qdiscs=fq nic.e.qdisc.root.command=restore",
+            Some(("tc qdisc replace dev e root fq", "restore")),
+        ),
+        ("SYS-04", FULL, "", None),
+        ("SYS-04", FULL, "sysctl.net.core.somaxconn=4096", None),
+        (
+            "SYS-04",
+            FULL,
+            "sysctl.net.core.somaxconn=128",
+            Some(("sysctl -w net.core.somaxconn=4096", "sysctl -w net.core.somaxconn=128")),
+        ),
+        ("PAU-02", UNPAUSED, "nic.e.pause.tx=true", None),
+        (
+            "PAU-02",
+            UNPAUSED,
+            "nic.e.pause.tx=false nic.e.pause.autoneg=true",
+            Some(("ethtool -A e autoneg on rx on tx on", "ethtool -A e autoneg on rx on tx off")),
+        ),
+        ("WIN-02", SMALL, "run.0.window_bytes=4096", None),
+        (
+            "WIN-02",
+            SMALL,
+            "",
+            Some((
+                "sysctl -w net.ipv4.tcp_wmem=\"4096 4096 6291456\"",
+                "sysctl -w net.ipv4.tcp_wmem=\"4096 4096 4096\"",
+            )),
+        ),
+    ] {
+        let diagnosis =
+            judged(&[before, facts].map(|words| words.split_whitespace()).into_iter().flatten().collect::<Vec<_>>());
+        let finding = diagnosis.findings.iter().find(|finding| finding.id == id);
+        let finding = finding.unwrap_or_else(|| panic!("{id} {facts}: {diagnosis:#?}"));
+        let expected: Vec<(&str, &str)> = change.into_iter().collect();
+        let printed: Vec<(&str, &str)> =
+            finding.remedy.iter().zip(&finding.undo).map(|(command, undo)| (command.as_str(), undo.as_str())).collect();
+        assert_eq!(printed, expected, "{id} {facts}");
+        assert!(
+            finding.remedy.len() == finding.undo.len() && (!printed.is_empty() || finding.advice.is_some()),
+            "{finding:?}"
+        );
+    }
 }
 
 #[test]

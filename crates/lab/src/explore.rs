@@ -154,6 +154,9 @@ impl<'a, R: Runner> Experiment<'a, R> {
     }
 
     fn run(&mut self, setting: &Setting) -> Result<Result<Observation<R::Metrics>, RunError>, Over> {
+        if self.ended_by.is_some() {
+            return Err(Over);
+        }
         let elapsed = self.runner.now().saturating_sub(self.started);
         if elapsed + self.plan.run_time > self.plan.budget {
             self.is_cut_short = true;

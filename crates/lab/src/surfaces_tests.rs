@@ -1,5 +1,6 @@
 //! Experiments on surfaces whose shape is known.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -222,6 +223,17 @@ fn failed_runs_are_left_out_and_many_of_them_end_it() {
     assert_eq!(outcome.ended_by.as_deref(), Some("connection refused"));
     assert!(dead.runs <= 3);
     assert!(matches!(outcome.verdict, Verdict::Inconclusive(_)));
+}
+
+#[test]
+fn no_run_is_made_after_the_one_that_ends_it() {
+    let made = Cell::new(0);
+    let gone = |_: &Setting| {
+        made.set(made.get() + 1);
+        if made.get() < 3 { Ok(50.0) } else { Err(RunError::Over("no route to host".to_owned())) }
+    };
+    let outcome = explore(&plan(), &mut path_of(gone, 0.0, 0));
+    assert_eq!((made.get(), outcome.ended_by.as_deref()), (3, Some("no route to host")));
 }
 
 #[test]

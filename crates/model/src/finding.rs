@@ -214,7 +214,7 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 }
 
 /// What each verdict names, in words.
-const LIMIT_NAMES: [(&str, &str); 24] = [
+const LIMIT_NAMES: [(&str, &str); 26] = [
     ("configured-rate", "the configured rate"),
     ("speed-step", "a speed step"),
     ("line-rate", "the link's rate"),
@@ -223,6 +223,8 @@ const LIMIT_NAMES: [(&str, &str); 24] = [
     ("path-mtu", "the path MTU"),
     ("cpu-quota", "a CPU quota"),
     ("other-programs", "other programs"),
+    ("cpu-steal", "CPU time stolen by the hypervisor"),
+    ("offload", "the offloads"),
     ("host-cpu", "the CPUs of this host"),
     ("application-limited", "the application"),
     ("sender-cpu", "the sender's CPU"),
@@ -295,6 +297,9 @@ pub struct LossSplit {
     pub nic: Option<u64>,
     /// Dropped because the receiver's socket buffer was full.
     pub socket: Option<u64>,
+    /// Dropped by rules of the receiver's firewall.
+    #[serde(default)]
+    pub firewall: Option<u64>,
     /// The rest: lost between the hosts.
     pub network: u64,
 }

@@ -1,4 +1,4 @@
-//! Address ranges in CIDR notation.
+//! Address ranges in CIDR notation, and kinds of interfaces.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -49,6 +49,15 @@ impl Network {
         let address = address.to_canonical();
         address.is_ipv4() == self.first.is_ipv4() && masked(address, self.prefix_len) == self.first
     }
+}
+
+/// Whether a kind of interface consists of software only, so that no wire limits it and its speed is a constant of the kernel.
+#[must_use]
+pub fn is_software_kind(kind: &str) -> bool {
+    matches!(
+        kind,
+        "loopback" | "veth" | "tun" | "bridge" | "dummy" | "ifb" | "vxlan" | "wireguard" | "gre" | "ipip" | "sit"
+    )
 }
 
 impl FromStr for Network {

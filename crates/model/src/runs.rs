@@ -14,7 +14,8 @@
 //! | `retransmits`, `retransmit_share`, `lost_packets` | losses; the share is of the segments sent |
 //! | `rtt_us`, `rtt_inflation`, `mss_bytes`, `pmtu_bytes`, `snd_wnd_bytes`, `sndbuf_bytes` | path as TCP sees it |
 //! | `rwnd_limited_share`, `sndbuf_limited_share`, `busy_share`, `idle_share`, `app_limited_share` | of the time |
-//! | `reordered_segments`, `reordering`, `dsack_segments` | reordering |
+//! | `reordered_segments`, `reordering` | reordering events; distance in segments up to which a late one is not taken for lost |
+//! | `dsack_segments` | segments the receiver reported as received twice (DSACK, RFC 2883) |
 //! | `client_cpus`, `server_cpus`, `thread_cpus` | lists of CPUs |
 //! | `limit` | what limited it for most of the time: the name of a verdict |
 //! | `thread_cpu`, `sender_thread_cpu`, `receiver_thread_cpu`, `thread_capacity` | of one core |

@@ -118,6 +118,11 @@ pub struct UdpTotals {
 pub struct TcpSummary {
     /// Segments retransmitted in the measured part.
     pub retransmits: Option<u64>,
+    /// Segments that the peer reported as received twice (DSACK, RFC 2883) in the measured part; only the sending end itself
+    /// knows them.
+    pub dsack_segments: Option<u64>,
+    /// Distance in segments up to which the kernel does not take a late one for lost; only the sending end itself knows it.
+    pub reordering_segments: Option<u32>,
     /// Reordering events; only the sending end itself knows them.
     pub reorder_events: Option<u64>,
     /// Largest congestion window in bytes.

@@ -231,16 +231,17 @@ fn timeline(verdict: &Verdict, shown: usize) -> Option<String> {
 /// A tenth of a second.
 const TENTH_MS: u64 = 100;
 
-/// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, socket buffer 1197`
+/// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, firewall 0, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
-        "{} datagrams lost ({}): sender {}, network {}, NIC {}, socket buffer {}",
+        "{} datagrams lost ({}): sender {}, network {}, NIC {}, firewall {}, socket buffer {}",
         split.lost,
         split.label,
         part(split.sender),
         split.network,
         part(split.nic),
+        part(split.firewall),
         part(split.socket)
     )
 }
@@ -446,10 +447,12 @@ mod tests {
             lost: 12,
             sender: Some(0),
             nic: None,
+            firewall: Some(0),
             socket: Some(9),
             network: 3,
         }];
-        let line = "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, socket buffer 9\n";
+        let line =
+            "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
         assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
     }
 

@@ -28,6 +28,10 @@ pub struct TcpInfo {
     pub pmtu_bytes: u32,
     /// Window the peer announces, scaled (Linux 5.4).
     pub snd_wnd_bytes: Option<u32>,
+    /// Segments the peer received twice and reported so (DSACK, RFC 2883; Linux 4.19).
+    pub dsack_segments: Option<u32>,
+    /// Distance in segments up to which a late one is not taken for lost (Linux 2.6.10).
+    pub reordering_segments: u32,
     /// Reordering events seen (Linux 4.19).
     pub reorder_seen: Option<u32>,
     /// Segments received out of order (Linux 5.4).
@@ -101,6 +105,8 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
         rttvar_us: word(RTTVAR)?,
         pmtu_bytes: word(PMTU)?,
         snd_wnd_bytes: word(SND_WND),
+        dsack_segments: word(DSACK_DUPS),
+        reordering_segments: word(REORDERING)?,
         reorder_seen: word(REORD_SEEN),
         out_of_order_total: word(RCV_OOOPACK),
         // All ones stand for "no sample yet", 0 never does for a rate that was measured.
@@ -128,6 +134,7 @@ const RTT: usize = 68;
 const RTTVAR: usize = 72;
 const SND_CWND: usize = 80;
 const ADVMSS: usize = 84;
+const REORDERING: usize = 88;
 const TOTAL_RETRANS: usize = 100;
 const PACING_RATE: usize = 104;
 const BYTES_ACKED: usize = 120;
@@ -138,6 +145,7 @@ const BUSY_TIME: usize = 168;
 const RWND_LIMITED: usize = 176;
 const SNDBUF_LIMITED: usize = 184;
 const BYTES_RETRANS: usize = 208;
+const DSACK_DUPS: usize = 216;
 const REORD_SEEN: usize = 220;
 const RCV_OOOPACK: usize = 224;
 const SND_WND: usize = 228;
@@ -158,7 +166,7 @@ mod tests {
         let info = decode(&numbered(240)).expect("complete");
         assert_eq!((info.snd_mss_bytes, info.pmtu_bytes, info.rtt_us, info.rttvar_us), (4, 15, 17, 18));
         assert_eq!((info.snd_cwnd_segments, info.retransmits_total), (20, 25));
-        assert_eq!(info.advertised_mss_bytes, 21);
+        assert_eq!((info.advertised_mss_bytes, info.reordering_segments, info.dsack_segments), (21, 22, Some(54)));
         assert_eq!((info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes), (Some(37), Some(55), Some(57)));
         assert_eq!(info.delivery_rate_bps, Some((40 | 41 << 32) * 8));
         assert_eq!(info.bytes_retransmitted, Some(52 | 53 << 32));

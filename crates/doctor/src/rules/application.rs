@@ -2,7 +2,6 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use super::http::payload_rows;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::elimination::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
@@ -46,7 +45,11 @@ pub(super) const RULES: &[Rule] = &[
 const FULL: f64 = 0.985;
 
 fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
-    let runs = scope.runs().map(|run| (run.subject(), line_rate(&run)));
+    let is_shaped = scope.nics().any(|nic| super::qdisc::is_shaped(&nic));
+    let judged = |run: &Run<'_>| {
+        require(!is_shaped, || "a shaper of these hosts sets the rate (QD-01)".to_owned()).and_then(|()| line_rate(run))
+    };
+    let runs = scope.runs().map(|run| (run.subject(), judged(&run)));
     runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
@@ -109,6 +112,18 @@ fn inferred_speed_mbps(goodput_mbps: f64) -> Option<f64> {
         let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp);
         goodput_mbps >= FULL * with && without.is_some_and(|without| goodput_mbps <= 1.005 * without)
     })
+}
+
+/// Applies a rule to every row of a table of HTTP payloads.
+fn payload_rows(scope: &Scope<'_>, rule: fn(&Host<'_>, &str) -> Ruling) -> Vec<(String, Ruling)> {
+    let mut rulings = Vec::new();
+    for host in &scope.hosts {
+        let rows = host.snapshot.facts_under("http.row.");
+        for row in rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second")) {
+            rulings.push((format!("{} {row}", host.name()), rule(host, row)));
+        }
+    }
+    rulings
 }
 
 /// One row of a table of HTTP payloads against the link.
@@ -179,7 +194,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
     overflows.in_period("totals", |total| format!("{total} since boot"))?;
     Ok(matched()
         .grew(&overflows)
-        .sysctl(host, "net.core.somaxconn", "4096")
+        .raise(host, "net.core.somaxconn", 4096.0)
         .advice("and raise the backlog the application asks for; or accept faster"))
 }
 
@@ -187,9 +202,10 @@ fn sys_05(host: &Host<'_>) -> Ruling {
     let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
     require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
+    let tracked = |most: f64| format!("sysctl -w net.netfilter.nf_conntrack_max={most:.0}");
     Ok(matched()
         .read(&count, format!("at most 0.9 of {}", max.value))
-        .sysctl(host, "net.netfilter.nf_conntrack_max", &format!("{:.0}", 2.0 * max.value))
+        .fix(tracked(2.0 * max.value), tracked(max.value))
         .advice("or exempt the test port from tracking (notrack)"))
 }
 

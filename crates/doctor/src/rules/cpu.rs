@@ -27,19 +27,24 @@ pub(super) const RULES: &[Rule] = &[
              intel_pstate alone is no fault.",
         )
         .reference("kernel admin-guide/pm/cpufreq; tuned-adm(8)"),
-    Rule::host("CPU-04", Severity::High, "Stolen or throttled time", cpu_04)
-        .explanation("The hypervisor or a quota takes the processor away. The network is not the limit.")
-        .reference("kernel admin-guide/cgroup-v2, cpu.stat; proc(5), steal"),
+    Rule::host("CPU-04", Severity::High, "A CPU quota stops the process", cpu_04)
+        .explanation(
+            "A quota of the control group keeps the process from running. The network waits for the process meanwhile.",
+        )
+        .reference("kernel admin-guide/cgroup-v2, cpu.max and cpu.stat"),
+    Rule::host("CPU-09", Severity::Low, "The hypervisor takes CPU time away", cpu_09)
+        .explanation("The hypervisor gave this virtual CPU's time to other guests. Rates and delays of such a test vary.")
+        .reference("proc(5), /proc/stat, steal"),
     Rule::run("CPU-07", Severity::High, "Other programs use the CPUs of the test", cpu_07)
         .explanation(
             "All CPUs that the test may use are full, and other programs take a large part of them. The result is about \
              this load, not about the network.",
         )
         .reference("proc(5), /proc/stat; top(1)"),
-    Rule::run("CPU-08", Severity::High, "The CPUs of the host that runs both ends are full", cpu_08)
+    Rule::run("CPU-08", Severity::Low, "The host that runs both ends is the limit", cpu_08)
         .explanation(
-            "Sender and receiver share the CPUs of one host and leave them no idle time. The result is the speed of this \
-             host, not of a network.",
+            "Sender and receiver share the CPUs of one host, and nothing between them queues or drops packets. The result \
+             is the speed of this host, not of a network.",
         )
         .reference("proc(5), /proc/stat"),
     Rule::run("CPU-05", Severity::Medium, "The application runs far from the adapter", cpu_05)
@@ -113,7 +118,7 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     require(saving, || format!("{} with {}", governor.value, driver.value))?;
     let cur = host.number("cpu.freq.cur_khz")?;
     let max = host.number("cpu.freq.max_khz")?;
-    let busiest = host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max);
+    let busiest = busiest_cpu(host)?;
     require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
     require(cur.value < 0.8 * max.value, || "the clock is up".to_owned())?;
     Ok(matched()
@@ -124,18 +129,26 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
 }
 
 fn cpu_04(host: &Host<'_>) -> Ruling {
-    if let Ok(throttled) = host.growth("cgroup.nr_throttled")
+    let throttled = host.growth("cgroup.nr_throttled");
+    if let Ok(throttled) = &throttled
         && throttled.value > 0
         && !throttled.total
     {
-        return Ok(matched().grew(&throttled).advice("raise the CPU quota of this container (cpu.max)"));
+        return Ok(matched().grew(throttled).advice("raise the CPU quota of this container (cpu.max)"));
     }
+    throttled?;
+    clear("no period was throttled")
+}
+
+fn cpu_09(host: &Host<'_>) -> Ruling {
     let loads = host.cpu_loads()?;
     let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
         return unknown("cpu.0.steal", "no CPU was sampled");
     };
     require(worst.steal > 0.05, || format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0))?;
+    let is_limit = host.runs().any(|run| run.limit() == Some(limit::STEAL));
     Ok(matched()
+        .severity(if is_limit { Severity::High } else { Severity::Low })
         .because(
             format!("cpu.{}.steal", worst.cpu),
             format!("{:.0} %", worst.steal * 100.0),
@@ -161,16 +174,16 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
 }
 
 fn cpu_08(run: &Run<'_>) -> Ruling {
-    let limit = run.concluded(limit::HOST_CPU)?;
-    let mut matched = matched().read_text(&limit, "CPUs without idle time, used by both ends of this test");
-    for (fact, meaning) in [
-        ("received_bps", "rate that was reached"),
-        ("sender_thread_cpu", "of one CPU"),
-        ("receiver_thread_cpu", "of one CPU"),
-    ] {
-        if let Ok(reading) = run.number(fact) {
-            matched = matched.read(&reading, meaning);
+    run.concluded(limit::HOST_CPU)?;
+    let mut matched = matched();
+    for fact in ["sender_thread_cpu", "receiver_thread_cpu"] {
+        if let Ok(thread) = run.number(fact) {
+            matched = matched.read(&thread, "of one CPU");
         }
+    }
+    for load in run.host.cpu_loads().unwrap_or_default() {
+        let key = format!("cpu.{} busy", load.cpu);
+        matched = matched.because(key, format!("{:.0} %", load.busy * 100.0), "both ends together, and interrupts");
     }
     Ok(matched.advice("run the ends on two hosts, or on CPUs of their own (-A 0,1)"))
 }
@@ -214,5 +227,10 @@ pub(super) fn thread_or_cpu_load(host: &Host<'_>, fact: &str) -> Result<f64, NoM
     if let Some(thread) = host.runs().find_map(|run| run.number(fact).ok()) {
         return Ok(thread.value);
     }
+    busiest_cpu(host)
+}
+
+/// Load of the busiest CPU over the period.
+pub(super) fn busiest_cpu(host: &Host<'_>) -> Result<f64, NoMatch> {
     Ok(host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max))
 }

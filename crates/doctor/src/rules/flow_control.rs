@@ -8,6 +8,7 @@ use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
 use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
+use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic("PAU-01", Severity::High, "No flow control across a speed step", pau_01)
@@ -51,7 +52,7 @@ fn pau_01(nic: &Nic<'_>) -> Ruling {
         (found, _) => found?,
     };
     let (losses, _) = losses_behind_step(nic)?;
-    let losses = losses.because_all(without.evidence).fix(pause_on(nic), pause_off(nic));
+    let losses = losses.because_all(without.evidence).change_or(pause_change(nic), || pause_on(nic));
     Ok(losses
         .advice("enable 802.3x at both ends and on every switch port of the path, or pace the sender instead (LNK-03)"))
 }
@@ -73,12 +74,10 @@ fn pause_on(nic: &Nic<'_>) -> String {
     format!("ethtool -A {} autoneg on rx on tx on", nic.name)
 }
 
-/// Restores the settings as far as they are known.
-fn pause_off(nic: &Nic<'_>) -> String {
-    let word = |fact: &str| if nic.flag(fact).is_ok_and(|flag| flag.value) { "on" } else { "off" };
-    let autoneg =
-        nic.flag("pause.autoneg").map_or_else(|_| String::new(), |_| format!(" autoneg {}", word("pause.autoneg")));
-    format!("ethtool -A {}{autoneg} rx {} tx {}", nic.name, word("pause.rx"), word("pause.tx"))
+/// Flow control on.
+fn pause_change(nic: &Nic<'_>) -> Option<Change> {
+    let settings = [("autoneg", "pause.autoneg", "on"), ("rx", "pause.rx", "on"), ("tx", "pause.tx", "on")];
+    nic.set(&format!("ethtool -A {}", nic.name), &settings)
 }
 
 fn pau_02(nic: &Nic<'_>) -> Ruling {
@@ -101,8 +100,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
         .because(rx.key, Value::Bool(rx.value), "configured")
         .because(tx.key, Value::Bool(tx.value), "configured")
         .read_text(&resolved, "must match the configuration")
-        .fix(pause_on(nic), pause_off(nic))
-        .fix(format!("ethtool -r {}", nic.name), "")
+        .change_or(pause_change(nic), || format!("negotiate again: ethtool -r {}", nic.name))
         .need("link flap of about 2 s")
         .advice("enable 802.3x on the switch port as well"))
 }

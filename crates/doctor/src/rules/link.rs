@@ -6,6 +6,7 @@ use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run, Scope, to_f64};
+use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::scope("LNK-01", Severity::High, "Link negotiated below common capability", lnk_01_everywhere)
@@ -99,10 +100,7 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
         matched()
             .read(speed, format!("at least {} Mbit/s, which the port supports", best.value))
             .because(does.key, "off", format!("on, as {} says it could be", could.key))
-            .fix(
-                format!("ethtool -s {} autoneg on", nic.name),
-                format!("ethtool -s {} speed {} duplex full autoneg off", nic.name, speed.value),
-            )
+            .change_or(negotiation(nic), || negotiate(nic))
             .need("link flap of about 2 s")
             .cap(Confidence::Medium)
     })
@@ -147,18 +145,29 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
 }
 
 fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
-    matched
-        .fix(format!("ethtool -s {} autoneg on", nic.name), format!("ethtool -s {} autoneg off", nic.name))
-        .need("link flap of about 2 s")
-        .advice("let both ends negotiate")
+    matched.change(negotiation(nic)).need("link flap of about 2 s").advice("let both ends negotiate")
+}
+
+fn negotiate(nic: &Nic<'_>) -> String {
+    format!("ethtool -s {} autoneg on", nic.name)
+}
+
+/// Autonegotiation on, where speed and duplex were set by hand.
+fn negotiation(nic: &Nic<'_>) -> Option<Change> {
+    let by_hand = nic.flag("link.autoneg").ok().filter(|negotiates| !negotiates.value);
+    let (speed, duplex) =
+        by_hand.and_then(|_| Some((nic.number("link.speed_mbps").ok()?, nic.text("link.duplex").ok()?)))?;
+    let undo = format!("ethtool -s {} speed {} duplex {} autoneg off", nic.name, speed.value, duplex.value);
+    Some((negotiate(nic), undo))
 }
 
 fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let (losses, ours) = losses_behind_step(nic)?;
     let sender = nic.peer();
     let (host, device) = sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.name));
+    let parameters = pace_parameters(ours);
     Ok(losses
-        .fix(pace_command(device, ours), format!("tc qdisc del dev {device} root"))
+        .change_or(sender.and_then(|peer| peer.replace_root("tbf", &parameters)), || pace_command(device, ours))
         .advice(format!("run the command on {host}; keep the rate below what the slower wire carries"))
         .persist(format!("repeat the command from the network configuration of {host}")))
 }
@@ -234,7 +243,11 @@ fn step_to_peer(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), NoMatch> 
 /// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38, so the rate stays
 /// at 0.95 of the link's.
 pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
-    format!("tc qdisc replace dev {device} root tbf rate {:.0}mbit burst 64kb latency 50ms", slow_mbps * 0.95)
+    format!("tc qdisc replace dev {device} root tbf {}", pace_parameters(slow_mbps))
+}
+
+fn pace_parameters(slow_mbps: f64) -> String {
+    format!("rate {:.0}mbit burst 64kb latency 50ms", slow_mbps * 0.95)
 }
 
 fn lnk_04(nic: &Nic<'_>) -> Ruling {
@@ -266,10 +279,7 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
     } else {
         changes.or_clear("changes of the carrier")?;
     }
-    Ok(matched()
-        .grew(&changes)
-        .fix(format!("ethtool --set-eee {} eee off", nic.name), format!("ethtool --set-eee {} eee on", nic.name))
-        .advice("check cable, plug and firmware first"))
+    Ok(matched().grew(&changes).advice("check cable, plug and firmware first").change(energy_saving_off(nic)))
 }
 
 fn lnk_06(nic: &Nic<'_>) -> Ruling {
@@ -277,13 +287,10 @@ fn lnk_06(nic: &Nic<'_>) -> Ruling {
     nic.supports("link.fec", "the link has no forward error correction")?;
     let lost = nic.host.growth(&nic.key("link.fec.uncorrectable"))?;
     lost.or_clear("uncorrectable blocks")?;
-    Ok(matched()
-        .grew(&lost)
-        .fix(
-            format!("ethtool --set-fec {} encoding rs", nic.name),
-            format!("ethtool --set-fec {} encoding auto", nic.name),
-        )
-        .advice("check the module and the cable"))
+    Ok(matched().grew(&lost).advice(format!(
+        "check the module and the cable; then another code: ethtool --set-fec {} encoding rs",
+        nic.name
+    )))
 }
 
 fn lnk_07(nic: &Nic<'_>) -> Ruling {
@@ -298,8 +305,12 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
     require(latency.value, || "latency is not the question".to_owned())?;
     Ok(matched()
         .because(active.key, "on", "off where latency matters")
-        .fix(format!("ethtool --set-eee {} eee off", nic.name), format!("ethtool --set-eee {} eee on", nic.name))
+        .change_or(energy_saving_off(nic), || format!("ethtool --set-eee {} eee off", nic.name))
         .need("link flap of about 2 s"))
+}
+
+fn energy_saving_off(nic: &Nic<'_>) -> Option<Change> {
+    nic.set(&format!("ethtool --set-eee {}", nic.name), &[("eee", "link.eee.enabled", "off")])
 }
 
 fn lnk_08(nic: &Nic<'_>) -> Ruling {

@@ -7,7 +7,6 @@ pub(crate) mod cell;
 mod cpu;
 pub(crate) mod flags;
 mod flow_control;
-mod http;
 mod link;
 mod measurement;
 mod network;
@@ -28,7 +27,7 @@ pub(crate) use virtualisation::receive_aggregation_differs;
 use crate::rule::{Layer, Rule};
 
 /// The rules of each layer, in the order in which a reader should think about them.
-const CATALOGUE: [(Layer, &[Rule]); 15] = [
+const CATALOGUE: [(Layer, &[Rule]); 14] = [
     (Layer::Measurement, measurement::RULES),
     (Layer::Path, path::RULES),
     (Layer::Link, link::RULES),
@@ -43,7 +42,6 @@ const CATALOGUE: [(Layer, &[Rule]); 15] = [
     (Layer::Window, window::RULES),
     (Layer::Network, network::RULES),
     (Layer::Application, application::RULES),
-    (Layer::Application, http::RULES),
 ];
 
 /// Every rule with its layer.

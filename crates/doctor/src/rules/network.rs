@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::mathis_bps;
-use crate::elimination::{LOSS_MIN, limit};
+use crate::elimination::limit;
 use crate::rule::{Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Run};
 
@@ -93,7 +93,7 @@ fn path_10(run: &Run<'_>) -> Ruling {
         }
     }
     matched = matched.read(&busy, "data was outstanding for this part of the time");
-    let loss = run.number("retransmit_share").ok().filter(|share| share.value >= LOSS_MIN);
+    let loss = run.loss();
     let is_steady = run.number("later_spread").is_ok_and(|spread| spread.value <= 0.1);
     Ok(match (run.queue(), loss, is_steady) {
         (Some((_, inflation)), ..) => matched
@@ -144,8 +144,12 @@ fn path_03(host: &Host<'_>) -> Ruling {
 fn path_06(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "not TCP".to_owned())?;
     run.is_limited_by(&[limit::PATH])?;
+    require(run.spurious().is_none(), || "the repeated segments were late, not lost".to_owned())?;
     let loss = run.number("retransmit_share")?;
-    require(loss.value > 1e-5, || format!("{:.1e} of the segments repeated", loss.value))?;
+    require(loss.value > 1e-5, || match loss.value {
+        0.0 => "no segment was repeated".to_owned(),
+        share => format!("{share:.1e} of the segments were repeated"),
+    })?;
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
     let goodput = run.goodput_bps()?;
     let streams = run.number("streams")?;
@@ -167,13 +171,17 @@ fn path_06(run: &Run<'_>) -> Ruling {
 
 fn path_07(run: &Run<'_>) -> Ruling {
     require(!run.is_udp(), || "not TCP".to_owned())?;
+    // The scheduler moves a sender between CPUs, and a virtual interface receives on the sender's CPU.
+    require(!run.is("same_host"), || "both ends run on this host".to_owned())?;
     let seen = run.number("reordered_segments")?;
     require(seen.value > 0.0, || "none seen".to_owned())?;
     let distance = run.number("reordering")?;
     require(distance.value > 3.0, || format!("over {} packets at most", distance.value))?;
-    let undone = run.number("dsack_segments")?;
-    let repeated = run.number("retransmits")?;
-    require(undone.value >= 0.5 * repeated.value, || "the repeated segments were lost".to_owned())?;
+    run.number("dsack_segments")?;
+    run.number("retransmits")?;
+    let Some((undone, repeated)) = run.spurious() else {
+        return clear("the repeated segments were lost");
+    };
     Ok(matched()
         .read(&seen, "0")
         .read(&distance, "at most 3")

@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::snapshot::Source;
 
+use super::cpu::busiest_cpu;
 use super::link::pace_command;
 use crate::arithmetic::ring_time_us;
 use crate::classes::Class;
@@ -80,7 +81,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
                 format!("{bridged:.1} ms"),
                 format!("what {} full-size frames last at {} Mbit/s", cur.value, speed.value),
             )
-            .fix(pace_command("SENDER_DEVICE", speed.value), "tc qdisc del dev SENDER_DEVICE root");
+            .advice(pace_command("SENDER_DEVICE", speed.value));
     }
     Ok(matched
         .advice("shape or pace the sender (run the command there), enable pause frames on the path (PAU-01), or spread the receive work (IRQ-02)")
@@ -113,7 +114,7 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     stalls.or_clear("stalls of a transmit queue")?;
     let rate = stalls.rate("transmit stalls")?;
     require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
-    let busiest = nic.host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max);
+    let busiest = busiest_cpu(&nic.host)?;
     require(busiest < 0.9, || "the processor is busy: the queue fills because of that".to_owned())?;
     let matched = matched().grew(&stalls).because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
     Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {

@@ -1,10 +1,12 @@
 //! Segmentation and receive offloads.
 
 use linerate_model::finding::Severity;
+use linerate_model::snapshot::Source;
 
-use super::cpu::thread_or_cpu_load;
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require};
+use super::cpu::{busiest_cpu, thread_or_cpu_load};
+use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, matched, require};
 use crate::scope::Nic;
+use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic("OFF-01", Severity::Medium, "Segmentation offload is off", off_01)
@@ -29,26 +31,60 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     let tso = nic.text("feat.tcp-segmentation-offload")?;
     let gso = nic.text("feat.generic-segmentation-offload")?;
     let on = |words: &str| words.starts_with("on");
-    require(!on(tso.value) && !on(gso.value), || format!("TSO {}, GSO {}", tso.value, gso.value))?;
-    require(!gso.value.contains("requested on") && !gso.value.contains("[fixed]"), || {
-        "it cannot be switched on from here (VIRT-01)".to_owned()
-    })?;
-    let busy = thread_or_cpu_load(&nic.host, "sender_thread_cpu")
+    let (matched, change) = if on(tso.value) || on(gso.value) {
+        few_segments(nic).map_err(|stop| match stop {
+            NoMatch::Unknown(_) if nic.host.snapshot.source == Source::Live => stop,
+            _ => NoMatch::Clear(format!("TSO {}, GSO {}", tso.value, gso.value)),
+        })?
+    } else {
+        let off: Vec<&str> =
+            SWITCHES.iter().filter(|(_, of)| is_switched_off(nic, of)).map(|(name, _)| *name).collect();
+        require(!off.is_empty(), || "it cannot be switched on from here (VIRT-01)".to_owned())?;
+        let switch = |to: &str| format!("ethtool -K {} {} {to}", nic.name, off.join(&format!(" {to} ")));
+        (matched().read_text(&tso, "on").read_text(&gso, "on"), (switch("on"), switch("off")))
+    };
+    let thread = thread_or_cpu_load(&nic.host, "sender_thread_cpu")
         .suspect(|| "segmentation offload is off; it matters when the sender's core is busy".to_owned())?;
+    // Small packets cost most where interrupts and the other end handle them, which is no time of the sender's thread.
+    let busy = busiest_cpu(&nic.host).map_or(thread, |cpu| cpu.max(thread));
     require(busy >= 0.7, || format!("the sender is {:.0} % busy", busy * 100.0))?;
-    Ok(matched()
-        .read_text(&tso, "on")
-        .read_text(&gso, "on")
-        .because("load of the sender", format!("{:.0} %", busy * 100.0), "below 70 %")
-        .fix(
-            format!("ethtool -K {} sg on tso on gso on tx on", nic.name),
-            format!("ethtool -K {} tso off gso off", nic.name),
-        ))
+    let (command, undo) = change;
+    Ok(matched.because("load of the sender", format!("{:.0} %", busy * 100.0), "below 70 %").fix(command, undo))
 }
+
+/// What segmentation needs, as ethtool(8) names it, and the kernel's features behind each name.
+const SWITCHES: [(&str, &[&str]); 4] = [
+    ("tx", &["tx-checksum-ip-generic", "tx-checksum-ipv4", "tx-checksum-ipv6", "tx-checksumming"]),
+    ("sg", &["tx-scatter-gather", "scatter-gather"]),
+    ("tso", &["tx-tcp-segmentation", "tx-tcp6-segmentation", "tcp-segmentation-offload"]),
+    ("gso", &["generic-segmentation-offload"]),
+];
+
+/// Whether the first feature that can be switched is off, and on request: one that waits for another returns with it.
+fn is_switched_off(nic: &Nic<'_>, features: &[&str]) -> bool {
+    let words = |feature: &&str| nic.text(&format!("feat.{feature}")).ok().map(|words| words.value);
+    features.iter().filter_map(words).find(|words| !words.contains("[fixed]")) == Some("off")
+}
+
+/// Packets before segmentation hold fewer segments than the interface can take.
+fn few_segments(nic: &Nic<'_>) -> Result<(Match, Change), NoMatch> {
+    let segments = nic.number("net.gso_max_segs")?;
+    let most = nic.number("net.tso_max_segs").map_or(SEGMENTS_MAX, |most| most.value.min(SEGMENTS_MAX));
+    require(segments.value < SEGMENTS_FEW.min(most), || format!("{} segments", segments.value))?;
+    let command = |segments: f64| format!("ip link set dev {} gso_max_segs {segments}", nic.name);
+    Ok((matched().read(&segments, format!("up to {most}")), (command(most), command(segments.value))))
+}
+
+/// The kernel's limit of segments in one packet (`GSO_MAX_SEGS`).
+const SEGMENTS_MAX: f64 = 65535.0;
+/// Fewer segments than this at once save little.
+const SEGMENTS_FEW: f64 = 16.0;
 
 fn off_02(nic: &Nic<'_>) -> Ruling {
     let gro = nic.feature("generic-receive-offload")?;
     require(!gro.value, || "GRO is on".to_owned())?;
+    let is_fixed = nic.text("feat.generic-receive-offload").is_ok_and(|words| words.value.contains("[fixed]"));
+    require(!is_fixed, || "it cannot be switched on from here".to_owned())?;
     let forwards = nic.host.forwards()?;
     require(!forwards, || "this host forwards".to_owned())?;
     if nic.host.period.is_some() {

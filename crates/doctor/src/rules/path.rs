@@ -69,9 +69,10 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
+    let command = |mtu: f64| format!("ip link set dev {} mtu {mtu}", nic.name);
     let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
     matched
-        .fix(format!("ip link set dev {} mtu {smaller}", nic.name), format!("ip link set dev {} mtu {old}", nic.name))
+        .change_or((smaller < old).then(|| (command(smaller), command(old))), || format!("use {old} at the other end"))
         .advice("give both ends and everything between them the same MTU")
         .persist("set the MTU in the network configuration of both hosts")
 }
@@ -89,7 +90,7 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
         .because(small.key, "on", "small packets pass")
         .because(large.key, "off", "full-size packets must pass or be answered")
         .because(reported.key, "off", "no answer says which size would pass")
-        .sysctl(host, "net.ipv4.tcp_mtu_probing", "1")
+        .raise(host, "net.ipv4.tcp_mtu_probing", 1.0)
         .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter"))
 }
 

@@ -6,6 +6,7 @@ use super::measurement::version_number;
 use crate::arithmetic::shaper_payload;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Nic, Qdisc};
+use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic("QD-01", Severity::High, "A shaper on this host is the limit", qd_01)
@@ -59,17 +60,31 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     require((goodput - payload).abs() <= 0.05 * payload, || {
         format!("{:.1} Mbit/s are not the {:.1} of the shaper", goodput / 1e6, payload / 1e6)
     })?;
-    let undo = nic.text("qdisc.root.command").map_or_else(|_| String::new(), |command| command.value.to_owned());
-    let matched = match shaper.kind {
-        "police" => {
+    let matched = match (shaper.kind, nic.root_command().filter(|_| shaper.is_root())) {
+        ("police", _) => {
             matched().advice(format!("find the filter with the policer: tc filter show dev {} ingress", nic.name))
         }
-        _ => matched().fix(format!("tc qdisc del dev {} root", nic.name), undo),
+        (_, Some(undo)) => matched().fix(format!("tc qdisc del dev {} root", nic.name), undo),
+        (_, None) => matched().advice(removal(nic)),
     };
-    Ok(matched
-        .read(&rate, format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))
-        .because("goodput", format!("{:.1} Mbit/s", goodput / 1e6), "within 5 % of what the shaper lets through")
-        .advice("keep the output of `tc qdisc show` to be able to put it back"))
+    Ok(matched.read(&rate, format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6)).because(
+        "goodput",
+        format!("{:.1} Mbit/s", goodput / 1e6),
+        "within 5 % of what the shaper lets through",
+    ))
+}
+
+/// How to remove a discipline that no single command makes again.
+fn removal(nic: &Nic<'_>) -> String {
+    let name = nic.name;
+    format!(
+        "tc qdisc del dev {name} root removes it; first keep the output of `tc -d qdisc show dev {name}` and `tc class show dev {name}` to be able to put it back"
+    )
+}
+
+/// Whether a shaper on this interface is the limit.
+pub(super) fn is_shaped(nic: &Nic<'_>) -> bool {
+    qd_01(nic).is_ok()
 }
 
 /// The shaper with the lowest rate. One whose rate is not known may be the narrowest, so that nothing is ruled out; cake
@@ -128,14 +143,29 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     let known: Vec<&str> = keys.iter().copied().filter(|key| nic.host.snapshot.counters.contains_key(*key)).collect();
     let drops = nic.host.growth_of(if known.is_empty() { &keys } else { &known })?;
     drops.or_clear("drops of the qdiscs")?;
-    let root = nic.text("qdisc.root.kind").map_or("pfifo_fast", |kind| kind.value);
-    Ok(matched()
-        .grew(&drops)
-        .fix(
-            format!("tc qdisc replace dev {} root fq_codel", nic.name),
-            format!("tc qdisc replace dev {} root {root}", nic.name),
-        )
-        .advice("for pfifo_fast a longer queue helps as well: ip link set dev DEVICE txqueuelen 10000"))
+    Ok(matched().grew(&drops).change_or(longer_queue(nic), || {
+        "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it has no limit of its own"
+            .to_owned()
+    }))
+}
+
+/// A longer queue at the root, in packets; otherwise a discipline that keeps queues short.
+fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
+    const PACKETS: f64 = 1000.0;
+    let root = nic.text("qdisc.root.kind").ok()?;
+    let is_short = |fact: &str| nic.number(fact).is_ok_and(|limit| limit.value < PACKETS);
+    match root.value {
+        "pfifo" if is_short("qdisc.root.limit") => {
+            let undo = nic.root_command()?;
+            let (discipline, _) = undo.rsplit_once(' ')?;
+            Some((format!("{discipline} {PACKETS}"), undo.to_owned()))
+        }
+        "pfifo_fast" if is_short("net.txqlen") => {
+            nic.set(&format!("ip link set dev {}", nic.name), &[("txqueuelen", "net.txqlen", "1000")])
+        }
+        "mq" | "multiq" | "fq_codel" => None,
+        _ => nic.replace_root("fq_codel", ""),
+    }
 }
 
 fn qd_03(nic: &Nic<'_>) -> Ruling {
@@ -143,10 +173,7 @@ fn qd_03(nic: &Nic<'_>) -> Ruling {
     let Some(netem) = qdiscs.iter().find(|qdisc| qdisc.kind == "netem") else {
         return clear("no netem");
     };
-    Ok(matched()
-        .because(format!("{}.kind", netem.key), "netem", "no netem outside a lab")
-        .fix(format!("tc qdisc del dev {} root", nic.name), "")
-        .advice("keep the output of `tc qdisc show` to be able to put it back"))
+    Ok(matched().because(format!("{}.kind", netem.key), "netem", "no netem outside a lab").advice(removal(nic)))
 }
 
 fn qd_04(nic: &Nic<'_>) -> Ruling {
@@ -167,11 +194,7 @@ fn qd_04(nic: &Nic<'_>) -> Ruling {
         .read(&priorities, format!("one per destination ({})", clients.value))
         .read(&slowest, format!("{} Mbit/s as the others", fastest.value))
         .read(&observed, "more than the slowest link")
-        .fix(
-            format!("tc qdisc replace dev {} root mq", nic.name),
-            format!("tc qdisc replace dev {} root handle 1: multiq", nic.name),
-        )
-        .advice("give every filter its own priority (prio N), and repair the slow link"))
+        .advice("give every filter its own priority (prio N), or use mq without filters; and repair the slow link"))
 }
 
 fn qd_05(nic: &Nic<'_>) -> Ruling {
@@ -186,11 +209,16 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
     };
     let qdiscs = nic.qdiscs()?;
     require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || "fq is there".to_owned())?;
+    if let Some(shaper) = narrowest(&qdiscs)? {
+        return clear(format!("{} spaces the packets", shaper.kind));
+    }
     let old = nic.host.snapshot.kernel.as_deref().and_then(version_number).is_some_and(|version| version < (4, 20));
     let matched = matched()
         .because(key, value, "paced packets, which fq on the interface would spread")
-        .fix(format!("tc qdisc replace dev {} root fq", nic.name), format!("tc qdisc del dev {} root", nic.name))
-        .sysctl(&nic.host, "net.core.default_qdisc", "fq");
+        .change_or(nic.replace_root("fq", ""), || {
+            "give the interface fq where the kernel has it, in the place of what `tc qdisc show` prints".to_owned()
+        })
+        .persist("write net.core.default_qdisc=fq to /etc/sysctl.d/90-network.conf");
     Ok(if old { matched.severity(Severity::High) } else { matched })
 }
 

@@ -233,12 +233,14 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
         format!("one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled")
     })?;
     require(load.softirq >= SATURATED, || format!("CPU {cpu} spends {:.0} % in interrupts", load.softirq * 100.0))?;
-    let others = nic.host.number("cpu.count").map_or_else(|_| "MASK".to_owned(), |count| rps_mask(count.value, cpu));
-    let old = nic.text("queue.rx-0.rps_cpus").map_or("0", |mask| mask.value);
     let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", nic.name);
+    let masks = nic.host.number("cpu.count").ok().zip(nic.text("queue.rx-0.rps_cpus").ok());
+    let change = masks.map(|(count, old)| {
+        (format!("echo {} > {file}", rps_mask(count.value, cpu)), format!("echo {} > {file}", old.value))
+    });
     Ok(matched()
         .because(format!("cpu.{cpu}.softirq"), format!("{:.0} %", load.softirq * 100.0), "below 85 %")
-        .fix(format!("echo {others} > {file}"), format!("echo {old} > {file}"))
+        .change_or(change, || format!("write the mask of the other CPUs to {file}"))
         .persist("repeat the command at boot, for example from a udev rule"))
 }
 
@@ -273,13 +275,14 @@ fn irq_04(nic: &Nic<'_>) -> Ruling {
     let queues = nic.number("queue.rx_count")?;
     let cpus = nic.host.number("cpu.count")?;
     require(queues.value >= cpus.value, || format!("{} queues for {} CPUs", queues.value, cpus.value))?;
+    let files = format!("/sys/class/net/{}/queues/rx-*/rps_cpus", nic.name);
+    let write = |mask: &str| format!("for f in {files}; do echo {mask} > $f; done");
+    let alike = (0..queues.value as u32)
+        .all(|queue| nic.text(&format!("queue.rx-{queue}.rps_cpus")).is_ok_and(|other| other.value == mask.value));
     Ok(matched()
         .read_text(&mask, "0, because the hardware spreads already")
         .read(&queues, format!("as many as CPUs ({})", cpus.value))
-        .fix(
-            format!("for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo 0 > $f; done", nic.name),
-            format!("for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done", nic.name, mask.value),
-        ))
+        .change_or(alike.then(|| (write("0"), write(mask.value))), || format!("write 0 to {files}")))
 }
 
 fn irq_05(nic: &Nic<'_>) -> Ruling {
@@ -292,10 +295,13 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
         return clear("virtio asks the host for its interrupts");
     }
     let fix = |matched: Match| {
-        matched.fix(
-            format!("ethtool -C {} adaptive-rx on", nic.name),
-            format!("ethtool -C {} adaptive-rx off rx-usecs {}", nic.name, usecs.value),
-        )
+        let adaptive = nic.flag("coal.adaptive_rx").is_ok().then(|| {
+            (
+                format!("ethtool -C {} adaptive-rx on", nic.name),
+                format!("ethtool -C {} adaptive-rx off rx-usecs {}", nic.name, usecs.value),
+            )
+        });
+        matched.change_or(adaptive, || "set rx-usecs of ethtool -C".to_owned())
     };
     if usecs.value >= 100.0 {
         let latency =
@@ -321,7 +327,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
 fn soft_01(host: &Host<'_>) -> Ruling {
     let dropped = host.growth("softnet.dropped")?;
     dropped.or_clear("drops of the backlog")?;
-    Ok(matched().grew(&dropped).sysctl(host, "net.core.netdev_max_backlog", "10000"))
+    Ok(matched().grew(&dropped).raise(host, "net.core.netdev_max_backlog", 10_000.0))
 }
 
 fn soft_02(host: &Host<'_>) -> Ruling {
@@ -335,8 +341,8 @@ fn soft_02(host: &Host<'_>) -> Ruling {
         .grew(&squeezed)
         .grew(&dropped)
         .severity(Severity::Medium)
-        .sysctl(host, "net.core.netdev_budget", "600")
-        .sysctl(host, "net.core.netdev_budget_usecs", "8000"))
+        .raise(host, "net.core.netdev_budget", 600.0)
+        .raise(host, "net.core.netdev_budget_usecs", 8000.0))
 }
 
 /// Drops that an exhausted budget leads to: of the backlog, or of a receive ring.

@@ -86,7 +86,7 @@ fn virt_03(host: &Host<'_>) -> Ruling {
     if max.value > 2.0 * median.value {
         return Ok(matched()
             .read(&max, format!("at most twice the median of {} kpps", median.value))
-            .fix("ovs-appctl dpif-netdev/pmd-rxq-rebalance", ""));
+            .advice("ovs-appctl dpif-netdev/pmd-rxq-rebalance assigns the queues anew"));
     }
     let node = host.number("ovs.vm_node")?;
     let nodes = host.text("ovs.pmd.numa_nodes")?;
@@ -108,8 +108,8 @@ fn virt_04(host: &Host<'_>) -> Ruling {
     if cycles.value <= 3000.0 {
         return clear(format!("{} cycles per packet", cycles.value));
     }
-    Ok(matched().read(&hits, "at least 50 %").read(&cycles, "at most 3000 cycles per packet").fix(
-        "ovs-vsctl set Open_vSwitch . other_config:smc-enable=true",
-        "ovs-vsctl remove Open_vSwitch . other_config smc-enable",
-    ))
+    Ok(matched()
+        .read(&hits, "at least 50 %")
+        .read(&cycles, "at most 3000 cycles per packet")
+        .advice("ovs-vsctl set Open_vSwitch . other_config:smc-enable=true, if it is not set"))
 }

@@ -125,36 +125,38 @@ fn limited(
     let is_concluded =
         run.is_limited_by(&[if end == "receiver" { limit::RECEIVER_WINDOW } else { limit::SENDER_WINDOW }])?;
     let share = share?;
-    require(share.value >= LIMITED, || format!("{:.0} % of the time", share.value * 100.0))?;
+    // The kernel takes a sender whose buffer is empty for one without data.
+    let is_below_block = is_concluded && run.is_buffer_below_block();
+    require(share.value >= LIMITED || is_below_block, || format!("{:.0} % of the time", share.value * 100.0))?;
     let (window, rtt) = (window?, run.number("rtt_us")?);
     let small = match too_small(run, &window, rtt.value, products) {
         Err(_) if is_concluded => TooSmall { threshold: "the sender waited for it".to_owned(), ceiling_bps: None },
         small => small?,
     };
-    let matched = matched()
-        .read(&share, "below 0.2 of the busy time")
-        .read(&window, small.threshold)
-        .read(&rtt, "round trip, microseconds");
-    Ok(match small.ceiling_bps {
-        Some(ceiling) => matched
-            .sysctl(host, &format!("net.ipv4.{sysctl}"), &buffer_triple(host, sysctl, buffer_bytes(ceiling, rtt.value)))
-            .advice(format!("on the {end}; and give no -w, so that the {name} can grow")),
-        None if run.number("window_bytes").is_ok() => {
-            matched.advice(format!("give no -w, so that the {end}'s {name} can grow"))
-        }
-        None => {
-            let default = buffer_triple(host, sysctl, BUFFER_MAX_DEFAULT_BYTES);
-            matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &default).advice(format!("on the {end}"))
-        }
+    let matched = match run.number("idle_share") {
+        Ok(idle) if is_below_block => matched().read(&idle, "the buffer was empty for this part of the time"),
+        _ => matched().read(&share, "below 0.2 of the busy time"),
+    };
+    let matched = matched.read(&window, small.threshold).read(&rtt, "round trip, microseconds");
+    if run.number("window_bytes").is_ok() {
+        return Ok(matched.advice(format!("give no -w, so that the {end}'s {name} can grow")));
+    }
+    let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
+    Ok(match buffer_triple(host, sysctl, needed) {
+        Some(triple) => matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple).advice(format!("on the {end}")),
+        None => matched.advice(format!(
+            "net.ipv4.{sysctl} of the {end} allows more: look for a size that the application sets, or for short memory"
+        )),
     })
 }
 
-/// The kernel's triple with a larger maximum.
-fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> String {
+/// The kernel's triple with a larger maximum; `None` where the maximum is as large.
+fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> Option<String> {
     let old = host.text(&format!("sysctl.net.ipv4.{name}")).map_or("4096 131072 0", |old| old.value);
     let mut parts = old.split_whitespace();
     let (low, default) = (parts.next().unwrap_or("4096"), parts.next().unwrap_or("131072"));
-    format!("{low} {default} {:.0}", maximum.max(default.parse().unwrap_or(0.0)))
+    let present: f64 = parts.next().and_then(|most| most.parse().ok()).unwrap_or(0.0);
+    (present < maximum).then(|| format!("{low} {default} {:.0}", maximum.max(default.parse().unwrap_or(0.0))))
 }
 
 fn win_03(run: &Run<'_>) -> Ruling {
@@ -168,11 +170,10 @@ fn win_03(run: &Run<'_>) -> Ruling {
     if let Ok(limit) = run.host.number("sysctl.net.core.rmem_max")
         && window.value > limit.value
     {
-        let wanted = format!("{:.0}", window.value);
         return Ok(matched
             .read(&limit, "smaller than what was asked for, so it was cut")
-            .sysctl(&run.host, "net.core.rmem_max", &wanted)
-            .sysctl(&run.host, "net.core.wmem_max", &wanted));
+            .raise(&run.host, "net.core.rmem_max", window.value)
+            .raise(&run.host, "net.core.wmem_max", window.value));
     }
     let rtt = run.number("rtt_us").suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
     let small = too_small(run, &window, rtt.value, 2.0)?;
@@ -243,7 +244,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
             .read(&lost, format!("{:.0} % of the reported loss happened in this buffer", share.min(1.0) * 100.0));
     }
     Ok(matched
-        .sysctl(host, "net.core.rmem_max", "8388608")
+        .raise(host, "net.core.rmem_max", 8_388_608.0)
         .advice("and ask for the buffer: -w 4M; if that does not help the receiver's CPU is the limit (CPU-02)"))
 }
 

@@ -1,11 +1,11 @@
 //! One interface of a host and its queueing disciplines.
 
+use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Absence, Fact, Quality, Value};
 
 use super::host::Host;
 use super::reading::{Growth, Reading};
 use crate::classes::{Class, classify};
-use crate::derive::is_software_kind;
 use crate::rule::{NoMatch, clear, require, unknown};
 
 /// One interface of a host.
@@ -181,6 +181,11 @@ impl Qdisc<'_> {
     /// Whether it can shape and has no rate.
     pub(crate) fn is_unlimited(&self) -> bool {
         self.nic.host.absence(&format!("{}.rate_bps", self.key)) == Absence::NotApplicableToKind
+    }
+
+    /// Whether all packets that leave pass it first.
+    pub(crate) fn is_root(&self) -> bool {
+        self.key.ends_with(".qdisc.root")
     }
 
     pub(crate) fn drops_key(&self) -> String {

@@ -9,6 +9,11 @@ use crate::rule::{NoMatch, clear, require, unknown};
 pub(crate) const QUEUE_INFLATION_MIN: f64 = 3.0;
 pub(crate) const QUEUE_RTT_MIN_US: f64 = 5_000.0;
 
+/// Retransmitted segments that show loss, of all.
+const LOSS_MIN: f64 = 1e-3;
+/// Part of the retransmitted segments from which on they were late and not lost.
+const SPURIOUS_MIN: f64 = 0.5;
+
 /// One test run a snapshot contains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run<'a> {
@@ -58,6 +63,24 @@ impl<'a> Run<'a> {
     pub(crate) fn queue(&self) -> Option<(Reading<f64>, Reading<f64>)> {
         let at_least = |fact: &str, least: f64| self.number(fact).ok().filter(|reading| reading.value >= least);
         at_least("rtt_us", QUEUE_RTT_MIN_US).zip(at_least("rtt_inflation", QUEUE_INFLATION_MIN))
+    }
+
+    /// How many of the retransmitted segments the receiver had already, where most were: they came late and were not lost.
+    pub(crate) fn spurious(&self) -> Option<(Reading<f64>, Reading<f64>)> {
+        let (twice, repeated) = self.number("dsack_segments").ok().zip(self.number("retransmits").ok())?;
+        (repeated.value > 0.0 && twice.value >= SPURIOUS_MIN * repeated.value).then_some((twice, repeated))
+    }
+
+    /// The part of the segments that was sent again, where it shows loss.
+    pub(crate) fn loss(&self) -> Option<Reading<f64>> {
+        let share = self.number("retransmit_share").ok().filter(|share| share.value >= LOSS_MIN);
+        share.filter(|_| self.spurious().is_none())
+    }
+
+    /// Whether the send buffer takes no whole block: each write sleeps until acknowledgements make room.
+    pub(crate) fn is_buffer_below_block(&self) -> bool {
+        let sizes = self.number("sndbuf_bytes").ok().zip(self.number("block_len_bytes").ok());
+        sizes.is_some_and(|(buffer, block)| buffer.value < block.value)
     }
 
     /// A switch that is off by default.

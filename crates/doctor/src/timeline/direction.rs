@@ -79,6 +79,11 @@ impl DirectionStats {
         let mss_bytes = tcp.iter().map(|tcp| tcp.mss_bytes).max();
         let share = mss_bytes.and_then(|mss| measure::retransmit_share(again, bytes, mss));
         insert(&mut facts, "retransmit_share", share.map(Value::from));
+        if !tcp.is_empty() {
+            facts.insert("retransmits".into(), again.into());
+        }
+        let twice = tcp.iter().map(|tcp| tcp.dsack_segments).sum::<Option<u64>>().filter(|_| !tcp.is_empty());
+        insert(&mut facts, "dsack_segments", twice.map(Value::from));
         let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
         // Whether it was slow start is known once the rate of the rest is; until then it may have been.
         let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();

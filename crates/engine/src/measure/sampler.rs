@@ -54,7 +54,7 @@ enum Life {
 struct Sample {
     at_ns: u64,
     counts: Counts,
-    retransmits: u64,
+    repeated: Repeated,
 }
 
 /// Smallest, largest and mean of the smoothed round-trip times read at interval ends.
@@ -187,8 +187,7 @@ impl Track {
                 self.tcp = Some(info);
             }
         }
-        let retransmits = self.tcp.as_ref().map_or(0, |i| u64::from(i.retransmits_total));
-        Sample { at_ns, counts, retransmits }
+        Sample { at_ns, counts, repeated: self.tcp.as_ref().map(Repeated::of).unwrap_or_default() }
     }
 
     fn close_interval(&mut self, transport: Transport, origin_ns: u64, at_ns: u64, counts: Counts) -> StreamInterval {
@@ -204,7 +203,7 @@ impl Track {
         let tcp = self.tcp.map(|info| {
             self.note(&info);
             self.limits = limits(&info).unwrap_or(held_before);
-            tcp_interval(&info, now.retransmits.saturating_sub(before.retransmits), held_before)
+            tcp_interval(&info, now.repeated.since(before.repeated), held_before)
         });
         let udp = (transport == Transport::Udp).then(|| UdpInterval {
             packets: now.counts.packets.saturating_sub(before.counts.packets),
@@ -241,7 +240,7 @@ impl Track {
         measured.cwnd_segments = Some(info.snd_cwnd_segments);
         measured.in_flight_segments = Some(info.in_flight_segments);
         measured.in_flight_bytes = Some(info.in_flight_bytes());
-        measured.tcp = Some(tcp_interval(info, self.last.retransmits, TcpLimits::default()));
+        measured.tcp = Some(tcp_interval(info, self.last.repeated, TcpLimits::default()));
     }
 
     fn note(&mut self, info: &TcpInfo) {
@@ -268,8 +267,11 @@ impl Track {
 
     fn tcp_summary(&self) -> Option<TcpSummary> {
         let info = self.tcp.as_ref()?;
+        let repeated = self.last.repeated.since(self.base.repeated);
         Some(TcpSummary {
-            retransmits: Some(self.last.retransmits.saturating_sub(self.base.retransmits)),
+            retransmits: Some(repeated.retransmits),
+            dsack_segments: repeated.dsack_segments,
+            reordering_segments: Some(info.reordering_segments),
             reorder_events: info.reorder_seen.map(u64::from),
             max_snd_cwnd_bytes: Some(self.max_cwnd_bytes),
             max_snd_wnd_bytes: self.max_wnd_bytes,
@@ -280,18 +282,40 @@ impl Track {
     }
 }
 
-fn tcp_interval(info: &TcpInfo, retransmits: u64, held_before: TcpLimits) -> TcpInterval {
+fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> TcpInterval {
     TcpInterval {
-        retransmits,
+        retransmits: repeated.retransmits,
         snd_cwnd_bytes: info.cwnd_bytes(),
         snd_wnd_bytes: info.snd_wnd_bytes.map(u64::from),
         rtt_us: info.rtt_us,
         rttvar_us: info.rttvar_us,
         pmtu_bytes: info.pmtu_bytes,
+        dsack_segments: repeated.dsack_segments,
         reorder_events: info.reorder_seen.map(u64::from),
         mss_bytes: info.snd_mss_bytes,
         min_rtt_us: info.min_rtt_us,
         limits: limits(info).map(|now| since(now, held_before)),
+    }
+}
+
+/// Segments sent again, and how many of them the peer reported as received twice.
+#[derive(Debug, Clone, Copy, Default)]
+struct Repeated {
+    retransmits: u64,
+    dsack_segments: Option<u64>,
+}
+
+impl Repeated {
+    fn of(info: &TcpInfo) -> Self {
+        Self { retransmits: info.retransmits_total.into(), dsack_segments: info.dsack_segments.map(u64::from) }
+    }
+
+    fn since(self, before: Self) -> Self {
+        let dsack_before = before.dsack_segments.unwrap_or(0);
+        Self {
+            retransmits: self.retransmits.saturating_sub(before.retransmits),
+            dsack_segments: self.dsack_segments.map(|now| now.saturating_sub(dsack_before)),
+        }
     }
 }
 

@@ -129,7 +129,10 @@ impl<'a> Reader<'a> {
         }
         if *kind == "tbf" && place == "root" {
             let parameters = rest.iter().skip_while(|word| **word != "rate").copied().collect::<Vec<_>>().join(" ");
-            let command = format!("tc qdisc add dev {device} root tbf {}", parameters.replace(" lat ", " latency "));
+            let command = format!(
+                "tc qdisc replace dev {device} root handle {handle} tbf {}",
+                parameters.replace(" lat ", " latency ")
+            );
             snapshot.set(format!("{key}.command"), command, src);
         }
         self.qdisc = Some(key);

@@ -86,9 +86,6 @@ impl<'a> Reader<'a> {
         }
         if let Some(limit) = number_after(rest, "nofile limit ") {
             snapshot.set("limits.nofile.soft", limit, SRC);
-            if rest.contains("client nofile limit") && rest.contains("hit") {
-                snapshot.set("load.client_limit", format!("descriptors of the client: {limit}"), SRC);
-            }
         }
         snapshot.set_known("limits.local_ports", number_after(rest, "ephemeral ports about "), SRC);
         self.left_waiting |= rest.contains("left in TIME_WAIT");
@@ -103,14 +100,7 @@ impl<'a> Reader<'a> {
         let (points, (row, rates)) = (numbers(columns)?, line.split_once(' ')?);
         let rates = numbers(rates).filter(|rates| rates.len() == points.len())?;
         let peak = rates.iter().copied().fold(0.0, f64::max);
-        let near: Vec<f64> =
-            points.iter().zip(&rates).filter(|(_, rate)| **rate >= 0.98 * peak).map(|(p, _)| *p).collect();
-        let key = format!("http.row.{row}");
-        snapshot.set(format!("{key}.best_bytes_per_second"), peak * 1e6, SRC);
-        if let (Some(best), Some(flat)) = (near.first(), near.last()) {
-            snapshot.set(format!("{key}.best_concurrency"), *best, SRC);
-            snapshot.set(format!("{key}.flat_concurrency"), *flat, SRC);
-        }
+        snapshot.set(format!("http.row.{row}.best_bytes_per_second"), peak * 1e6, SRC);
         Some(())
     }
 

@@ -103,6 +103,7 @@ struct Growth<'a> {
     /// Payload the peer acknowledged, or payload received.
     bytes: u64,
     retransmits: u64,
+    dsack_segments: Option<u64>,
     reordered: Option<u64>,
     busy_us: Option<u64>,
     rwnd_limited_us: u64,
@@ -131,6 +132,7 @@ impl<'a> Growth<'a> {
             sends: acked >= received,
             bytes: acked.max(received),
             retransmits: grown(|info| Some(info.retransmits_total.into())),
+            dsack_segments: optional(|info| info.dsack_segments.map(u64::from)),
             reordered: optional(|info| info.reorder_seen.map(u64::from)),
             busy_us: optional(|info| info.busy_us),
             rwnd_limited_us: grown(|info| info.rwnd_limited_us),
@@ -183,10 +185,12 @@ fn sender(streams: &[Growth<'_>], bytes: u64) -> Vec<(&'static str, Value)> {
     let rtt_us = now().map(|info| info.rtt_us).max();
     let min_rtt_us = now().filter_map(|info| info.min_rtt_us).min();
     let inflation = rtt_us.zip(min_rtt_us.filter(|us| *us > 0)).map(|(now, least)| f64::from(now) / f64::from(least));
-    let facts: [(&str, Option<Value>); 10] = [
+    let facts: [(&str, Option<Value>); 12] = [
         ("retransmits", Some(retransmits.into())),
         ("retransmit_share", retransmit_share(retransmits, bytes, mss_bytes).map(Value::from)),
         ("reordered_segments", streams.iter().map(|stream| stream.reordered).sum::<Option<u64>>().map(Value::from)),
+        ("dsack_segments", streams.iter().map(|stream| stream.dsack_segments).sum::<Option<u64>>().map(Value::from)),
+        ("reordering", now().map(|info| info.reordering_segments).max().map(Value::from)),
         ("rtt_us", rtt_us.map(Value::from)),
         ("min_rtt_us", min_rtt_us.map(Value::from)),
         ("rtt_inflation", inflation.map(Value::from)),

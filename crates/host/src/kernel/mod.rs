@@ -10,10 +10,11 @@ pub(crate) mod procfs;
 pub(crate) mod programs;
 pub(crate) mod sockets;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_model::snapshot::{Absence, Snapshot, Value};
 
 use crate::error::{ReadError, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
@@ -50,6 +51,26 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     snapshot.set_known_in("uptime_seconds", uptime, "s", "procfs:uptime");
     firewall::record(snapshot);
     services(snapshot);
+    disciplines(snapshot);
+}
+
+/// Records the queueing disciplines that the running kernel has built in or can load, where its modules are described.
+fn disciplines(snapshot: &mut Snapshot) {
+    const SRC: &str = "file:modules.builtin";
+    let modules = Path::new("/lib/modules").join(snapshot.kernel.as_deref().unwrap_or_default());
+    let Ok(built_in) = fs::read_to_string(modules.join("modules.builtin")) else {
+        return snapshot.set_absent("kernel.qdiscs", Absence::NotReported, None, SRC);
+    };
+    let loadable = fs::read_dir(modules.join("kernel/net/sched")).into_iter().flatten().flatten();
+    let loadable: Vec<String> = loadable.filter_map(|file| file.file_name().into_string().ok()).collect();
+    let names: BTreeSet<&str> =
+        built_in.lines().chain(loadable.iter().map(String::as_str)).filter_map(discipline).collect();
+    snapshot.set("kernel.qdiscs", Value::List(names.into_iter().map(Value::from).collect()), SRC);
+}
+
+/// `fq` of `kernel/net/sched/sch_fq.ko.xz`
+fn discipline(file: &str) -> Option<&str> {
+    file.rsplit('/').next()?.strip_prefix("sch_")?.split('.').next()
 }
 
 /// Records the kernel variables.
@@ -171,4 +192,16 @@ impl HostCounters {
 pub(crate) fn decode_anything(text: &str) {
     let mut snapshot = Snapshot::new("fuzz", linerate_model::snapshot::Source::Live);
     FILES.iter().for_each(|(path, _)| parse(&mut snapshot, path, text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn discipline_has_the_name_of_its_module() {
+        assert_eq!(discipline("kernel/net/sched/sch_fq_codel.ko"), Some("fq_codel"));
+        assert_eq!(discipline("sch_fq.ko.xz"), Some("fq"));
+        assert_eq!(discipline("kernel/net/sched/act_mirred.ko"), None);
+    }
 }

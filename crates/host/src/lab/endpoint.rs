@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::facts;
 use linerate_model::http::{Counters, EndpointStats, NicStats, Peak, Reading, Share};
+use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Absence, Fact, Snapshot};
 use linerate_model::stored_name;
 use linerate_sys::error::strerror;
@@ -322,9 +323,11 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Speed of a link; absent where the device does not report it.
+/// Speed of a link; absent where the device does not report it, or is software and reports a constant.
 pub(crate) fn link_bps(sample: &Snapshot, nic: &str) -> Option<u64> {
-    sample.whole(&format!("{nic}.link.speed_mbps")).map(|mbps| mbps.saturating_mul(1_000_000))
+    let is_wire = !sample.text(&format!("{nic}.net.kind")).is_some_and(is_software_kind);
+    let mbps = sample.whole(&format!("{nic}.link.speed_mbps")).filter(|_| is_wire)?;
+    Some(mbps.saturating_mul(1_000_000))
 }
 
 pub(crate) fn mtu_bytes(sample: &Snapshot, nic: &str) -> Option<u32> {

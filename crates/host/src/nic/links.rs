@@ -66,6 +66,7 @@ impl Link {
             (13, "net.txqlen", "packets"),
             (41, "net.gso_max", "bytes"),
             (40, "net.gso_max_segs", "segments"),
+            (60, "net.tso_max_segs", "segments"),
             (58, "net.gro_max", "bytes"),
             (31, "net.numtx", "queues"),
             (32, "net.numrx", "queues"),

@@ -8,6 +8,7 @@ use linerate_sys::netlink::Family;
 
 use crate::netlink::client::dump;
 use crate::netlink::{attribute, text, u32_at, u64_at};
+use crate::nic::sysfs::read;
 use filters::Filters;
 use shapers::Classes;
 
@@ -28,6 +29,9 @@ pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
         let own = payloads.iter().filter(|payload| u32_at(payload, 4) == Some(*index));
         let own: Vec<Qdisc> = own.filter_map(|payload| qdisc(snapshot, name, payload)).collect();
         let has_filters = filters(snapshot, *index, name, &own);
+        if !has_filters {
+            snapshot.set_known(format!("nic.{name}.qdisc.root.command"), command(name, &own), SRC);
+        }
         for one in own.iter().filter(|one| one.default_class.is_some()) {
             hierarchy(snapshot, *index, one, has_filters);
         }
@@ -37,6 +41,9 @@ pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
 /// A discipline, as requests about its classes and filters need it.
 pub(crate) struct Qdisc {
     key: String,
+    kind: String,
+    /// Its parameters, where a command sets all of them.
+    words: Option<String>,
     handle: u32,
     parent: u32,
     both_ways: bool,
@@ -57,8 +64,6 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     snapshot.set(format!("{key}.handle"), format!("{:x}:", handle >> 16), SRC);
     if let Some(shaper) = shapers::shaper(&kind, body) {
         snapshot.set_in(format!("{key}.rate_bps"), shaper.rate_bps, "bit/s", SRC);
-        let command = shaper.command(name).filter(|_| place == "root");
-        snapshot.set_known(format!("{key}.command"), command, SRC);
     } else if kind == "cake" {
         snapshot.set_absent(format!("{key}.rate_bps"), Absence::NotApplicableToKind, None, SRC);
     }
@@ -68,8 +73,24 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     counters(snapshot, &key, body);
     let default_class = shapers::default_class(&kind, handle, body);
     let both_ways = kind == "clsact";
-    snapshot.set(format!("{key}.kind"), kind, SRC);
-    Some(Qdisc { key, handle, parent, both_ways, default_class })
+    let words = shapers::words(&kind, body);
+    snapshot.set(format!("{key}.kind"), kind.as_str(), SRC);
+    Some(Qdisc { key, kind, words, handle, parent, both_ways, default_class })
+}
+
+/// What makes the root discipline as it is, where it has none below it.
+fn command(name: &str, own: &[Qdisc]) -> Option<String> {
+    let root = own.iter().find(|one| one.parent == ROOT)?;
+    if own.iter().any(|one| one.parent < INGRESS) {
+        return None;
+    }
+    if root.handle != 0 {
+        let (words, handle) = (root.words.as_ref()?, root.handle >> 16);
+        return Some(format!("tc qdisc replace dev {name} root handle {handle:x}: {words}"));
+    }
+    // Without a discipline the kernel attaches its default, which has handle 0.
+    let is_default = root.kind == "noqueue" || read("/proc/sys/net/core/default_qdisc").as_ref() == Some(&root.kind);
+    is_default.then(|| format!("tc qdisc del dev {name} root"))
 }
 
 fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {

@@ -12,15 +12,25 @@ pub(crate) struct Shaper {
     pub(crate) rate_bps: f64,
     limit_bytes: Option<u32>,
     burst_bytes: Option<f64>,
+    /// It has no peak rate and adds nothing to the length of a packet.
+    is_plain: bool,
+}
+
+/// The words of tc(8) that make a discipline with the same parameters; `None` where these numbers do not describe it.
+pub(crate) fn words(kind: &str, body: &[u8]) -> Option<String> {
+    match kind {
+        "pfifo" | "bfifo" => Some(format!("{kind} limit {}", limit(kind, body)?.0)),
+        "pfifo_fast" => Some(kind.to_owned()),
+        "tbf" => bucket(attribute(body, OPTIONS)?)?.words(),
+        _ => None,
+    }
 }
 
 impl Shaper {
-    /// What makes it again; only a token bucket is described by these numbers.
-    pub(crate) fn command(&self, name: &str) -> Option<String> {
-        let burst = self.burst_bytes?;
+    fn words(&self) -> Option<String> {
+        let burst = self.burst_bytes.filter(|_| self.is_plain)?;
         let limit = self.limit_bytes?;
-        let rate = self.rate_bps;
-        Some(format!("tc qdisc replace dev {name} root tbf rate {rate:.0}bit burst {burst:.0} limit {limit}"))
+        Some(format!("tbf rate {:.0}bit burst {burst:.0} limit {limit}", self.rate_bps))
     }
 }
 
@@ -57,7 +67,10 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
     const TICK_S: f64 = 64e-9;
     let parameters = attribute(options, PARAMETERS)?;
     let rate = rate(options, RATE64, parameters, 8)?;
+    // Overhead, alignment of cells and smallest packet; then the peak rate.
+    let is_plain = u16_at(parameters, 2)? == 0 && u32_at(parameters, 4)? == 0 && u32_at(parameters, 20)? == 0;
     Some(Shaper {
+        is_plain,
         rate_bps: rate * 8.0,
         limit_bytes: u32_at(parameters, 24),
         burst_bytes: u32_at(parameters, 28).map(|ticks| (f64::from(ticks) * TICK_S * rate).ceil()),
@@ -68,7 +81,7 @@ fn bucket(options: &[u8]) -> Option<Shaper> {
 fn cake(options: &[u8]) -> Option<Shaper> {
     const BASE_RATE64: u16 = 2;
     let rate = u64_of(options, BASE_RATE64).filter(|rate| *rate > 0)?;
-    Some(Shaper { rate_bps: to_f64(rate) * 8.0, limit_bytes: None, burst_bytes: None })
+    Some(Shaper { rate_bps: to_f64(rate) * 8.0, limit_bytes: None, burst_bytes: None, is_plain: false })
 }
 
 /// Bytes per second: in an attribute of its own, or within the parameters.

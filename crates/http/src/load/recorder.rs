@@ -51,6 +51,7 @@ impl Recorder {
     /// A request has a complete response.
     pub(crate) fn response_complete(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
         self.count_request(sent);
+        (self.stats.last_response_ns, self.stats.failing) = (done_ns, None);
         self.stats.response_head_bytes = self.stats.response_head_bytes.or(response.head_bytes);
         let class = match response.status {
             200..300 if self.is_body_as_before(response) => None,
@@ -104,6 +105,7 @@ impl Recorder {
     /// A request failed; after a timeout its age enters the latency as a lower bound.
     pub(crate) fn failed(&mut self, sent: Sent, now_ns: u64, class: ErrorClass, text: impl FnOnce() -> String) {
         self.second.failure(class, false);
+        self.stats.note_failure(class);
         if !self.count_request(sent) {
             return;
         }
@@ -159,7 +161,13 @@ impl Recorder {
     /// A connection could not be opened, or was lost while idle.
     pub(crate) fn connection_failed(&mut self, class: ErrorClass, text: impl FnOnce() -> String) {
         self.second.failure(class, false);
+        self.stats.note_failure(class);
         self.stats.errors.add(class, text);
+    }
+
+    /// Connections that are open.
+    pub(crate) fn open(&mut self, connections: u64) {
+        self.second.open = connections;
     }
 
     /// Age of the backlog.

@@ -1,6 +1,7 @@
 //! Coordinator of a load: phases, per-second results, and limits that end it early.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -73,6 +74,7 @@ pub fn run(
         seconds: BTreeMap::new(),
         stats: LoadStats::default(),
         flags: Vec::new(),
+        failures: 0,
         reported: 0,
     };
     coordinator.lead(observer)
@@ -88,6 +90,8 @@ struct Coordinator<'a> {
     seconds: BTreeMap<u32, (u32, SecondPart)>,
     stats: LoadStats,
     flags: Vec<Flag>,
+    /// Connections that could not be opened since the last response.
+    failures: u64,
     /// Seconds passed to the observer.
     reported: u32,
 }
@@ -96,16 +100,22 @@ impl Coordinator<'_> {
     fn lead(mut self, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
         let opened = self.ramp(observer)?;
         observer.ramped(opened, u64::from(self.spec.connections));
-        let mut window_ns = 0;
+        let (mut window_ns, mut load_ns) = (0, None);
         if opened > 0 && self.flags.is_empty() {
-            window_ns = self.load(observer)?;
+            let period = self.load(observer)?;
+            window_ns = period.end.saturating_sub(period.start + self.spec.warmup_ns);
+            load_ns = Some((period.start, period.end));
         }
         self.workers.send(WorkerCommand::Stop);
         while self.left > 0 {
             self.listen(TIMEOUT, observer)?;
         }
         let seconds: Vec<SecondPart> = self.seconds.into_values().map(|(_, second)| second).collect();
-        Ok(self.stats.result(self.spec, window_ns, &seconds, &self.flags))
+        let is_judged = !self.flags.contains(&Flag::Interrupted);
+        let outage = self.stats.outage(self.spec.mode, load_ns).filter(|_| is_judged);
+        self.flags.retain(|flag| *flag != Flag::ServerGone);
+        self.flags.extend(outage.is_some().then_some(Flag::ServerGone));
+        Ok(LoadResult { outage, ..self.stats.result(self.spec, window_ns, &seconds, &self.flags) })
     }
 
     /// Waits until every worker has opened its connections.
@@ -121,8 +131,8 @@ impl Coordinator<'_> {
         Ok(sum)
     }
 
-    /// Warm-up, window and drain; returns the length of the window.
-    fn load(&mut self, observer: &mut dyn Observer) -> Result<u64, LoadError> {
+    /// Warm-up, window and drain; returns when the warm-up began and when the window ended.
+    fn load(&mut self, observer: &mut dyn Observer) -> Result<Range<u64>, LoadError> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         self.workers.send(WorkerCommand::Begin { at_ns: begin_ns });
         observer.load_begins();
@@ -138,7 +148,7 @@ impl Coordinator<'_> {
             self.wait_until(drained_ns, observer)?;
         }
         // A run that was stopped has a shorter window.
-        Ok(now_ns.min(end_ns).saturating_sub(open_ns))
+        Ok(begin_ns..now_ns.min(end_ns))
     }
 
     /// Handles messages until a time, the end of all workers, or a reason to stop.
@@ -193,6 +203,10 @@ impl Coordinator<'_> {
         second.merge(part);
         if *workers < self.workers.total {
             return;
+        }
+        self.failures = if second.ok > 0 { 0 } else { self.failures + second.connects };
+        if self.failures > 0 && second.ok == 0 && second.open == 0 && self.flags.is_empty() {
+            self.flags.push(Flag::ServerGone);
         }
         for (_, (_, second)) in self.seconds.range(self.reported..=index) {
             observer.second(second);

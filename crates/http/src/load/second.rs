@@ -26,6 +26,8 @@ pub struct SecondPart {
     pub attempts: u64,
     /// 429 and 503 with `Retry-After`.
     pub retry_after: u64,
+    /// Connections that are open at its end.
+    pub open: u64,
     /// Age of the backlog at the end of the second.
     pub backlog_ns: u64,
     /// Times with an error of a sixteenth.
@@ -67,6 +69,7 @@ impl SecondPart {
         self.connects += other.connects;
         self.attempts += other.attempts;
         self.retry_after += other.retry_after;
+        self.open += other.open;
         self.backlog_ns = self.backlog_ns.max(other.backlog_ns);
         self.times.merge(&other.times);
     }

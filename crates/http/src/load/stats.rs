@@ -1,6 +1,6 @@
 //! Statistics of a load, merged from its workers into the result.
 
-use linerate_model::http::{Connections, ErrorCounts, Flag, LoadResult, Mode, NegotiatedProtocol};
+use linerate_model::http::{Connections, ErrorClass, ErrorCounts, Flag, LoadResult, Mode, NegotiatedProtocol};
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
@@ -26,6 +26,10 @@ pub(crate) struct LoadStats {
     pub(crate) lateness: Distribution,
     pub(crate) connect: Distribution,
     pub(crate) is_overloaded: bool,
+    /// Time of the last complete response; 0 without one.
+    pub(crate) last_response_ns: u64,
+    /// First of the classes of failures since the last complete response.
+    pub(crate) failing: Option<ErrorClass>,
     /// Protocol negotiated by the first connection; `None` where none was.
     pub(crate) protocol: Option<NegotiatedProtocol>,
 }
@@ -51,7 +55,38 @@ impl LoadStats {
         self.lateness.merge(&other.lateness);
         self.connect.merge(&other.connect);
         self.is_overloaded |= other.is_overloaded;
+        self.last_response_ns = self.last_response_ns.max(other.last_response_ns);
+        self.failing = self.failing.into_iter().chain(other.failing).min();
         self.protocol = self.protocol.take().or(other.protocol);
+    }
+
+    /// A request or a connection failed.
+    pub(crate) fn note_failure(&mut self, class: ErrorClass) {
+        self.failing = Some(self.failing.map_or(class, |known| known.min(class)));
+    }
+
+    /// What failed since when, where the server was gone: it accepted no connection, or answered nothing more.
+    /// `load_ns`: beginning and end of the load, absent where no connection was opened.
+    pub(crate) fn outage(&self, mode: Mode, load_ns: Option<(u64, u64)>) -> Option<String> {
+        let failing = self.failing?;
+        let what = match failing {
+            ErrorClass::ConnectRefused => "connection refused",
+            ErrorClass::ConnectTimeout => "no answer to connection attempts",
+            ErrorClass::Unreachable => "host unreachable",
+            ErrorClass::Timeout => "no response",
+            _ => return None,
+        };
+        let Some((begin_ns, end_ns)) = load_ns else {
+            return Some(format!("{what}: the server is gone"));
+        };
+        // Connections of a host that is off stay open until the kernel gives up.
+        let is_silent = self.last_response_ns > begin_ns && failing != ErrorClass::ConnectRefused;
+        let is_gone = self.connections.open_at_end == 0 && failing != ErrorClass::Timeout
+            || is_silent && !matches!(mode, Mode::Idle { .. });
+        let since_ns = self.last_response_ns.max(begin_ns);
+        let is_long = end_ns.saturating_sub(since_ns) >= SILENCE_MIN_NS;
+        let since_s = (since_ns - begin_ns) as f64 / 1e9;
+        (is_gone && is_long).then(|| format!("{what} since {since_s:.1} s: the server is gone"))
     }
 
     /// Result of a run of `window_ns` with the seconds since the start of the warm-up.
@@ -65,7 +100,7 @@ impl LoadStats {
         if self.is_overloaded {
             flags.push(Flag::Overload);
         }
-        if is_open && self.is_generator_late() {
+        if self.is_generator_late(spec.mode) {
             flags.push(Flag::GeneratorLate);
         }
         LoadResult {
@@ -87,19 +122,74 @@ impl LoadStats {
             seconds: seconds.iter().take(whole_seconds).map(SecondPart::summary).collect(),
             warmup_seconds: u32::try_from(spec.warmup_ns / 1_000_000_000).unwrap_or(u32::MAX),
             flags,
+            outage: None,
         }
     }
 
-    /// Whether the 99th percentile of the generator's lateness is above 1 ms, or above a tenth of the median latency and
-    /// more than a wake-up takes.
-    fn is_generator_late(&self) -> bool {
-        let late = self.lateness.quantile(0.99).map(|late| late.ns);
-        let median = self.latency.quantile(0.5).map_or(u64::MAX, |median| median.ns);
-        late.is_some_and(|late| late > LATE_MAX_NS.min((median / 10).max(WAKE_NS)))
+    /// Whether the generator's lateness is a part of the measured latency: at the 99th percentile more than 1 ms, more than a
+    /// tenth of the latency, and longer than the interval between two requests.
+    fn is_generator_late(&self, mode: Mode) -> bool {
+        let Mode::Open { rate_per_s, .. } = mode else {
+            return false;
+        };
+        let p99_ns = |times: &Distribution| times.quantile(0.99).map(|p99| p99.ns);
+        let interval_ns = (1e9 / rate_per_s) as u64;
+        let least_ns = LATE_MIN_NS.max(interval_ns).max(p99_ns(&self.latency).unwrap_or(u64::MAX) / 10);
+        p99_ns(&self.lateness).is_some_and(|late_ns| late_ns > least_ns)
     }
 }
 
-/// Lateness above this is always reported.
-const LATE_MAX_NS: u64 = 1_000_000;
-/// A wake-up may take this long on a virtual host.
-const WAKE_NS: u64 = 100_000;
+/// A wake-up on a virtual or busy host may take this long.
+const LATE_MIN_NS: u64 = 1_000_000;
+/// A server that answers is not silent for so long after a failure.
+const SILENCE_MIN_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::http::Arrivals;
+
+    use super::*;
+
+    #[test]
+    fn server_is_gone_when_nothing_answers_after_a_failure() {
+        const S: u64 = 1_000_000_000;
+        let closed = Mode::Closed { pipeline: 1, think_ns: 0 };
+        for (class, last_s, open_at_end, expected) in [
+            (ErrorClass::ConnectRefused, 4, 0, Some("connection refused since 3.0 s: the server is gone")),
+            (ErrorClass::ConnectRefused, 4, 1, None),
+            (ErrorClass::Timeout, 4, 8, Some("no response since 3.0 s: the server is gone")),
+            (ErrorClass::Timeout, 0, 8, None),
+            (ErrorClass::Eof, 4, 0, None),
+            (ErrorClass::ConnectRefused, 11, 0, None),
+        ] {
+            let mut stats = LoadStats { last_response_ns: last_s * S, ..LoadStats::default() };
+            stats.connections.open_at_end = open_at_end;
+            stats.note_failure(class);
+            // The connections that break follow or precede those that cannot be opened.
+            stats.note_failure(if class == ErrorClass::ConnectRefused { ErrorClass::Eof } else { class });
+            let found = stats.outage(closed, Some((S, 11 * S)));
+            assert_eq!(found.as_deref(), expected, "{class:?}");
+        }
+    }
+
+    #[test]
+    fn lateness_counts_against_the_latency_and_the_interval_it_delays() {
+        for (rate_per_s, late_us, latency_us, expected) in [
+            (5_000.0, 100, 7, false),
+            (5_000.0, 900, 1_000, false),
+            (5_000.0, 2_000, 2_100, true),
+            // A tenth of what the server takes, and less than the next request is due.
+            (5_000.0, 2_000, 30_000, false),
+            (100.0, 2_000, 2_100, false),
+        ] {
+            let mut stats = LoadStats::default();
+            for _ in 0..2_000 {
+                stats.lateness.record(late_us * 1_000);
+                stats.latency.record(latency_us * 1_000);
+            }
+            let mode = Mode::Open { rate_per_s, arrivals: Arrivals::Uniform };
+            assert_eq!(stats.is_generator_late(mode), expected, "{late_us} us late at {rate_per_s} per second");
+        }
+        assert!(!LoadStats::default().is_generator_late(Mode::Idle { heartbeat_ns: None }));
+    }
+}

@@ -6,6 +6,7 @@ mod diagnosis {
     mod examined;
     mod faults;
     mod first_minutes;
+    mod fixes;
     mod sweep;
 }
 

@@ -45,16 +45,21 @@ impl Link {
         Self { bps, mtu_bytes: 1500, is_ipv6: false, has_timestamps: true, has_vlan: false, mss_measured_bytes: None }
     }
 
-    /// The link between two hosts: the slower speed and the smaller packet of what is known of the two. `None` on one
-    /// host, and where neither speed nor packet size are known.
+    /// The link between two hosts: the slower speed and the smaller packet of what is known of the two; `bps` instead of the
+    /// speed where it is given. `None` on one host, and where neither speed nor packet size are known.
     #[must_use]
-    pub fn between(client: &Environment, server: Option<&Environment>, is_ipv6: bool) -> Option<Self> {
+    pub fn between(
+        client: &Environment,
+        server: Option<&Environment>,
+        is_ipv6: bool,
+        bps: Option<f64>,
+    ) -> Option<Self> {
         let ends = || std::iter::once(client).chain(server);
         if ends().any(|end| end.is_loopback) {
             return None;
         }
         Some(Self {
-            bps: ends().filter_map(|end| end.link_bps).filter(|bps| *bps > 0).min()? as f64,
+            bps: bps.or_else(|| Some(ends().filter_map(|end| end.link_bps).filter(|bps| *bps > 0).min()? as f64))?,
             mtu_bytes: ends().filter_map(|end| end.mtu_bytes).min()?,
             is_ipv6,
             has_timestamps: ends().all(|end| end.timestamps != Some(0)),
@@ -113,10 +118,16 @@ impl Link {
     }
 }
 
+/// Most that TCP alone reached in the direction of the answers, in bit/s of payload; 0 without such a test.
+#[must_use]
+pub fn reached_bps(baseline: &[Baseline]) -> f64 {
+    baseline.iter().filter(|test| test.is_reverse).map(|test| test.goodput_bps).fold(0.0, f64::max)
+}
+
 /// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without such a test.
 #[must_use]
 pub fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
-    let reached = baseline.iter().filter(|test| test.is_reverse).map(|test| test.goodput_bps).fold(0.0, f64::max);
+    let reached = reached_bps(baseline);
     match link.goodput_bps() {
         Some(theory) if reached > 0.0 && theory > 0.0 => (reached / theory).min(1.0),
         _ => 1.0,
@@ -326,17 +337,19 @@ mod tests {
         let end = |link_bps, mtu_bytes| Environment { link_bps, mtu_bytes, ..Environment::default() };
         let fast = end(Some(10_000_000_000), Some(9000));
         let slow = end(Some(1_000_000_000), Some(1500));
-        let link = Link::between(&fast, Some(&slow), false).expect("both are known");
+        let link = Link::between(&fast, Some(&slow), false, None).expect("both are known");
         assert_eq!((link.bps, link.mtu_bytes), (1e9, 1500));
-        let alone = Link::between(&fast, None, true).expect("one is known");
+        let alone = Link::between(&fast, None, true, None).expect("one is known");
         assert_eq!(alone.bps, 1e10);
-        assert_eq!(Link::between(&end(None, Some(1500)), None, false), None);
+        assert_eq!(Link::between(&end(None, Some(1500)), None, false, None), None);
         let tagged = Environment { is_vlan: Some(true), ..slow.clone() };
         assert!(!link.has_vlan);
-        assert!(Link::between(&fast, Some(&tagged), false).is_some_and(|link| link.has_vlan));
-        assert!(Link::between(&tagged, None, false).is_some_and(|link| link.has_vlan));
+        assert!(Link::between(&fast, Some(&tagged), false, None).is_some_and(|link| link.has_vlan));
+        assert!(Link::between(&tagged, None, false, None).is_some_and(|link| link.has_vlan));
         let loopback = Environment { is_loopback: true, ..fast };
-        assert_eq!(Link::between(&loopback, Some(&slow), false), None);
+        let given = Link::between(&end(None, Some(1500)), None, false, Some(2e9));
+        assert_eq!(given.map(|link| link.bps), Some(2e9));
+        assert_eq!(Link::between(&loopback, Some(&slow), false, None), None);
     }
 
     #[test]

@@ -66,14 +66,14 @@ pub trait CellRunner {
 /// # Errors
 /// The runner's.
 pub fn run<R: CellRunner>(setup: &Setup, is_forced: bool, kept: Kept, runner: &mut R) -> Result<Study, R::Error> {
-    let mut experiment = Experiment { setup, is_forced, kept, runner, is_first_run: true };
+    let mut experiment = Experiment { setup, is_forced, kept, runner, is_first_run: true, is_server_gone: false };
     experiment.baseline()?;
     let planned = cells::runs(&setup.plan, setup.phases);
     let (isolated, later): (Vec<_>, Vec<_>) = planned.into_iter().partition(|run| is_isolated(run.key.phase));
     experiment.run_all(isolated)?;
     experiment.refine()?;
     experiment.run_all(later)?;
-    let is_complete = !experiment.runner.is_stopped();
+    let is_complete = !experiment.is_ended();
     Ok(study::study(&experiment.input(is_complete)))
 }
 
@@ -83,12 +83,15 @@ struct Experiment<'a, R> {
     kept: Kept,
     runner: &'a mut R,
     is_first_run: bool,
+    is_server_gone: bool,
 }
 
 impl<R: CellRunner> Experiment<'_, R> {
     fn baseline(&mut self) -> Result<(), R::Error> {
         let planned = cells::tests(&self.setup.plan, self.setup.phases);
-        if planned.is_empty() || !self.kept.baseline.is_empty() {
+        let is_wanted = self.setup.phases.has(0);
+        let is_needed = is_wanted || self.setup.link().is_none() && !self.setup.client.is_loopback;
+        if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
             return Ok(());
         }
         for test in planned {
@@ -106,7 +109,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         }
         self.runner.keep_baseline(&self.kept.baseline)?;
         let defects = study::path_defects(&self.kept.baseline);
-        if defects.is_empty() || self.setup.client.is_loopback {
+        if defects.is_empty() || self.setup.client.is_loopback || !is_wanted {
             return Ok(());
         }
         if !self.is_forced {
@@ -121,7 +124,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         for _ in 0..REFINEMENT_ROUNDS_MAX {
             let keys = study::refinements(&self.input(false));
             let runs = self.remaining(cells::refinement_runs(&self.setup.plan, &keys));
-            if runs.is_empty() || self.runner.is_stopped() {
+            if runs.is_empty() || self.is_ended() {
                 return Ok(());
             }
             self.runner.runs_added(u32::try_from(runs.len()).unwrap_or(0));
@@ -133,7 +136,7 @@ impl<R: CellRunner> Experiment<'_, R> {
     /// Makes the runs that are not finished.
     fn run_all(&mut self, runs: Vec<PlannedRun>) -> Result<(), R::Error> {
         for planned in self.remaining(runs) {
-            if self.runner.is_stopped() {
+            if self.is_ended() {
                 return Ok(());
             }
             let run = if !self.is_forced && is_blocked(&self.setup.checks, &planned.key) {
@@ -143,9 +146,21 @@ impl<R: CellRunner> Experiment<'_, R> {
                 self.run_one(&planned)?
             };
             self.runner.keep_run(&planned, &run)?;
+            self.is_server_gone = run.flags.contains(&Flag::ServerGone);
+            if let Some(reason) = run.reason.as_ref().filter(|_| self.is_server_gone) {
+                let name = planned.key.name();
+                self.kept
+                    .notes
+                    .push(format!("ended at {name}: {reason}; --resume makes this run and the missing ones"));
+            }
             self.kept.runs.push(run);
         }
         Ok(())
+    }
+
+    /// Whether the user ended it, or the server is gone.
+    fn is_ended(&mut self) -> bool {
+        self.is_server_gone || self.runner.is_stopped()
     }
 
     /// Runs a cell, and once more when it was not steady or the control channel was lost.
@@ -220,6 +235,7 @@ mod tests {
         added: u32,
         stops_after: usize,
         flag_once: Option<Flag>,
+        is_gone_once: bool,
         goodput_bps: f64,
     }
 
@@ -261,7 +277,10 @@ mod tests {
             self.ran.push(*planned);
             let ok_per_s = (f64::from(planned.key.connections) * 2000.0).min(100_000.0);
             let load = load_of(planned.key.payload_bytes, planned.key.connections, ok_per_s);
+            let is_gone = std::mem::take(&mut self.is_gone_once);
             Ok(CellRun {
+                state: if is_gone { RunState::Aborted } else { RunState::Done },
+                reason: is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned()),
                 key: planned.key,
                 repeat: planned.repeat,
                 flags: self.flag_once.take().into_iter().collect(),
@@ -309,6 +328,22 @@ mod tests {
         assert!(whole.is_complete && whole.cells.len() == 2);
         assert_eq!(second.ran.len(), 1);
         assert!(!first.ran.contains(&second.ran[0]));
+    }
+
+    #[test]
+    fn server_that_is_gone_ends_the_experiment_and_resume_makes_the_rest() {
+        let setup = matrix(TWO_CELLS);
+        let mut gone = Hosts { is_gone_once: true, flag_once: Some(Flag::ServerGone), ..hosts() };
+        let partial = run(&setup, false, Kept::default(), &mut gone).expect("one run");
+        assert_eq!((partial.is_complete, gone.ran.len()), (false, 1));
+        assert!(
+            partial.notes.iter().any(|note| note.contains("since 3.2 s: the server is gone")),
+            "{:?}",
+            partial.notes
+        );
+        assert_eq!(partial.cells[0].verdict.primary.class, linerate_model::http::VerdictClass::Invalid);
+        let whole = run(&setup, false, Kept::default(), &mut hosts()).expect("all runs");
+        assert!(whole.is_complete);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::medians::{self, counted, median_of};
 
 /// Gathers the facts of a cell from its runs.
 pub(super) fn cell_facts(key: CellKey, runs: &[CellRun], medians: &Medians, network: Network, port: u16) -> CellFacts {
+    let reason = runs.iter().rev().find_map(|run| run.reason.clone());
     let runs = counted(runs);
     let loads: Vec<&LoadResult> = runs.iter().filter_map(|run| run.load.as_ref()).collect();
     let sum = |amount: fn(&LoadResult) -> u64| loads.iter().map(|load| amount(load)).fold(0, u64::saturating_add);
@@ -26,6 +27,7 @@ pub(super) fn cell_facts(key: CellKey, runs: &[CellRun], medians: &Medians, netw
         network,
         is_one_host: network == Network::Loopback,
         mode: loads.first().map(|load| load.mode),
+        reason,
         medians: *medians,
         position: Position::default(),
         open_share: open_share(&loads),

@@ -58,6 +58,7 @@ pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> Lo
         seconds: Vec::new(),
         warmup_seconds: 0,
         flags: Vec::new(),
+        outage: None,
     }
 }
 

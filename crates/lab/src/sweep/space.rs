@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec, LocalOptions};
+use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec, Keepalive, LocalOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use thiserror::Error;
 
@@ -59,6 +59,8 @@ const CPUS_TRIED: usize = 8;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A run without data, or without acknowledgements of data, for so long is over.
 const SILENCE: Duration = Duration::from_secs(4);
+/// Probes of a control connection without traffic. Two fit into [`SILENCE`], which ends the connection instead of the count.
+const KEEPALIVE: Keepalive = Keepalive { idle_s: 2, interval_s: 1, count: 1 };
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// Block of a TCP test that names none.
@@ -217,6 +219,7 @@ impl TestSettings {
             interval: Some(SAMPLE_INTERVAL),
             rcv_timeout: SILENCE,
             snd_timeout: Some(SILENCE),
+            control_keepalive: Some(KEEPALIVE),
             cpu: self.pinning.client,
             ..LocalOptions::default()
         };

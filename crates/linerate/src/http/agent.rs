@@ -1,6 +1,7 @@
 //! `linerate http agent`: the control channel with the measurements of this host.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ pub struct ControlChannel {
     pub spec: ControlSpec,
     /// The token was generated and must be printed.
     pub is_token_new: bool,
+    /// File with the token.
+    pub token_file: Option<PathBuf>,
     /// The address was given, so that no other will do.
     pub is_address_chosen: bool,
     /// What the operator should know: the token file is readable for others.

@@ -44,6 +44,10 @@ pub struct LoadPlan {
     pub asks_first: bool,
     /// Whether the load continues although the server fails.
     pub tolerates_failures: bool,
+    /// Rate of the path in bit/s as the user knows it.
+    pub line_rate_bps: Option<f64>,
+    /// Whether the text contains everything that was counted.
+    pub is_verbose: bool,
     /// Form of the output.
     pub output: Output,
 }
@@ -179,8 +183,8 @@ fn report(
             },
         },
         repeat: 1,
-        state: RunState::Done,
-        reason: None,
+        state: if load.outage.is_some() { RunState::Aborted } else { RunState::Done },
+        reason: load.outage.clone(),
         started_unix_ms: linerate_sys::clock::unix_ms(),
         client: sides.client.clone().unwrap_or_default(),
         server: sides.server.clone(),
@@ -201,7 +205,7 @@ fn report(
     outputs::print(&if plan.output.json || plan.output.json_stream {
         load_json(&report)
     } else {
-        load_text(&report, outputs::style())
+        load_text(&report, plan.is_verbose, outputs::style())
     })?;
     Ok(code(load))
 }
@@ -221,6 +225,7 @@ fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpA
         checks: Vec::new(),
         client: own_environment(address, Duration::ZERO),
         server: side.map(|side| side.info.environment.clone()),
+        line_rate_bps: plan.line_rate_bps,
         judge: cell_verdict,
     };
     let kept = Kept { runs: vec![run], ..Kept::default() };
@@ -231,7 +236,7 @@ fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpA
 fn code(result: &LoadResult) -> Outcome {
     if result.flags.contains(&Flag::Interrupted) {
         Outcome::Interrupted
-    } else if result.connections.opened == 0 {
+    } else if result.connections.opened == 0 || result.outage.is_some() {
         Outcome::Unreachable
     } else if result.flags.contains(&Flag::BreakerTripped) || (result.requests > 0 && result.ok == 0) {
         Outcome::NotCompleted

@@ -1,13 +1,14 @@
 //! The HTTP server with what belongs to it: a control channel, and an iperf3 server for the TCP baseline.
 
 use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_host::{Tested, Watched};
 use linerate_http::control::Control;
 use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_model::policy::AccessRules;
-use linerate_sys::process;
+use linerate_sys::{interfaces, process};
 
 use super::agent::{self, ControlChannel};
 use super::restartable_server::RestartableServer;
@@ -60,6 +61,7 @@ impl HttpServer {
             error => Error::failed(error),
         })?;
         let mut introduction = announcement(&plan.spec, &server);
+        let address = server.addresses().first().copied();
         let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
         if let Some(tcp) = &tcp {
             introduction.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
@@ -75,6 +77,8 @@ impl HttpServer {
         if let Some(channel) = &plan.control {
             running.open_control(channel)?;
         }
+        let control = running.control.as_ref().map(Control::address).zip(plan.control.as_ref());
+        running.introduction.push_str(&client_command(address, control));
         Ok(running)
     }
 
@@ -102,6 +106,41 @@ impl HttpServer {
         }
         Ok(())
     }
+}
+
+/// The command line of a client on another host.
+fn client_command(address: Option<SocketAddr>, control: Option<(SocketAddr, &ControlChannel)>) -> String {
+    let Some(address) = address else {
+        return String::new();
+    };
+    let host = reachable(address.ip());
+    let mut text = format!("  client       linerate http load http://{}/b/1k", SocketAddr::new(host, address.port()));
+    if let Some((control, channel)) = control {
+        if address.port().checked_add(1) != Some(control.port()) {
+            let control =
+                SocketAddr::new(if control.ip().is_unspecified() { host } else { control.ip() }, control.port());
+            let _ = write!(text, " --control-url http://{control}");
+        }
+        match (&channel.token_file, &channel.spec.token) {
+            (Some(file), _) => drop(write!(text, " --token-file {}", file.display())),
+            (None, Some(token)) if channel.is_token_new => drop(write!(text, " --token {}", token.reveal())),
+            (None, Some(_)) => text.push_str(" --token WORDS"),
+            (None, None) => {}
+        }
+    }
+    text + "\n"
+}
+
+/// The address under which others reach a listener: for all addresses, the first of this host that is neither loopback nor
+/// link-local, IPv4 before IPv6.
+fn reachable(address: IpAddr) -> IpAddr {
+    let is_usable = |address: &IpAddr| match address {
+        IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
+    };
+    let known = interfaces::addresses().into_iter().map(|(address, _)| address).filter(is_usable);
+    let first = || known.min_by_key(IpAddr::is_ipv6).unwrap_or(Ipv4Addr::LOCALHOST.into());
+    if address.is_unspecified() { first() } else { address }
 }
 
 /// Starts the iperf3 server.

@@ -20,9 +20,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 const BUSY_RHYTHM: Duration = Duration::from_millis(500);
 /// Longest wait for a server between two tests: the original closes its listener after each and opens another one. With
 /// the timeouts of a test it decides how long a sweep lasts after the path is gone.
-const REOPENING_TIMEOUT: Duration = Duration::from_secs(2);
+/// Two attempts of the kernel fit: it repeats a lost SYN after 1 s.
+const REOPENING_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Time between two attempts to reach it.
 const REOPENING_RHYTHM: Duration = Duration::from_millis(50);
+
 /// The path under test.
 pub(super) struct Network<'a> {
     spec: &'a SweepSpec,
@@ -70,18 +72,20 @@ impl<'a> Network<'a> {
     fn test(&mut self, setting: &Setting) -> Result<(f64, RunMetrics), RunError> {
         let busy_timeout = BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
+        let mut reached = asked;
         loop {
-            let result = self.once(setting);
+            let result = self.once(setting, REOPENING_TIMEOUT.saturating_sub(reached.elapsed()).max(REOPENING_RHYTHM));
             let Err(failure) = &result.outcome else {
                 return self.observed(result);
             };
             if is_one_of(failure, &[ErrorCode::AccessDenied]) && asked.elapsed() < busy_timeout {
+                reached = Instant::now();
                 self.progress.update(&format!(
                     "the server is busy with another test; asked for {}",
                     clock(asked.elapsed().as_secs_f64())
                 ));
                 self.pause(BUSY_RHYTHM)?;
-            } else if self.has_result && is_between(failure, &result) && asked.elapsed() < REOPENING_TIMEOUT {
+            } else if self.has_result && is_between(failure, &result) && reached.elapsed() < REOPENING_TIMEOUT {
                 self.pause(REOPENING_RHYTHM)?;
             } else {
                 return Err(self.judged(failure));
@@ -89,12 +93,13 @@ impl<'a> Network<'a> {
         }
     }
 
-    fn once(&mut self, setting: &Setting) -> ClientResult {
+    /// `reopening_timeout`: of the connection, unless it is the first one.
+    fn once(&mut self, setting: &Setting, reopening_timeout: Duration) -> ClientResult {
         let mut client = self.space.test_settings(setting).client_spec(self.spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
-        if self.has_result {
-            client.connect_timeout = Some(REOPENING_TIMEOUT);
+        if !self.log.runs.is_empty() {
+            client.connect_timeout = Some(reopening_timeout);
         }
         let is_pinned = client.local.cpu.is_some();
         let result = Client::new(client).run(self.signals);

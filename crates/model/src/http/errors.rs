@@ -72,6 +72,8 @@ pub struct ErrorCounts(BTreeMap<ErrorClass, ErrorCount>);
 impl ErrorCounts {
     /// Most texts kept of one kind.
     pub const TEXTS_MAX: usize = 5;
+    /// Text of a [`ErrorClass::Status5xx`] that came before a request: the server rejects the connection.
+    pub const UNASKED_503: &str = "status 503 before a request";
 
     /// Counts one failure. The text is made only while it is wanted.
     pub fn add(&mut self, class: ErrorClass, text: impl FnOnce() -> String) {

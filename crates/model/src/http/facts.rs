@@ -94,6 +94,9 @@ pub struct CellFacts {
     pub is_one_host: bool,
     /// When requests were sent; absent without a finished run.
     pub mode: Option<Mode>,
+    /// Why a run was not finished.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// Medians of the finished runs.
     pub medians: Medians,
     /// Its place among the cells of its payload.

@@ -113,8 +113,8 @@ pub struct Second {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
-    /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, or by
-    /// more than a tenth of the median latency and 0.1 ms.
+    /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, a tenth of
+    /// the latency, and the interval between two requests.
     GeneratorLate,
     /// The two halves of the window differ by more than 5 %.
     Unsteady,
@@ -130,6 +130,8 @@ pub enum Flag {
     ControlLost,
     /// The user ended it.
     Interrupted,
+    /// The server was gone before its end.
+    ServerGone,
 }
 
 /// What the load generator found in one run, all threads and processes together.
@@ -174,6 +176,9 @@ pub struct LoadResult {
     pub warmup_seconds: u32,
     /// What limits the trust in it.
     pub flags: Vec<Flag>,
+    /// What failed from which second on when the server was gone; absent where it answered until the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<String>,
 }
 
 /// Protocol of runs without the member.

@@ -18,6 +18,8 @@ pub enum VerdictClass {
     NetworkBound,
     /// The path loses segments.
     NetworkLoss,
+    /// Programs outside the test fill the CPUs.
+    OtherPrograms,
     /// All CPUs of the server are busy.
     CpuBoundTotal,
     /// One CPU or one thread of the server is busy, others are not.

@@ -13,6 +13,7 @@ pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
         VerdictClass::ServerLimit => ('S', "limit of the server's queues or descriptors"),
         VerdictClass::NetworkBound => ('N', "network-bound"),
         VerdictClass::NetworkLoss => ('n', "network loses segments"),
+        VerdictClass::OtherPrograms => ('P', "other programs fill the processors"),
         VerdictClass::CpuBoundTotal => ('C', "all processors of the server busy"),
         VerdictClass::CpuBoundCore => ('c', "one processor of the server busy"),
         VerdictClass::QueueingBound => ('Q', "queueing, only latency grows"),
@@ -69,8 +70,8 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
 pub(super) fn flag(flag: Flag) -> String {
     let meaning = match flag {
         Flag::GeneratorLate => {
-            "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
-             the median latency), so latencies are in part its own"
+            "the generator itself sent late although a connection was free (99th percentile above 1 ms and a tenth of \
+             the latency), so latencies are in part its own"
         }
         Flag::Unsteady => "the two halves of the window differ by more than 5 % in throughput",
         Flag::Overload => "the offered rate cannot be sustained; the run ended early",
@@ -84,6 +85,7 @@ pub(super) fn flag(flag: Flag) -> String {
         }
         Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
         Flag::Interrupted => "the user ended it",
+        Flag::ServerGone => "the server did not answer until the end",
     };
     format!("{}: {meaning}", stored_name(flag))
 }

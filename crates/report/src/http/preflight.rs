@@ -15,12 +15,13 @@ const INDENT: usize = 9;
 const BY_URGENCY: [CheckStatus; 5] =
     [CheckStatus::Fail, CheckStatus::Warn, CheckStatus::Unknown, CheckStatus::Info, CheckStatus::Pass];
 
-/// Checks as text: those that fail first, with the commands that help. Commands are on lines of their own and are
+/// Checks as text: those that fail first, with the commands that help; those that pass are counted. Commands are on lines of their own and are
 /// never broken, so that they can be copied.
 #[must_use]
 pub fn preflight(checks: &[Check], style: Style) -> String {
     let of = |wanted| checks.iter().filter(move |check| check.status == wanted);
-    let mut blocks: Vec<Block> = BY_URGENCY.into_iter().flat_map(of).flat_map(blocks).collect();
+    let listed = BY_URGENCY.into_iter().filter(|status| *status != CheckStatus::Pass);
+    let mut blocks: Vec<Block> = listed.flat_map(of).flat_map(blocks).collect();
     let counts = BY_URGENCY.map(|wanted| (of(wanted).count(), word(wanted)));
     let counts = counts.iter().filter(|(number, _)| *number > 0);
     let words: Vec<String> = counts.map(|(number, word)| format!("{number} {word}")).collect();

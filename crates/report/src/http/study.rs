@@ -6,6 +6,7 @@ use super::numbers::moment;
 use super::plots::plots;
 use super::preflight::preflight;
 use super::tables;
+use crate::document::plot::Plot;
 use crate::document::style::Style;
 use crate::document::table::Table;
 use crate::document::{Block, Document};
@@ -20,16 +21,16 @@ const HEADINGS: [&str; 3] = [
     "3 Whole picture: throughput, latency, processors and limits of both ends",
 ];
 
-/// The report as text in lines of at most 120 columns; only commands to copy may be longer.
+/// The report as text in lines of at most 120 columns, without plots; only commands to copy may be longer.
 #[must_use]
 pub fn text(study: &Study, style: Style) -> String {
-    document(study).text(style)
+    document(study, Vec::new()).text(style)
 }
 
 /// The report as one HTML file.
 #[must_use]
 pub fn html(study: &Study) -> String {
-    document(study).html()
+    document(study, plots(study)).html()
 }
 
 /// The study as one JSON object whose keys are always in the same order; `schema` names its form.
@@ -38,7 +39,7 @@ pub fn json(study: &Study) -> String {
     crate::pretty_json(study)
 }
 
-fn document(study: &Study) -> Document {
+fn document(study: &Study, plots: Vec<Plot>) -> Document {
     let mut lines = head(study).into_iter();
     let mut blocks: Vec<Block> = lines.next().map(Block::Title).into_iter().collect();
     blocks.extend(lines.map(Block::Remark));
@@ -47,7 +48,6 @@ fn document(study: &Study) -> Document {
         blocks.push(Block::Answer(sentence.clone().unwrap_or_else(|| "not run".to_owned())));
         blocks.extend(tables.into_iter().map(Block::Table));
     }
-    let plots = plots(study);
     if !plots.is_empty() {
         blocks.push(Block::Heading("Plots".to_owned()));
         blocks.extend(plots.into_iter().map(Block::Plot));

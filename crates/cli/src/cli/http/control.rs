@@ -63,28 +63,35 @@ impl ControlArgs {
         let warning =
             file.and_then(|path| file_modes::secret("token file", path)).map(|text| format!("warning - {text}"));
         let is_address_chosen = self.control.is_some();
-        Ok(ControlChannel { spec, is_token_new, is_address_chosen, warning })
+        let token_file = self.token_file.clone();
+        Ok(ControlChannel { spec, is_token_new, token_file, is_address_chosen, warning })
     }
 
     fn token(&self) -> Result<Option<Token>, String> {
         if self.no_token {
             return Ok(None);
         }
-        match read_token(self.token.as_deref(), self.token_file.as_deref())? {
+        let file = self.token_file.as_deref();
+        match read_token(self.token.as_deref(), file.map(|file| (file, created_token as ReadFile)))? {
             Some(token) => Ok(Some(token)),
             None => Token::fresh().map(Some).map_err(|error| format!("no random numbers for a token: {error}")),
         }
     }
 }
 
-/// The token given as text or in a file, which is created if it does not exist; `None` when none was given.
+/// Reads the token in a file.
+pub(super) type ReadFile = fn(&Path) -> Result<Token, String>;
+
+/// The token given as text or in a file; `None` when none was given.
 ///
 /// # Errors
 /// An invalid token.
-pub(super) fn read_token(words: Option<&str>, file: Option<&Path>) -> Result<Option<Token>, String> {
+pub(super) fn read_token(words: Option<&str>, file: Option<(&Path, ReadFile)>) -> Result<Option<Token>, String> {
     match (words, file) {
         (Some(words), _) => Token::new(words).map(Some).map_err(|error| format!("--token: {error}")),
-        (None, Some(path)) => token_of(path).map(Some).map_err(|why| format!("--token-file {}: {why}", path.display())),
+        (None, Some((path, read))) => {
+            read(path).map(Some).map_err(|why| format!("--token-file {}: {why}", path.display()))
+        }
         (None, None) => Ok(None),
     }
 }
@@ -104,7 +111,7 @@ fn default_address(port: u16, is_for_this_host: bool) -> SocketAddr {
 }
 
 /// The token in a file, which is created if it does not exist.
-fn token_of(path: &Path) -> Result<Token, String> {
+fn created_token(path: &Path) -> Result<Token, String> {
     let text = |error: io::Error| error.to_string();
     let mut options = fs::OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(path) {
@@ -113,14 +120,21 @@ fn token_of(path: &Path) -> Result<Token, String> {
             file.write_all(format!("{}\n", token.reveal()).as_bytes()).map_err(text)?;
             Ok(token)
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if fs::metadata(path).map_err(text)?.len() > TOKEN_FILE_BYTES_MAX {
-                return Err("this file is too long for a token".to_owned());
-            }
-            Token::new(&fs::read_to_string(path).map_err(text)?).map_err(|error| error.to_string())
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => stored_token(path),
         Err(error) => Err(text(error)),
     }
+}
+
+/// The token in a file.
+pub(super) fn stored_token(path: &Path) -> Result<Token, String> {
+    let text = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => format!("{error}; the server creates it: copy it from there"),
+        _ => error.to_string(),
+    };
+    if fs::metadata(path).map_err(text)?.len() > TOKEN_FILE_BYTES_MAX {
+        return Err("this file is too long for a token".to_owned());
+    }
+    Token::new(&fs::read_to_string(path).map_err(text)?).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -158,6 +172,8 @@ mod tests {
     fn a_file_keeps_the_token_from_one_start_to_the_next() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t");
+        let refused = stored_token(&path).expect_err("a client creates none");
+        assert!(refused.contains("the server creates it") && !path.exists(), "{refused}");
         let line = format!("--token-file {}", path.display());
         let first = resolve(&line).expect("made");
         let second = resolve(&line).expect("read");

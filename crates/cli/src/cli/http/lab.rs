@@ -12,6 +12,7 @@ use linerate_lab::http::plan::Plan;
 use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
+use super::values;
 use linerate::http::Output;
 use linerate::http::lab::{Directory, LabSpec, PLAN_FILE, Stage};
 
@@ -49,6 +50,9 @@ pub(crate) struct LabArgs {
     /// Go on with an experiment that was interrupted; finished cells are not repeated
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
+    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or that of the link]
+    #[arg(long, value_name = "RATE", value_parser = values::line_rate)]
+    line_rate: Option<f64>,
     #[command(flatten)]
     protocol: ProtocolArgs,
     #[command(flatten)]
@@ -87,9 +91,6 @@ pub(crate) struct CheckArgs {
     /// Parts of the experiment
     #[arg(long, value_name = "PHASES", value_parser = Phases::parse)]
     phases: Option<Phases>,
-    /// Print what would mend it; nothing is ever changed (commands are printed with or without it)
-    #[arg(long)]
-    fix: bool,
     #[command(flatten)]
     protocol: ProtocolArgs,
     #[command(flatten)]
@@ -141,6 +142,7 @@ impl LabArgs {
                 Some(directory) => Directory::Resumed(directory.clone()),
                 None => Directory::New(self.out.clone()),
             },
+            line_rate_bps: self.line_rate,
             output: self.output.resolve(),
             html: self.html.clone(),
         })
@@ -153,8 +155,6 @@ impl CheckArgs {
     pub(crate) fn resolve(&self) -> Result<LabSpec, String> {
         let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
         let mut plan = read_plan(file.as_deref())?;
-        // It never applies anything; the word is there for those who look for it.
-        let _ = self.fix;
         let (target, protocol) = server(url, &self.protocol, &mut plan, Stage::Check)?;
         Ok(LabSpec {
             target,
@@ -169,6 +169,7 @@ impl CheckArgs {
             is_forced: false,
             asserts: false,
             directory: Directory::New(None),
+            line_rate_bps: None,
             output: Output { json: self.json, ..Output::default() },
             html: None,
         })

@@ -51,6 +51,12 @@ pub(crate) struct LoadArgs {
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
     output: OutputArgs,
+    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: that of the link]
+    #[arg(long, value_name = "RATE", value_parser = values::line_rate)]
+    line_rate: Option<f64>,
+    /// Write everything that was counted: throughputs, latencies, failures, what it cost both ends
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 #[derive(Debug, Args)]
@@ -256,6 +262,8 @@ impl LoadArgs {
             opening: opening.resolve()?,
             asks_first: !self.safety.yes,
             tolerates_failures: self.safety.no_breaker,
+            line_rate_bps: self.line_rate,
+            is_verbose: self.verbose,
             output: self.output.resolve(),
         })
     }

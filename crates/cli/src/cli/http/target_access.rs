@@ -6,7 +6,7 @@ use clap::Args;
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 
-use super::control::read_token;
+use super::control::{ReadFile, read_token, stored_token};
 use linerate::http::ControlPath;
 
 /// Access to the control channel of the server.
@@ -19,7 +19,7 @@ pub(crate) struct ControlAccess {
     /// Token of the channel; visible to other users in the process list, so prefer --token-file
     #[arg(long, value_name = "WORDS", conflicts_with = "token_file")]
     token: Option<String>,
-    /// File with the token
+    /// File with the token, as the server created it
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -30,7 +30,10 @@ impl ControlAccess {
     pub(crate) fn resolve(&self) -> Result<ControlPath, String> {
         Ok(ControlPath {
             url: self.control_url.clone(),
-            token: read_token(self.token.as_deref(), self.token_file.as_deref())?,
+            token: read_token(
+                self.token.as_deref(),
+                self.token_file.as_deref().map(|file| (file, stored_token as ReadFile)),
+            )?,
         })
     }
 }

@@ -4,10 +4,11 @@ use linerate_model::http::units::rounded;
 use linerate_model::http::{CellFacts, EndpointFacts, Side};
 
 use super::{endpoint, name};
-use crate::rule::{NoMatch, Unknown, unknown};
+use crate::rule::{NoMatch, unknown};
 
-/// Programs outside the test with this share of the busy time of a CPU, or of all, are what it is busy with.
-const MAIN_PART: f64 = 0.5;
+/// Programs outside the test with this share of the busy time of a CPU, or of all, are what it is busy with when no part of
+/// the test took more.
+const MAIN_PART: f64 = 0.3;
 /// On one host, an endpoint that takes this many times as much as the other is what fills its CPUs.
 const OUTWEIGHS: f64 = 2.0;
 
@@ -47,18 +48,9 @@ impl CpuAttribution {
         let (server, generator) = (program(Side::Server)?, program(Side::Client)?);
         let interrupts = end.cpu_softirq.map(|share| share * cpus);
         let busy = (share - end.steal.unwrap_or(0.0)).max(0.0) * cpus;
-        let own = server.unwrap_or(0.0) + generator.unwrap_or(0.0);
-        Ok(Self {
-            side,
-            busy,
-            core: None,
-            server,
-            generator,
-            interrupts,
-            // Kernels that do not time interrupts apart count them for programs as well.
-            others: (busy - own - interrupts.unwrap_or(0.0)).max(0.0),
-            is_generators_host: server.zip(generator).is_some_and(outweighs),
-        })
+        let others = f64::INFINITY;
+        let is_generators_host = server.zip(generator).is_some_and(outweighs);
+        Ok(Self { side, busy, core: None, server, generator, interrupts, others, is_generators_host }.fitted())
     }
 
     /// Attributes the busiest CPU of a host.
@@ -74,27 +66,34 @@ impl CpuAttribution {
             (of == side || is_same(other)).then_some(other.core_own).flatten()
         };
         let (server, generator, interrupts) = (of(Side::Server), of(Side::Client), end.core_softirq);
-        let known = [server, generator, interrupts].into_iter().flatten();
-        let rest = known.fold(busy, |rest, part| rest - part);
-        Ok(Self {
-            busy,
-            core: end.core,
-            server,
-            generator,
-            interrupts,
-            // Threads are sampled; all others together did not do more here than on the whole host.
-            others: rest.clamp(0.0, host.others),
-            ..host
-        })
+        // Threads are sampled; all others together did not do more here than on the whole host.
+        Ok(Self { busy, core: end.core, server, generator, interrupts, ..host }.fitted())
     }
 
-    /// Unknown when programs outside the test did the main part.
-    pub(super) fn of_test(self) -> Result<Self, NoMatch> {
-        if self.are_others() { Err(NoMatch::Unknown(self.inconclusive())) } else { Ok(self) }
+    /// The parts add up to the whole at most. Kernels that do not time interrupts apart count them for programs as well, so
+    /// they give way first; what is left is other programs', up to what is known of these.
+    fn fitted(mut self) -> Self {
+        let own = self.server.unwrap_or(0.0) + self.generator.unwrap_or(0.0);
+        let scale = if own > self.busy { self.busy / own } else { 1.0 };
+        for part in [&mut self.server, &mut self.generator].into_iter().flatten() {
+            *part *= scale;
+        }
+        let rest = (self.busy - own).max(0.0);
+        self.interrupts = self.interrupts.map(|interrupts| interrupts.min(rest));
+        self.others = (rest - self.interrupts.unwrap_or(0.0)).clamp(0.0, self.others);
+        self
     }
 
+    /// Whether programs outside the test are the largest part.
     pub(super) fn are_others(&self) -> bool {
-        self.busy > 0.0 && self.others >= MAIN_PART * self.busy
+        let largest = [self.server, self.generator, self.interrupts].into_iter().flatten().fold(0.0, f64::max);
+        self.busy > 0.0 && self.others >= (MAIN_PART * self.busy).max(largest)
+    }
+
+    /// Whether no part of this end is counted for other programs because it is not known.
+    pub(super) fn is_whole(&self) -> bool {
+        let own = if self.side == Side::Server { self.server } else { self.generator };
+        own.is_some() && self.interrupts.is_some()
     }
 
     /// Both endpoints are here, and it is the generator that fills the CPUs.
@@ -121,21 +120,14 @@ impl CpuAttribution {
         format!("{what}: {}", parts.join(", "))
     }
 
-    /// Reason and advice for a host whose CPUs are full of other programs.
-    pub(super) fn inconclusive(&self) -> Unknown {
+    /// What to do on a host whose CPUs are full of other programs.
+    pub(super) fn quit_others(&self) -> String {
         let whose = name(self.side);
         let own = match self.side {
             Side::Server => "; what the server works through (a database, say) is among them",
             Side::Client => "",
         };
-        let reason = format!("inconclusive: other load on the {whose}'s host:");
-        Unknown {
-            missing: vec![(reason, self.text())],
-            suspicion: None,
-            advice: Some(format!(
-                "quit the other programs on the {whose}'s host (`top` names them) and run it again{own}"
-            )),
-        }
+        format!("quit the other programs on the {whose}'s host (`top` names them) and run it again{own}")
     }
 }
 

@@ -4,7 +4,7 @@ use linerate_model::http::{CellFacts, ErrorClass, Flag, Side};
 
 use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, happened, less_than};
-use super::{fullness, network};
+use super::{flow, fullness, network};
 use crate::rule::{NoMatch, Ruling, clear, require};
 use crate::rules::remedies;
 
@@ -16,18 +16,30 @@ const SERVER_BUSY: f64 = 0.9;
 const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second client host";
 
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
-    let mut found = failed(facts);
+    require(!flow::is_met(facts), || "the offered rate was met".to_owned())?;
+    let mut found = Vec::new();
     let fds = at_least("descriptors of the client as a share of its limit", fullness(facts.client.fds), FDS_FULL);
     found.extend(fds.map(|condition| (condition, descriptors(facts))));
-    if facts.is_mostly(Flag::GeneratorLate) {
-        let late = Some(facts.flagged(Flag::GeneratorLate));
-        let late = happened("runs in which the generator itself sent late", late);
-        found.extend(late.map(|condition| (condition, sooner(facts))));
-    }
+    found.extend(late(facts).map(|condition| (condition, sooner(facts))));
     if found.is_empty() { busy(facts) } else { any(found) }
 }
 
-fn failed(facts: &CellFacts) -> Vec<(Condition, String)> {
+/// Runs in which the generator sent late, unless other programs kept it from its CPU.
+fn late(facts: &CellFacts) -> Option<Condition> {
+    let what = "runs in which the generator itself sent late";
+    let late =
+        happened(what, Some(facts.flagged(Flag::GeneratorLate)).filter(|_| facts.is_mostly(Flag::GeneratorLate)))?;
+    let is_full = facts.client.core_busy.map(|busy| busy >= CORE_FULL);
+    let attribution = || CpuAttribution::of_core(facts, Side::Client).ok();
+    match is_full.and_then(|is_full| if is_full { Some(attribution()?.are_others()) } else { Some(false) }) {
+        Some(true) => None,
+        Some(false) => Some(late),
+        None => Some(Condition::unsure(format!("{what}; whose work filled its processor is not known"))),
+    }
+}
+
+/// Connections for which this host had no port, descriptor or memory.
+pub(super) fn exhausted(facts: &CellFacts) -> Ruling {
     let ports = remedies::line(&remedies::local_ports("ADDRESS/PREFIX", "DEVICE"));
     let remedies = [
         (ErrorClass::FdLimit, "connections for which there was no descriptor", descriptors(facts)),
@@ -43,9 +55,9 @@ fn failed(facts: &CellFacts) -> Vec<(Condition, String)> {
         ),
     ];
     let remedies = remedies.into_iter();
-    remedies
-        .filter_map(|(class, what, advice)| Some((happened(what, Some(facts.errors.count(class)))?, advice)))
-        .collect()
+    let found =
+        remedies.filter_map(|(class, what, advice)| Some((happened(what, Some(facts.errors.count(class)))?, advice)));
+    any(found.collect())
 }
 
 fn descriptors(facts: &CellFacts) -> String {
@@ -60,15 +72,7 @@ fn sooner(facts: &CellFacts) -> String {
                 states help, and no virtual machine does"
             .to_owned();
     }
-    let attribution = CpuAttribution::of_core(facts, Side::Client);
-    match attribution.ok().filter(CpuAttribution::are_others) {
-        Some(attribution) => {
-            let unknown = attribution.inconclusive();
-            let reasons = unknown.missing.iter().map(|(fact, why)| format!(" ({fact} {why})"));
-            unknown.advice.into_iter().chain(reasons).collect()
-        }
-        None => MORE_CLIENT.to_owned(),
-    }
+    MORE_CLIENT.to_owned()
 }
 
 /// A CPU or a thread of the generator is full while the server has room and the link too.
@@ -99,7 +103,8 @@ fn busy(facts: &CellFacts) -> Ruling {
     // The server's rules judge two endpoints on one host.
     let not_generator = || "the generator does not fill the processors of both ends".to_owned();
     require(attribution.is_ok() || !facts.is_one_host, not_generator)?;
-    let attribution = attribution?.of_test()?;
+    let attribution = attribution?;
+    require(!attribution.are_others(), || "other programs fill the client's processors".to_owned())?;
     require(attribution.is_generator() || !facts.is_one_host, not_generator)?;
     Ok(found.note(attribution.text()))
 }

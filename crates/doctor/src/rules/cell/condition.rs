@@ -30,6 +30,11 @@ impl Condition {
         Self { confidence: Confidence::Low, ..Self::certain(text) }
     }
 
+    /// The same confidence for a statement.
+    pub(super) fn stating(self, text: impl Into<String>) -> Self {
+        Self { evidence: Evidence::statement(text), ..self }
+    }
+
     fn compared(what: &str, share: f64, threshold: String, distance: f64) -> Self {
         Self {
             evidence: Evidence { fact: what.to_owned(), value: rounded(share), threshold },

@@ -1,11 +1,11 @@
-//! Rules 4 and 5: CPUs of the server.
+//! Rules 4 to 6: CPUs full of other programs, and CPUs of the server.
 
 use linerate_model::http::units::{percent, rounded};
 use linerate_model::http::{CellFacts, EndpointFacts, Side};
 
 use super::attribution::CpuAttribution;
-use super::condition::{any, at_least, less_than};
-use super::{SERVER_CPUS, endpoint, network};
+use super::condition::{Condition, any, at_least, less_than};
+use super::{SERVER_CPUS, endpoint, flow, name, network};
 use crate::rule::{Match, NoMatch, Ruling, clear, matched, require, unknown};
 
 /// All CPUs together are busy from here on.
@@ -29,9 +29,32 @@ pub(super) fn total(facts: &CellFacts) -> Ruling {
     owned(facts, found, CpuAttribution::of_host(facts, Side::Server)?)
 }
 
+/// Programs outside the test fill the CPUs of an end, or one of them.
+pub(super) fn others(facts: &CellFacts) -> Ruling {
+    require(!flow::is_met(facts), || "the offered rate was met".to_owned())?;
+    let sides: &[Side] = if facts.is_one_host { &[Side::Server] } else { &[Side::Server, Side::Client] };
+    let found: Vec<_> = sides.iter().filter_map(|side| full_of_others(facts, *side)).collect();
+    network::has_room(facts, any(found)?, network::ROOM)
+}
+
+fn full_of_others(facts: &CellFacts, side: Side) -> Option<(Condition, String)> {
+    let end = endpoint(facts, side).ok()?;
+    // A thread that is never without work is limited by itself.
+    let core_busy = end.core_busy.filter(|_| end.thread_busy.is_none_or(|thread| thread < CORE_FULL));
+    let of_all = at_least("busy share of all processors", end.cpu_busy, TOTAL_FULL);
+    let is_core = of_all.is_none();
+    let condition = of_all.or_else(|| at_least("busiest processor", core_busy, CORE_FULL))?;
+    let attribution = if is_core { CpuAttribution::of_core(facts, side) } else { CpuAttribution::of_host(facts, side) };
+    let attribution = attribution.ok().filter(CpuAttribution::are_others)?;
+    let is_sure = attribution.is_whole() && (end.thread_busy.is_some() || !is_core);
+    let what = format!("other programs on the {}'s host fill its processors: {}", name(side), attribution.text());
+    let condition = if is_sure { condition.stating(what) } else { Condition::unsure(what) };
+    Some((condition, attribution.quit_others()))
+}
+
 /// Matches where it is the server's own work that fills the CPUs.
 fn owned(facts: &CellFacts, found: Match, attribution: CpuAttribution) -> Ruling {
-    let attribution = attribution.of_test()?;
+    require(!attribution.are_others(), || "which is other programs' work".to_owned())?;
     require(!attribution.is_generator(), || "which is the client's limit".to_owned())?;
     let found = found.note(attribution.text());
     Ok(if facts.is_one_host {

@@ -47,11 +47,16 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
     Ok(matched().and(below).and(busy).and(idle(facts)?).advice(advice))
 }
 
+/// Whether an offered rate was answered.
+pub(super) fn is_met(facts: &CellFacts) -> bool {
+    matches!(facts.mode, Some(Mode::Open { .. })) && facts.answered_share.is_some_and(|share| share >= MET)
+}
+
 pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
     let Some(Mode::Open { rate_per_s, .. }) = facts.mode else {
         return clear("no offered rate");
     };
-    let Some(share) = facts.answered_share.filter(|share| *share >= MET) else {
+    let Some(share) = facts.answered_share.filter(|_| is_met(facts)) else {
         return clear("the offered rate was not met");
     };
     let text = format!(

@@ -20,12 +20,16 @@ use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);
 
-const RULES: [CellRule; 9] = [
-    (VerdictClass::Invalid, validity::invalid),
+const RULES: [CellRule; 13] = [
+    (VerdictClass::Invalid, validity::unusable),
+    (VerdictClass::ClientLimit, client::exhausted),
+    (VerdictClass::ServerLimit, server::refused_connections),
+    (VerdictClass::Invalid, validity::disturbed),
     (VerdictClass::ClientLimit, client::limit),
     (VerdictClass::ServerLimit, server::limit),
     (VerdictClass::NetworkBound, network::bound),
     (VerdictClass::NetworkLoss, network::loss),
+    (VerdictClass::OtherPrograms, cpu::others),
     (VerdictClass::CpuBoundTotal, cpu::total),
     (VerdictClass::CpuBoundCore, cpu::core),
     (VerdictClass::QueueingBound, flow::queueing),
@@ -58,7 +62,10 @@ impl Outcomes {
     fn apply(&mut self, rules: &[CellRule], facts: &CellFacts) {
         for (class, rule) in rules {
             // Latency beyond the knee has its cause in the limit of the host.
-            if *class == VerdictClass::QueueingBound && self.has_host_limit() {
+            // So have halves that differ and connections that were not opened.
+            let is_caused =
+                matches!(class, VerdictClass::QueueingBound | VerdictClass::Invalid) && self.has_host_limit();
+            if is_caused || self.matches.iter().any(|(matched, _)| matched == class) {
                 continue;
             }
             match rule(facts) {
@@ -82,6 +89,8 @@ impl Outcomes {
             self.matches.insert(0, (VerdictClass::Unknown, unknown));
         }
         let (primary, found) = self.matches.remove(0);
+        // Figures of an invalid run say nothing about its limits.
+        self.matches.retain(|_| primary != VerdictClass::Invalid);
         let confidence =
             if facts.is_mostly(Flag::Little) { Confidence::Low } else { found.cap.unwrap_or(Confidence::High) };
         let rest = self.matches.into_iter();

@@ -1,12 +1,12 @@
 //! Rule 2: a limit of the server's host or program.
 
 use linerate_model::http::units::percent;
-use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, Side};
+use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCounts, Side};
 
 use super::client::FDS_FULL;
 use super::condition::{Condition, any, at_least, happened};
 use super::fullness;
-use crate::rule::Ruling;
+use crate::rule::{Ruling, clear};
 use crate::rules::remedies;
 
 /// Connections may be lost, or refused by the server, for this share of what ended.
@@ -23,6 +23,28 @@ pub(super) fn limit(facts: &CellFacts) -> Ruling {
         found.extend(full(facts, server));
     }
     any(found)
+}
+
+/// The server rejects connections because it has too many.
+pub(super) fn refused_connections(facts: &CellFacts) -> Ruling {
+    let is_503 = |text: &String| text.starts_with("status 503");
+    let entry =
+        facts.errors.iter().find(|(class, error)| *class == ErrorClass::Status5xx && error.texts.iter().any(is_503));
+    let share = facts.error_share(&[ErrorClass::Status5xx]);
+    let Some((_, error)) = entry.filter(|_| share > REFUSED_MAX) else {
+        return clear("no connection was refused with 503");
+    };
+    let what = if error.texts.iter().any(|text| text == ErrorCounts::UNASKED_503) {
+        "connections that the server refused with 503"
+    } else {
+        "requests that the server refused with 503"
+    };
+    let advice = format!(
+        "the server is at its limit of connections or requests: `linerate http serve --max-conns N` with more than {} \
+         (nginx: worker_connections)",
+        facts.key.connections
+    );
+    any(happened(what, Some(error.count)).map(|condition| (condition, advice)).into_iter().collect())
 }
 
 fn refused(facts: &CellFacts) -> Vec<(Condition, String)> {

@@ -1,11 +1,11 @@
 //! Rule 0: the runs are invalid.
 
 use linerate_model::http::units::shown;
-use linerate_model::http::{CellFacts, ErrorClass, Flag};
+use linerate_model::http::{CellFacts, ErrorClass, ErrorCount, Flag};
 use linerate_model::stored_name;
 
 use super::condition::{Condition, any, at_least, happened, less_than};
-use crate::rule::{Ruling, matched};
+use crate::rule::{Ruling, matched, require};
 
 /// Less than this share of the connections was open.
 const OPEN_MIN: f64 = 0.99;
@@ -16,10 +16,33 @@ const THROTTLED_MAX: f64 = 0.01;
 
 const AGAIN: &str = "run it again";
 
-pub(super) fn invalid(facts: &CellFacts) -> Ruling {
+/// Runs without a result: none finished, or no answer was one to the question.
+pub(super) fn unusable(facts: &CellFacts) -> Ruling {
     if facts.medians.runs == 0 {
-        return Ok(matched().and(Condition::certain("no finished run")).advice(AGAIN));
+        let why = facts.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        return Ok(matched().and(Condition::certain(format!("no finished run{why}"))).advice(AGAIN));
     }
+    let refusals = facts.errors.count(ErrorClass::Status3xx) + facts.errors.count(ErrorClass::Status4xx);
+    require(facts.answered_share.is_some_and(|share| share <= 0.0) && refusals > facts.ended / 2, || {
+        "there were answers".to_owned()
+    })?;
+    let status = |(_, error): (_, &ErrorCount)| error.texts.first()?.strip_prefix("status ").map(str::to_owned);
+    let mut statuses = facts.errors.iter().filter_map(status);
+    let status = statuses.next().filter(|_| statuses.next().is_none());
+    let (status, advice) = match status.as_deref() {
+        Some("404" | "405" | "410") => (status.as_deref(), "check the path of the URL"),
+        Some("401" | "403" | "407") => {
+            (status.as_deref(), "check what the server demands (-H \"Authorization: ...\") and allows")
+        }
+        Some(redirection) if redirection.starts_with('3') => (status.as_deref(), "load the URL to which it redirects"),
+        status => (status, "look at the first answer with `curl -v`"),
+    };
+    let text = format!("every answer was {}: {advice}", status.unwrap_or("a refusal"));
+    Ok(matched().and(Condition::certain(text)).advice(advice))
+}
+
+/// Runs whose figures mean little.
+pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
     let mut found = Vec::new();
     found.extend(not_open(facts));
     let flags = [
@@ -29,7 +52,7 @@ pub(super) fn invalid(facts: &CellFacts) -> Ruling {
     for (flag, what) in flags.into_iter().filter(|(flag, _)| facts.is_mostly(*flag)) {
         found.extend(happened(what, Some(facts.flagged(flag))).map(|condition| (condition, AGAIN.to_owned())));
     }
-    found.extend(disturbed(facts));
+    found.extend(held_up(facts));
     let broken =
         happened("answers that were no HTTP or not the body announced", Some(facts.errors.count(ErrorClass::Protocol)));
     found.extend(broken.map(|condition| (condition, "look at the first answer with `curl -v`".to_owned())));
@@ -52,7 +75,7 @@ fn most_frequent_error(facts: &CellFacts) -> String {
     format!("; most failed with {}{text}", stored_name(class))
 }
 
-fn disturbed(facts: &CellFacts) -> Vec<(Condition, String)> {
+fn held_up(facts: &CellFacts) -> Vec<(Condition, String)> {
     let ends = [("client", Some(&facts.client)), ("server", facts.server.as_ref())];
     let mut found = Vec::new();
     for (name, end) in ends.into_iter().filter_map(|(name, end)| Some((name, end?))) {

@@ -1,8 +1,9 @@
 //! Requests and responses on the connections of an event loop.
 
 use std::io;
+use std::ops::Range;
 
-use linerate_model::http::ErrorClass;
+use linerate_model::http::{ErrorClass, ErrorCounts};
 use linerate_sys::stream_io;
 
 use super::{BUFFER_BYTES, EventLoop};
@@ -112,10 +113,13 @@ impl EventLoop {
         let mut used = 0;
         while used < len {
             let connection = &mut self.connections[number as usize];
-            if connection.outstanding.is_empty() {
-                return self.unreadable(worker, number, "a response without a request");
-            }
             let bytes = self.buffer.get(used..len).unwrap_or_default();
+            if connection.outstanding.is_empty() {
+                return match bytes.get(STATUS_PLACE) {
+                    Some(b"503") => self.reject(worker, number, ErrorClass::Status5xx, ErrorCounts::UNASKED_503),
+                    _ => self.reject(worker, number, ErrorClass::Protocol, "a response without a request"),
+                };
+            }
             match connection.reader.feed(bytes, &mut self.context) {
                 Ok(ReadProgress::More) => return,
                 Ok(ReadProgress::Incomplete(skipped)) => {
@@ -129,7 +133,7 @@ impl EventLoop {
                         return;
                     }
                 }
-                Err(error) => return self.unreadable(worker, number, &error.to_string()),
+                Err(error) => return self.reject(worker, number, ErrorClass::Protocol, &error.to_string()),
             }
         }
     }
@@ -184,10 +188,10 @@ impl EventLoop {
         }
     }
 
-    /// The response is malformed, so that nothing after it can be parsed.
-    fn unreadable(&mut self, worker: &mut LoadWorker, number: u32, text: &str) {
-        if self.fail(worker, number, Loss::Unannounced, ErrorClass::Protocol, text) {
-            worker.recorder.connection_failed(ErrorClass::Protocol, || text.to_owned());
+    /// The response is malformed or belongs to no request, so that nothing after it can be parsed.
+    fn reject(&mut self, worker: &mut LoadWorker, number: u32, class: ErrorClass, text: &str) {
+        if self.fail(worker, number, Loss::Unannounced, class, text) {
+            worker.recorder.connection_failed(class, || text.to_owned());
         }
     }
 
@@ -214,6 +218,8 @@ fn tail<'a>(row: &'a [u8], one: &'a [u8], len: usize) -> &'a [u8] {
     row.get(row.len().saturating_sub(len)..).unwrap_or_default()
 }
 
+/// Of the status in `HTTP/1.1 503`.
+const STATUS_PLACE: Range<usize> = 9..12;
 /// A body with at least this much missing is discarded in the kernel.
 const DISCARDED_FROM_BYTES: u64 = 4096;
 const DISCARDED_MAX_BYTES: usize = 16 << 20;

@@ -326,6 +326,9 @@ impl LoadWorker {
 
     /// Reports the second that is complete. One reported late would contain responses of the next.
     pub(super) fn report_second(&mut self, now_ns: u64) {
+        if now_ns >= self.recorder.second_ends_ns() {
+            self.recorder.open(self.open_count());
+        }
         if let Some(second) = self.recorder.finished_second(now_ns) {
             let _ = self.reports.send(Message::Second(second));
         }

@@ -1,6 +1,7 @@
 //! Goal: `linerate sweep` runs what it says against any server, answers what the path is like, and ends when it should.
 //! Method: sweeps on loopback and on veth pairs in namespaces of our own, with as little time as an answer needs.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
@@ -24,7 +25,7 @@ fn runs(report: &Value) -> &Vec<Value> {
 }
 
 /// A sweep ends this long after its path is gone.
-const PATH_GONE_MAX: Duration = Duration::from_secs(12);
+const PATH_GONE_MAX: Duration = Duration::from_secs(10);
 const BUDGET_S: f64 = 10.0;
 /// A run of one second with what it takes beside.
 const RUN_S: f64 = 1.5;
@@ -202,4 +203,24 @@ fn timed_a_path_that_is_gone_ends_it_with_the_runs_made() {
     let report = finished.json();
     assert!(runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(), "{report:#}");
     assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("cannot be reached"), "{report:#}");
+}
+
+#[test]
+fn timed_a_path_that_is_gone_while_the_client_awaits_the_server_ends_it() {
+    let Some(net) = Net::new() else { return };
+    let server = net.server();
+    server.signal(Signal::Stop);
+    let running = sweep_in(&net, "--over streams=1,2 --time 1 -O 0 --json");
+    // The kernel of the server has acknowledged what the client sent.
+    let awaits = || {
+        let sockets = inside(&net.a, Path::new("ss"), &["-Htn", "state", "established"]).output().expect("ss");
+        words(&String::from_utf8_lossy(&sockets.stdout)).starts_with(&["0", "0"])
+    };
+    assert!(wait_until(TIMEOUT, awaits), "{running:?}");
+    net.cut();
+    let cut = Instant::now();
+    let finished = running.finish();
+    finished.expect_code(1);
+    assert!(cut.elapsed() < PATH_GONE_MAX, "{:?}", cut.elapsed());
+    assert_eq!(runs(&finished.json()).len(), 2, "{finished:?}");
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    FEW_DESCRIPTORS, Finished, HttpLab, HttpServer, HttpStudy, Nginx, Process, Signal, TIMEOUT, wait_for,
+    FEW_DESCRIPTORS, Finished, HttpLab, HttpServer, HttpStudy, Nginx, Process, Signal, TIMEOUT, linerate, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -275,6 +275,31 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
         assert_eq!(run["server"], Value::Null, "{run:#}");
         assert!(run["load"]["ok"].as_u64() > Some(0), "{run:#}");
     }
+}
+
+#[test]
+fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
+    let lab = HttpLab::start(&[]);
+    let (plan, directory) = (slow_plan(&lab), lab.path("gone"));
+    let url = format!("{}{SLOW_PATH}", lab.url);
+    let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json"]);
+    wait_for_runs(&lab, "gone", 1, &client);
+    lab.server.signal(Signal::Kill);
+    let study = HttpStudy::of(client.finish_within(TIMEOUT * 2));
+    study.finished.expect_code(4).expect_stdout("the server is gone");
+    assert_eq!(study.json["is_complete"], false, "{study:?}");
+    let runs = lab.runs("gone");
+    assert!(runs.len() < SLOW_NAMES.len(), "nothing is begun after it: {study:?}");
+    assert!(runs.iter().any(|(_, run)| run["state"] == "aborted"), "{study:?}");
+
+    let address = lab.url.trim_start_matches("http://");
+    let again = linerate(&format!("http serve --no-control --bind {address}"));
+    again.wait_for_stdout("Listening on", 1);
+    let study = HttpStudy::of(lab.client_without(&["matrix", "--resume", &directory, "--json", "--force"]).finish());
+    expect_done(&study);
+    let runs = lab.runs("gone");
+    assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
+    assert!(runs.iter().all(|(_, run)| run["state"] == "done"), "{runs:?}");
 }
 
 /// What `check` says of the descriptors of this host.

@@ -8,13 +8,14 @@ use serde_json::Value;
 
 /// Head and body of the answers of the cell, 4 connections with 1 KiB.
 const ANSWER_BYTES: f64 = 118.0 + 1024.0;
+const LINE_RATE_BPS: f64 = 10e9;
 /// Frame, IP, TCP and timestamps around a segment.
 const HEADERS_BYTES: f64 = 90.0;
 
 /// Most answers per second when each takes so many segments of so much overhead.
 fn ceiling(study: &HttpStudy, segments: f64, overhead_bytes: f64) -> f64 {
-    let bps = study.json["client"]["link_bps"].as_f64().expect("a veth has a speed");
-    bps / 8.0 / (ANSWER_BYTES + segments * overhead_bytes)
+    assert_eq!(study.json["client"]["link_bps"], Value::Null, "the speed of a veth is a constant: {study:?}");
+    LINE_RATE_BPS / 8.0 / (ANSWER_BYTES + segments * overhead_bytes)
 }
 
 #[track_caller]
@@ -92,12 +93,13 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         route(&net.b, SERVER, row.server);
         let lab = HttpLab::in_net(&net, if row.has_agent { &[] } else { &["--no-control"] });
         let (plan, directory) = (lab.plan_of_one_cell("plan.toml", "4"), lab.path("kept"));
-        let words = ["matrix", &lab.url, &plan, "--out", &directory, "--json", "--yes"];
+        let words = ["matrix", &lab.url, &plan, "--out", &directory, "--json", "--yes", "--line-rate", "10G"];
         let study = HttpStudy::of(lab.run(&words));
         expect_ceiling(name, &study, ceiling(&study, row.segments, HEADERS_BYTES));
         assert_eq!(mss(&study, "client").as_u64(), row.of_client, "{name}: {study:?}");
         assert_eq!(mss(&study, "server").as_u64(), row.of_server, "{name}: {study:?}");
-        let again = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes"]));
+        let again =
+            HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes", "--line-rate", "10G"]));
         expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
 }
@@ -115,7 +117,7 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     }
     let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
     let lab = HttpLab::start_by(&client, &server, SERVER_OF_VLAN, &[]);
-    let study = lab.study(&["matrix"], &lab.plan_of_one_cell("plan.toml", "4"));
+    let study = lab.study(&["matrix", "--line-rate", "10G"], &lab.plan_of_one_cell("plan.toml", "4"));
     assert_eq!(study.json["client"]["is_vlan"], true, "{study:?}");
     assert_eq!(study.json["server"]["is_vlan"], true, "{study:?}");
     expect_ceiling("VLAN", &study, ceiling(&study, 1.0, HEADERS_BYTES + 4.0));

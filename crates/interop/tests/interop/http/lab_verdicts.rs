@@ -98,6 +98,23 @@ fn the_default_plan_fills_a_gigabit_with_every_payload() {
     gigabit_lab("");
 }
 
+/// Neither device of a veth pair names the rate of the path; the download before the cells finds it.
+#[test]
+fn a_full_shaper_is_the_network_without_the_tcp_phase() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 200mbit burst 64k latency 50ms", net.b));
+    let lab = HttpLab::in_net(&net, &[]);
+    let plan = "[phase2]\npayloads = [\"10k\"]\nconnections = [16]\nrefine_knee = false\n";
+    let plan = lab.plan("shaper.toml", plan);
+    judge(
+        || lab.study(&["matrix"], &plan),
+        |study| {
+            assert_eq!(study.list("baseline").len(), 1, "{study:?}");
+            HttpStudy::verdict(study.cell("matrix", 10 << 10, 16)) == "network-bound"
+        },
+    );
+}
+
 #[test]
 fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
     let allowed = fs::read_to_string("/proc/self/status").expect("a status");

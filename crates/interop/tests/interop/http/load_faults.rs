@@ -2,11 +2,15 @@
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use linerate_interop::{HttpLoad, RawServer, TIMEOUT, Then, each_case, send_text, words};
+use linerate_interop::namespaces::{Net, SERVER, inside};
+use linerate_interop::{
+    Finished, HttpLoad, HttpServer, RawServer, Signal, TIMEOUT, Then, each_case, linerate, send_text, words,
+};
 
 /// Four connections, each of which may be opened four times.
 const SHORT: [&str; 8] = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "300ms"];
@@ -215,4 +219,42 @@ fn connect_to_a_server_that_never_accepts_times_out() {
     load.expect_only("connect_timeout");
     let opened = load.number("connections/opened");
     assert!(opened > 0 && opened < 6000, "{load:?}");
+}
+
+#[test]
+fn server_that_dies_ends_the_load_and_is_named() {
+    let server = HttpServer::start(&[]);
+    let load = linerate(&format!("http load {} --json-stream -c 4 --rate 400 -d 60s --warmup 0", server.url("/1k")));
+    load.wait_for_stdout("\"second\"", 2);
+    server.process.signal(Signal::Kill);
+    let finished = load.finish_within(TIMEOUT);
+    finished.expect_code(4).expect_stdout("connection refused since").expect_stdout("no finished run");
+    finished.expect_stdout("\"server-gone\"");
+}
+
+/// The verdict on a load: its class, then what it rests on and what to do.
+fn verdict(finished: &Finished) -> (String, String) {
+    let primary = &finished.json()["verdict"]["primary"];
+    (primary["class"].as_str().unwrap_or_default().to_owned(), primary.to_string())
+}
+
+#[test]
+fn wrong_path_a_full_server_and_too_few_ports_are_named_before_statistics() {
+    let server = HttpServer::start(&["--max-conns", "4"]);
+    let wrong = HttpLoad::start(&server.url("/nothing"), &SHORT).finish();
+    let (class, text) = verdict(wrong.expect_code(1));
+    assert!(class == "invalid" && text.contains("every answer was 404: check the path of the URL"), "{wrong:?}");
+
+    let full = HttpLoad::start(&server.url("/1k"), &words("-c 16 -d 1s --warmup 0 --no-breaker")).finish();
+    let (class, text) = verdict(&full);
+    assert!(class == "server-limit" && text.contains("--max-conns"), "{full:?}");
+
+    let Some(net) = Net::new() else { return };
+    let few = "echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range";
+    assert!(inside(&net.a, Path::new("sh"), &["-c", few]).status().is_ok_and(|status| status.success()));
+    let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
+    let options = words("-c 64 -d 1s --warmup 0 --ports kernel");
+    let few = HttpLoad::in_net(&net, &server.url("/1k"), &options).finish();
+    let (class, text) = verdict(&few);
+    assert!(class == "client-limit" && text.contains("sysctl -w net.ipv4.ip_local_port_range="), "{few:?}");
 }

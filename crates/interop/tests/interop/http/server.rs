@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, linerate, ours, wait_for_status,
+    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, free_port, linerate, ours, wait_for_status,
 };
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
@@ -234,6 +234,16 @@ fn signals_end_the_server_with_a_summary() {
             .expect_stdout("thread 1");
         assert!(client.is_closed());
     }
+}
+
+#[test]
+fn server_prints_a_command_that_clients_can_use() {
+    let port = free_port();
+    let server = linerate(&format!("http serve --no-control --bind 0.0.0.0:{port}"));
+    server.wait_for_stdout("  client ", 1);
+    let printed = server.stdout();
+    assert!(printed.contains("linerate http load http://") && printed.contains(&format!(":{port}/b/1k")), "{printed}");
+    assert!(!printed.contains("http load http://0.0.0.0"), "{printed}");
 }
 
 #[test]

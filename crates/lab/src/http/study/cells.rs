@@ -75,7 +75,7 @@ fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
     }
     let note = format!(
         "HTTP reached {} times what TCP alone says the path carries; something else limited TCP (one stream, pacing, a \
-         processor), so the ceiling is what the link carries",
+         processor), so the ceiling is what the link carries, where that is known",
         rounded(most)
     );
     (drafts_below(input, true), Some(note))
@@ -94,7 +94,7 @@ fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
 }
 
 fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
-    let link = input.setup.link().map(|link| link.with_segments_of(&runs));
+    let link = input.link(&runs, is_refuted);
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
     let allowed = link.zip(load).and_then(|(link, load)| {
         let (header_bytes, payload_bytes) = response_bytes(&key, load);

@@ -21,11 +21,12 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     let (Some(first), Some(last)) = (payloads.first(), payloads.last()) else {
         return Vec::new();
     };
-    let found = input.setup.link().zip(measured(cells));
-    let Some((link, (cell, load))) = found.filter(|_| first < last) else {
+    let Some((cell, load)) = measured(cells).filter(|_| first < last) else {
         return Vec::new();
     };
-    let link = link.with_segments_of(&cell.runs);
+    let Some(link) = input.link(&cell.runs, judged.is_refuted) else {
+        return Vec::new();
+    };
     let Some(ceiling) = ceiling(input, link, load, judged.is_refuted) else {
         return Vec::new();
     };
@@ -57,8 +58,8 @@ pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> O
         "what TLS and HTTP/2 add to an answer on the wire, and take from it, is not known"
     } else if input.setup.client.is_loopback {
         "both ends are one host, so no link lies between them"
-    } else if input.setup.link().is_none() {
-        "the speed of the link is not known"
+    } else if input.link(&[], judged.is_refuted).is_none() {
+        "the speed of the link is not known (a virtual device names none), and TCP alone was not measured; --line-rate names it"
     } else {
         "no answer was measured"
     };
@@ -109,7 +110,13 @@ mod tests {
                 Some("HTTP/2"),
             ),
             (|owned| owned.setup.client.is_loopback = true, Some("one host")),
-            (|owned| (owned.setup.client.link_bps, owned.setup.server) = (None, None), Some("speed of the link")),
+            (
+                |owned| {
+                    (owned.setup.client.link_bps, owned.setup.server) = (None, None);
+                    owned.kept.baseline.clear();
+                },
+                Some("speed of the link"),
+            ),
             (|owned| owned.kept.runs.iter_mut().for_each(|run| run.load = None), Some("no answer")),
         ];
         for (spoil, expected) in rows {

@@ -12,7 +12,7 @@ use linerate_model::http::{
 };
 
 use super::c10k;
-use super::ceiling::Link;
+use super::ceiling::{Link, reached_bps};
 use super::cells::Phases;
 use super::plan::Plan;
 use cells::JudgedCells;
@@ -46,6 +46,8 @@ pub struct Setup {
     pub client: Environment,
     /// The server's host; absent without an agent there.
     pub server: Option<Environment>,
+    /// Rate of the path in bit/s as the user knows it.
+    pub line_rate_bps: Option<f64>,
     /// Rules that judge a cell.
     pub judge: fn(&CellFacts) -> CellVerdict,
 }
@@ -54,7 +56,11 @@ impl Setup {
     /// The link between both hosts; see [`Link::between`].
     #[must_use]
     pub fn link(&self) -> Option<Link> {
-        Link::between(&self.client, self.server.as_ref(), self.is_ipv6)
+        self.link_of(self.line_rate_bps)
+    }
+
+    fn link_of(&self, bps: Option<f64>) -> Option<Link> {
+        Link::between(&self.client, self.server.as_ref(), self.is_ipv6, bps)
     }
 }
 
@@ -80,6 +86,19 @@ pub struct StudyInput<'a> {
     pub is_complete: bool,
     /// The results.
     pub kept: &'a Kept,
+}
+
+impl StudyInput<'_> {
+    /// The link with the segments of these runs. Where its speed is not known, it carries what TCP alone reached, unless that
+    /// is refuted.
+    fn link(&self, runs: &[CellRun], is_refuted: bool) -> Option<Link> {
+        if let Some(link) = self.setup.link() {
+            return Some(link.with_segments_of(runs));
+        }
+        let reached_bps = reached_bps(&self.kept.baseline);
+        let unit = self.setup.link_of(Some(1.0)).filter(|_| reached_bps > 0.0 && !is_refuted)?.with_segments_of(runs);
+        Some(Link { bps: reached_bps / unit.goodput_bps()?, ..unit })
+    }
 }
 
 /// Judges an experiment.

@@ -73,10 +73,31 @@ fn what_http_exceeds_by_far_is_no_ceiling() {
 }
 
 #[test]
+fn without_a_link_speed_the_ceiling_is_what_tcp_alone_reached() {
+    let with_speed = study_of(&seed_input());
+    let mut owned = seed_input();
+    owned.setup.client.link_bps = None;
+    owned.setup.server = None;
+    let nics = owned.kept.runs.iter_mut().filter_map(|run| run.client.nic.as_mut());
+    nics.for_each(|nic| nic.link_bps = None);
+    let study = study_of(&owned);
+    for (cell, expected) in study.cells.iter().zip(&with_speed.cells) {
+        let ratio = cell.ceiling_per_s.zip(expected.ceiling_per_s).map(|(found, expected)| found / expected);
+        assert!(ratio.is_some_and(|ratio| (ratio - 1.0).abs() < 1e-3), "{ratio:?}");
+        assert_eq!(cell.verdict.primary.class, expected.verdict.primary.class);
+    }
+    owned.setup.line_rate_bps = Some(10e9);
+    owned.kept.baseline.clear();
+    let classes: Vec<_> = study_of(&owned).cells.iter().map(|cell| cell.verdict.primary.class).collect();
+    assert!(!classes.contains(&VerdictClass::NetworkBound), "{classes:?}");
+}
+
+#[test]
 fn without_a_link_speed_nothing_is_network_bound() {
     let mut owned = seed_input();
     owned.setup.client.link_bps = None;
     owned.setup.server = None;
+    owned.kept.baseline.clear();
     owned.kept.runs.iter_mut().for_each(|run| run.client.nic = None);
     let study = study_of(&owned);
     assert!(study.cells.iter().all(|cell| cell.ceiling_per_s.is_none()));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
 use linerate_http::control::{CellMark, TCP_CAPABILITY};
-use linerate_http::load::{Breaker, LoadSpec, WorkerPool};
+use linerate_http::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
 use linerate_lab::http::environment::StartRecord;
@@ -13,7 +13,7 @@ use linerate_lab::http::estimate::{self, estimate};
 use linerate_lab::http::experiment::{self, CellRunner, skipped};
 use linerate_lab::http::plan::Close;
 use linerate_lab::http::study::{self, Ending, Kept, Setup};
-use linerate_model::http::{Baseline, CellRun, Flag, LoadResult, Phase, RunState, Study};
+use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Flag, LoadResult, Phase, RunState, Study};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
@@ -23,7 +23,7 @@ use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
 use super::{cooldown, outputs};
-use crate::http::observed::{BothSides, Observed};
+use crate::http::observed::{BothSides, LoadProgress, Observed};
 use crate::http::signals::Stop;
 use crate::http::watch::Watch;
 use crate::http::{generator, protocol_name};
@@ -59,6 +59,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         checks,
         client: hosts.client,
         server: hosts.server,
+        line_rate_bps: spec.line_rate_bps,
         judge: cell_verdict,
     };
     let mut runner = Runner {
@@ -71,13 +72,14 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         record,
         bytes_max,
         begun: Instant::now(),
+        is_server_gone: false,
     };
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
     runner.progress.clear();
     let study = outcome?;
     runner.record.keep_study(&linerate_report::http::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
-    Ok(code(&study, spec.asserts))
+    Ok(if runner.is_server_gone { Outcome::Unreachable } else { code(&study, spec.asserts) })
 }
 
 fn code(study: &Study, is_asserted: bool) -> Outcome {
@@ -144,6 +146,7 @@ struct Runner<'a> {
     record: Record,
     bytes_max: Option<u64>,
     begun: Instant,
+    is_server_gone: bool,
 }
 
 impl CellRunner for Runner<'_> {
@@ -164,6 +167,9 @@ impl CellRunner for Runner<'_> {
     }
 
     fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+        if !self.spec.phases.has(0) {
+            return self.short_baseline(test);
+        }
         let port = self.tcp_port();
         match self.baseline(test, port) {
             Ok(found) => {
@@ -263,6 +269,44 @@ impl Runner<'_> {
         })
     }
 
+    /// TCP alone by a download from the server under test: large bodies, a few connections.
+    fn short_baseline(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
+            return Err(
+                "the server has no payloads of linerate's in plain HTTP/1.1; --line-rate names the rate of the path"
+                    .to_owned(),
+            );
+        }
+        let key = CellKey {
+            phase: Phase::Matrix,
+            payload_bytes: SHORT_BODY_BYTES,
+            connections: test.streams,
+            rate_per_s: None,
+        };
+        let planned = PlannedRun { key, repeat: 0 };
+        let text = |error: Error| error.to_string();
+        let mut load = self.load_spec(&planned).map_err(text)?;
+        (load.warmup_ns, load.duration_ns) = (nanoseconds(SHORT_WARMUP), nanoseconds(SHORT_DURATION));
+        let pool = self.pool(&load).map_err(text)?;
+        let mark = CellMark { id: "tcp-baseline".to_owned(), ..self.mark(&planned) };
+        let mut silent = Silent;
+        let hosts = Observed::new(&self.watch, self.target.server.as_mut(), &mut self.stop, &mut silent, mark);
+        let (result, stats) = hosts.run(load, &pool, Breaker::new(true, self.bytes_max)).map_err(text)?;
+        if result.flags.contains(&Flag::Interrupted) {
+            return Ok(None);
+        }
+        if is_limited_by_cpu(&stats) {
+            return Err("a processor was full, so TCP alone does not show what the path carries; --line-rate names it"
+                .to_owned());
+        }
+        let goodput_bps = 8.0 * result.http_bytes_per_s().unwrap_or(0.0);
+        if goodput_bps <= 0.0 {
+            return Err("nothing was received".to_owned());
+        }
+        self.progress.line(&format!("TCP server to client, {} streams: {:.0} Mbit/s", test.streams, goodput_bps / 1e6));
+        Ok(Some(Baseline { is_reverse: true, streams: test.streams, goodput_bps, ..Baseline::default() }))
+    }
+
     /// Threads and processes for a load, or why this host cannot make it.
     fn pool(&self, load: &LoadSpec) -> Result<WorkerPool, Error> {
         let too_many = too_many_connections(load.connections, load.streams);
@@ -283,12 +327,14 @@ impl Runner<'_> {
         let mut flags = run_flags(&result);
         let is_lost = self.target.server.as_mut().is_some_and(|side| side.take_loss());
         flags.extend(is_lost.then_some(Flag::ControlLost));
-        let is_aborted = flags.contains(&Flag::Interrupted);
+        let interrupted = flags.contains(&Flag::Interrupted).then(|| "interrupted".to_owned());
+        let reason = result.outage.clone().or(interrupted);
+        self.is_server_gone = result.outage.is_some();
         CellRun {
             key: planned.key,
             repeat: planned.repeat,
-            state: if is_aborted { RunState::Aborted } else { RunState::Done },
-            reason: is_aborted.then(|| "interrupted".to_owned()),
+            state: if reason.is_some() { RunState::Aborted } else { RunState::Done },
+            reason,
             started_unix_ms,
             load: Some(result),
             client: stats.client.unwrap_or_default(),
@@ -374,6 +420,36 @@ pub(crate) fn is_wanted() -> Result<bool, Error> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+/// Whether a thread of a test was always busy, or full CPUs did much of its work.
+fn is_limited_by_cpu(stats: &BothSides) -> bool {
+    let ends = || stats.client.iter().chain(&stats.server);
+    let used = |end: &EndpointStats| end.process_cpu_ns.unwrap_or(0) as f64 / end.window_ns.max(1) as f64;
+    let programs: f64 = ends().map(used).sum();
+    let is_full = |end: &EndpointStats| {
+        let (cpus, softirq) = (f64::from(end.cpus.unwrap_or(1)), end.cpu_softirq.unwrap_or(0.0));
+        let is_own = programs + softirq * cpus >= OWN_SHARE_MIN * cpus;
+        end.cpu_busy.is_some_and(|busy| busy >= CPU_FULL) && is_own
+    };
+    ends().any(|end| is_full(end) || end.busiest_thread_busy.is_some_and(|busy| busy >= CPU_FULL))
+}
+
+/// Shows nothing of a load.
+struct Silent;
+
+impl LoadProgress for Silent {
+    fn ramped(&mut self, _: u64, _: u64) {}
+
+    fn second(&mut self, _: &SecondPart, _: &Watch) {}
+}
+
+/// Bodies of the download that measures TCP alone: large enough for a path of 10 Gbit/s, small enough for one of 10 Mbit/s.
+const SHORT_BODY_BYTES: u64 = 64 << 10;
+const SHORT_WARMUP: Duration = Duration::from_millis(500);
+const SHORT_DURATION: Duration = Duration::from_secs(2);
+/// CPUs and threads are full from here on.
+const CPU_FULL: f64 = 0.9;
+/// Of full CPUs a test that is limited by them gets more than this share, whatever else runs.
+const OWN_SHARE_MIN: f64 = 0.4;
 /// Slow start is not part of what the path carries.
 const OMITTED: Duration = Duration::from_secs(1);
 const CONNECTS_IN_FLIGHT: u32 = 256;

@@ -35,18 +35,7 @@ pub(super) fn latency(load: &LoadResult) -> Table {
 }
 
 fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
-    let mut notes = match load.mode {
-        Mode::Closed { .. } => vec![
-            "closed loop: does not include time a user would have waited to be sent",
-            "comparing with wrk: it fills its histogram up with values it did not measure, so after a stall its high \
-             quantiles are larger than these; use an open loop (--rate) for the time users wait",
-        ],
-        Mode::Open { .. } => vec![
-            "corrected is what a user waits: it holds the time a request could not be sent because all connections were \
-             busy",
-        ],
-        Mode::Idle { .. } => Vec::new(),
-    };
+    let mut notes = Vec::new();
     let quantiles = rows.iter().flat_map(|(_, l)| [l.p50, l.p90, l.p99, l.p999, l.max]);
     if quantiles.clone().any(|quantile| quantile.is_none()) {
         notes.push("n/a: fewer than ten values lie above the quantile, so it says nothing");

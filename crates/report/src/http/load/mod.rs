@@ -3,17 +3,17 @@
 mod cost;
 mod latency;
 
-use linerate_model::http::{CellVerdict, EndpointStats, Judgement, LoadResult, Mode};
+use linerate_model::finding::Confidence;
+use linerate_model::http::{CellVerdict, EndpointStats, Judgement, LoadResult, Mode, VerdictClass};
 use linerate_model::stored_name;
 use serde_json::json;
 
 use super::labels;
-use super::numbers::{fine, grouped, known, mebi, mega, per_s, percent, time_ns};
+use super::numbers::{fine, grouped, known, mebi, mega, per_s, percent, quantile, time_ns};
 use crate::document::style::Style;
 use crate::document::{Block, Document};
-use crate::glyphs::Glyphs;
 use crate::numbers::rate;
-use cost::{ends, seconds};
+use cost::ends;
 use latency::{errors, latency};
 
 /// One run of the load generator with what is known around it.
@@ -35,10 +35,19 @@ pub struct LoadReport<'a> {
     pub remarks: &'a [String],
 }
 
-/// The run as text in lines of at most 120 columns.
+/// The run as text in lines of at most 120 columns: its result, what limited it and what to do, and everything else where it
+/// `is_verbose`.
 #[must_use]
-pub fn load_text(report: &LoadReport<'_>, style: Style) -> String {
-    document(report, style.glyphs).text(style)
+pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
+    let mut blocks = vec![Block::entry("RESULT", ANSWER_CHARS, result(report.load))];
+    blocks.extend(report.verdict.map(|verdict| limit(&verdict.primary, verdict.confidence)));
+    if is_verbose {
+        blocks.push(Block::Space);
+        blocks.extend(details(report));
+    }
+    let flags = report.load.flags.iter();
+    blocks.extend(flags.map(|flag| Block::entry("NOTE", ANSWER_CHARS, labels::flag(*flag))));
+    Document { name: "linerate http load", blocks }.text(style)
 }
 
 /// The run as one JSON object: rates with their units in the names, then everything that was counted.
@@ -64,24 +73,69 @@ pub fn load_json(report: &LoadReport<'_>) -> String {
     crate::pretty_json(&object)
 }
 
-fn document(report: &LoadReport<'_>, glyphs: Glyphs) -> Document {
+/// `990 2xx/s, 1.01 MB/s; 52 errors (0.52 %: 12 addr_not_avail, 40 timeout); p50 270 us, p90 840 us, p99 12.0 ms`
+fn result(load: &LoadResult) -> String {
+    let held =
+        format!("{} of {} connections held", grouped(load.connections.open_at_end), grouped(load.connections.wanted));
+    let rate = match load.mode {
+        Mode::Idle { .. } => held,
+        _ => load.ok_per_s().zip(load.payload_bytes_per_s()).map_or_else(
+            || "no request was sent".to_owned(),
+            |(ok, payload)| format!("{} 2xx/s, {} MB/s", per_s(ok), mega(payload)),
+        ),
+    };
+    let classes = load.errors.iter().map(|(class, error)| format!("{} {}", grouped(error.count), stored_name(class)));
+    let errors = match load.errors.total() {
+        0 => "no errors".to_owned(),
+        total => format!(
+            "{} errors ({}: {})",
+            grouped(total),
+            known(load.error_share(), percent),
+            classes.collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let latency = &load.latency;
+    let quantiles = [
+        ("p50", latency.p50),
+        ("p90", latency.p90),
+        ("p99", latency.p99),
+        ("p99.9", latency.p999),
+        ("max", latency.max),
+    ];
+    let quantiles = quantiles.into_iter().filter(|(_, ns)| ns.is_some());
+    let quantiles: Vec<String> = quantiles.map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n))).collect();
+    let parts = [rate, errors, quantiles.join(", ")];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// What limited the run, how sure that is, and what to do.
+fn limit(judgement: &Judgement, confidence: Confidence) -> Block {
+    let label = if judgement.class == VerdictClass::Invalid { "INVALID" } else { "LIMIT" };
+    let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
+    let class = stored_name(judgement.class);
+    let mut text = format!("{class} (confidence {}): {}", stored_name(confidence), evidence.join("; "));
+    if !text.contains(&judgement.advice) {
+        let next = if judgement.class == VerdictClass::NotSaturated { "" } else { "next: " };
+        text += &format!("; {next}{}", judgement.advice);
+    }
+    Block::entry(label, ANSWER_CHARS, text)
+}
+
+/// Everything that was counted.
+fn details(report: &LoadReport<'_>) -> Vec<Block> {
     let LoadReport { load, target, .. } = report;
     let protocol = load.protocol.as_ref().filter(|protocol| !protocol.is_plain_http1());
     let protocol = protocol.map_or_else(String::new, |protocol| format!("{protocol}, "));
     let mut blocks =
         vec![Block::Title(format!("{target}: {protocol}{}", mode(load))), Block::List(report.remarks.to_vec())];
-    blocks.extend(report.verdict.into_iter().flat_map(verdict));
+    blocks.extend(report.verdict.into_iter().flat_map(|verdict| contributing(&verdict.contributing)));
     blocks.push(Block::Space);
     blocks.extend(rates(report));
     blocks.push(Block::Table(latency(load)));
     blocks.extend(errors(load).map(Block::Table));
     blocks.push(Block::Space);
     blocks.extend(ends(report));
-    blocks.extend(seconds(load, glyphs));
-    let flags = load.flags.iter();
-    blocks.extend(flags.map(|flag| Block::Remark(format!("flag {}", labels::flag(*flag)))));
-    let name = "linerate http load";
-    Document { name, blocks }
+    blocks
 }
 
 /// Text beside its name.
@@ -90,6 +144,8 @@ fn named(name: &str, text: impl Into<String>) -> Block {
 }
 
 const NAME_CHARS: usize = 13;
+/// Column of the first lines.
+const ANSWER_CHARS: usize = 9;
 
 /// `open loop, 5,000 requests per second, poisson arrivals, 64 connections, 10.0 s measured`
 fn mode(load: &LoadResult) -> String {
@@ -120,18 +176,14 @@ fn mode(load: &LoadResult) -> String {
     }
 }
 
-fn verdict(verdict: &CellVerdict) -> Vec<Block> {
-    let sure = format!(" (confidence {})", stored_name(verdict.confidence));
-    let contributing = verdict.contributing.iter().map(|judgement| ("as well", "", judgement));
-    let judgements = std::iter::once(("verdict", sure.as_str(), &verdict.primary)).chain(contributing);
-    let lines = |(name, sure, judgement): (&str, &str, &Judgement)| {
+fn contributing(judgements: &[Judgement]) -> Vec<Block> {
+    let lines = |judgement: &Judgement| {
         let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
-        let class = stored_name(judgement.class);
         let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
-        let first = named(name, format!("{class}{sure}: {}", evidence.join("; ")));
+        let first = named("as well", format!("{}: {}", stored_name(judgement.class), evidence.join("; ")));
         std::iter::once(first).chain(advice.map(|advice| named("", advice.as_str()))).collect::<Vec<_>>()
     };
-    judgements.flat_map(lines).collect()
+    judgements.iter().flat_map(lines).collect()
 }
 
 fn rates(report: &LoadReport<'_>) -> Vec<Block> {

@@ -32,9 +32,11 @@ pub(super) struct Context<'a, 'c> {
 
 /// Longest wait for a data connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
-/// Longest wait for the answer to a UDP hello. Nothing is sent again unless it was refused: a stock server that got the
-/// first hello would take the second for data.
+/// Longest wait for the answer to a UDP hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time after which a hello, or its answer, is taken for lost and the hello is repeated; doubled with each repetition. A stock
+/// server that got the first hello takes the second for data, so this is longer than the round trip of any usual path.
+const HELLO_REPEAT: Duration = Duration::from_secs(1);
 /// The number that iperf3 gives a failed `sctp_bindx(3)`; it has no text.
 const SCTP_BINDX: i32 = 139;
 /// A stock server closes its UDP port between two tests and two streams. A hello that is refused is repeated for this long.
@@ -181,7 +183,9 @@ impl Context<'_, '_> {
     /// the answer.
     fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
-        let deadline = Instant::now() + HELLO_TIMEOUT;
+        let sent = Instant::now();
+        let deadline = sent + HELLO_TIMEOUT.min(self.spec.local.snd_timeout.unwrap_or(HELLO_TIMEOUT));
+        let mut repeat_after = HELLO_REPEAT;
         let read_failed = |e: &std::io::Error| HelloError::of(ErrorCode::StreamRead, e);
         let mut datagram = [0; 64];
         let mut strangers = 0;
@@ -194,10 +198,15 @@ impl Context<'_, '_> {
                 },
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
+                    let now = Instant::now();
+                    if now >= deadline {
                         return Err(read_failed(&e));
                     }
+                    if now >= sent + repeat_after {
+                        udp::send(fd, &udp_header::HELLO).map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
+                        repeat_after *= 2;
+                    }
+                    let left = deadline.min(sent + repeat_after).saturating_duration_since(now);
                     match wait::wait(fd, Interest::READ, Some(left), self.interrupts) {
                         // A time-out is the receive error of the next turn.
                         Ok(()) | Err(WaitError::Os(_)) => {}
