@@ -5,7 +5,8 @@ use std::time::Duration;
 use linerate_model::sweep::{Hosts, Reason, ReasonRules, SettingFacts};
 
 use super::result::{
-    Cost, Degradation, FactorResult, FailedLevel, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+    Cost, Degradation, FactorResult, FailedLevel, Level, PlateauSide, Provenance, Recommendation, Run, RunMetrics,
+    Sweep,
 };
 use super::space::{SettingSpace, label};
 use super::spec::SweepSpec;
@@ -26,6 +27,8 @@ pub struct RunLog {
     pub is_client_cpu_only: bool,
     /// Cores and placement of the hosts.
     pub hosts: Hosts,
+    /// When the runs were made, and between which hosts.
+    pub provenance: Provenance,
     /// Time of all runs.
     pub elapsed: Duration,
 }
@@ -44,6 +47,7 @@ pub fn sweep(
     let view = View { spec, space, plan, outcome, hosts: log.hosts, rules };
     Sweep {
         spec: spec.clone(),
+        provenance: log.provenance.clone(),
         is_client_cpu_only: log.is_client_cpu_only,
         planned: space.planned.clone(),
         confidence: plan.confidence,

@@ -14,7 +14,8 @@ mod spec;
 pub use analysis::{RunLog, sweep};
 pub use linerate_model::sweep::Hosts;
 pub use result::{
-    Cost, Degradation, FactorResult, FailedLevel, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Level, PlateauSide, Provenance, Recommendation, Run,
+    RunMetrics, Sweep,
 };
 pub use space::{HostChoices, SettingSpace, TestSettings, TooFewCongestionControls};
 pub use spec::{LOSS_PERCENT_MAX, Objective, SweepSpec};

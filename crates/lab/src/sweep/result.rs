@@ -1,5 +1,6 @@
 //! The result of a sweep: every figure its reports show.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use linerate_model::sweep::Reason;
@@ -15,6 +16,8 @@ use crate::stats::Interval;
 pub struct Sweep {
     /// The specification.
     pub spec: SweepSpec,
+    /// When it was run, and between which hosts.
+    pub provenance: Provenance,
     /// The values count CPU time of the client alone, because the server does not report its own.
     pub is_client_cpu_only: bool,
     /// What was to be varied, in order.
@@ -46,6 +49,38 @@ pub struct Sweep {
     pub ended_by: Option<String>,
     /// Every run, in the order of time; the first one is the warm-up.
     pub runs: Vec<Run>,
+}
+
+/// When it was run, and between which hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Provenance {
+    /// Start in UTC, as RFC 3339 writes it.
+    pub started_at: String,
+    /// This host.
+    pub client: HostIdentity,
+    /// The other host, in its own words: only servers of linerate give facts.
+    pub server: HostIdentity,
+}
+
+/// A host and its software. `None` was not reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct HostIdentity {
+    /// Its name.
+    pub name: Option<String>,
+    /// The program that ran the tests, with its version where that is known.
+    pub program: Option<String>,
+    /// Release of its kernel.
+    pub kernel: Option<String>,
+}
+
+/// `lab1, linerate 0.1.0, kernel 6.1.0`
+impl fmt::Display for HostIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = self.kernel.as_ref().map(|release| format!("kernel {release}"));
+        let known: Vec<&str> = [&self.name, &self.program, &kernel].into_iter().flatten().map(String::as_str).collect();
+        f.write_str(if known.is_empty() { "version not reported" } else { "" })?;
+        f.write_str(&known.join(", "))
+    }
 }
 
 /// Runs and time.

@@ -4,12 +4,16 @@ use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
 use linerate_iperf3::ErrorCode;
-use linerate_lab::sweep::{Hosts, Objective, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
+use linerate_lab::sweep::{
+    HostIdentity, Hosts, Objective, Provenance, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics,
+};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
+use linerate_model::snapshot::Snapshot;
 use linerate_model::{Failure, FailureKind};
 use linerate_report::sweep::clock;
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
+use linerate_sys::process;
 use linerate_sys::signal::Signals;
 
 use crate::{Client, ClientResult};
@@ -55,7 +59,11 @@ impl<'a> Network<'a> {
             progress,
             started: Instant::now(),
             affinity,
-            log: RunLog { hosts: Hosts { client_cores: cores, ..Hosts::default() }, ..RunLog::default() },
+            log: RunLog {
+                hosts: Hosts { client_cores: cores, ..Hosts::default() },
+                provenance: provenance(),
+                ..RunLog::default()
+            },
             has_result: false,
             is_interrupted: false,
         }
@@ -141,8 +149,11 @@ impl<'a> Network<'a> {
         if let Some(control) = &result.control {
             self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
         }
-        if let Some(cores) = result.peer_facts.as_deref().and_then(cores) {
-            self.log.hosts.server_cores = Some(cores);
+        let facts = result.peer_facts.as_deref().and_then(|facts| EndpointObservation::from_peer(facts).ok());
+        if let Some(EndpointObservation { snapshot, .. }) = facts {
+            self.log.hosts.server_cores = cores(&snapshot);
+            let program = Some("linerate".to_owned());
+            self.log.provenance.server = HostIdentity { name: Some(snapshot.host), program, kernel: snapshot.kernel };
         }
         let failed = |text: &str| RunError::Failed(text.to_owned());
         let summary = result.summary.ok_or_else(|| failed("the test had no result"))?;
@@ -201,9 +212,22 @@ fn is_between(failure: &Failure, result: &ClientResult) -> bool {
     result.summary.is_none() && is_one_of(failure, &gone)
 }
 
+/// Now, and this host; the server is known after the first run.
+fn provenance() -> Provenance {
+    let system = process::uname();
+    Provenance {
+        started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        client: HostIdentity {
+            name: Some(system.node),
+            program: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned()),
+            kernel: Some(system.release),
+        },
+        server: HostIdentity::default(),
+    }
+}
+
 /// How many cores the server has, in its own account.
-fn cores(facts: &str) -> Option<u32> {
-    let observation = EndpointObservation::from_peer(facts).ok()?;
-    let count = observation.snapshot.number("cpu.count")?;
+fn cores(facts: &Snapshot) -> Option<u32> {
+    let count = facts.number("cpu.count")?;
     (1.0..=65_536.0).contains(&count).then_some(count as u32)
 }

@@ -181,9 +181,9 @@ impl Chart {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
     }
 
-    /// Bars from 0, one for each point of the first series.
+    /// Bars from 0, one for each point.
     pub(crate) fn bars(&self, style: Style) -> Vec<String> {
-        let points = self.series.first().map_or(&[][..], |series| &series.points);
+        let points: Vec<&Point> = self.series.iter().flat_map(|series| &series.points).collect();
         let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
         let width = points.iter().map(|point| (self.x.text)(point.x).chars().count()).max();
         let bar = |point: &Point| {
@@ -198,7 +198,7 @@ impl Chart {
             );
             style.line(&line)
         };
-        points.iter().map(bar).collect()
+        points.into_iter().map(bar).collect()
     }
 
     /// The drawing as small curves: one for each series that was measured, on a common scale.

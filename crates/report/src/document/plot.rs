@@ -46,7 +46,7 @@ impl Plot {
         out.push_str("</figure>\n");
     }
 
-    /// As small curves for a terminal.
+    /// As bars for a terminal, or as small curves where no chart has bars.
     pub(crate) fn text(&self, style: Style) -> String {
         let mut out = String::new();
         let title = style.line(&format!("{}{} ({})", self.prefix(), self.title, self.note));
@@ -56,8 +56,8 @@ impl Plot {
         for bar in self.charts.iter().filter(|chart| chart.has_bars).flat_map(|chart| chart.bars(style)) {
             let _ = writeln!(out, "{bar}");
         }
-        let curves: Vec<_> =
-            self.charts.iter().filter(|chart| !chart.has_bars).flat_map(|chart| chart.curves(style)).collect();
+        let has_bars = self.charts.iter().any(|chart| chart.has_bars);
+        let curves: Vec<_> = self.charts.iter().filter(|_| !has_bars).flat_map(|chart| chart.curves(style)).collect();
         let width = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0);
         for curve in curves {
             let line = format!("  {:<width$} {} {}", curve.name, curve.line, curve.ends);

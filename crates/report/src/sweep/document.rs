@@ -2,7 +2,7 @@
 
 use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::{FactorResult, Level, Recommendation, Run, RunMetrics, Sweep};
+use linerate_lab::sweep::{FactorResult, Level, Objective, Provenance, Recommendation, Run, RunMetrics, Sweep};
 
 use super::sentences;
 use super::values;
@@ -13,7 +13,7 @@ use crate::document::table::{Cell, Table, TableOf};
 use crate::document::{Block, Document};
 use crate::glyphs::Glyphs;
 use crate::number::known;
-use crate::numbers::clock;
+use crate::numbers::{clock, digits};
 
 /// The report as text.
 #[must_use]
@@ -42,9 +42,15 @@ fn document(sweep: &Sweep) -> Document {
         blocks.push(Block::Heading("Again with plain iperf3".to_owned()));
         blocks.push(Block::Verbatim(command.clone()));
     }
+    blocks.push(Block::Paragraph(provenance(sweep)));
     blocks.push(Block::Paragraph(cost(sweep)));
     blocks.push(Block::Details("All runs", Box::new(Block::Table(runs(sweep)))));
     Document { name: "linerate sweep", blocks }
+}
+
+fn provenance(sweep: &Sweep) -> String {
+    let Provenance { started_at, client, server } = &sweep.provenance;
+    format!("{started_at}: client {client}; server {} ({server})", sweep.spec.host)
 }
 
 fn cost(sweep: &Sweep) -> String {
@@ -62,31 +68,71 @@ fn cost(sweep: &Sweep) -> String {
     )
 }
 
-/// Medians with the ranges of their runs over levels. Levels have equal distances, as on a ladder.
+/// Medians with the ranges of their runs over levels; below them what else the runs measured.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     let objective = sweep.spec.objective;
-    let labels: Vec<String> = factor.levels.iter().map(|level| level.label.clone()).collect();
-    let label = move |place: f64| labels.get(place as usize - 1).cloned().unwrap_or_default();
-    let places = || (1..=factor.levels.len()).map(|place| place as f64);
-    let point = |(place, level): (f64, &Level)| Point {
-        x: place,
-        y: level.median,
-        is_marked: place as usize == factor.advised + 1,
-        interval: level.range.map(|Interval { low, high }| (low, high)),
-        ..Point::default()
-    };
-    let x = Axis::linear(factor.name, label).at(places());
     let y = Axis::linear(values::title(objective), move |value| values::value(objective, value));
-    let points = places().zip(&factor.levels).map(point);
-    let chart =
-        Chart { has_bars: true, ..Chart::new(x, y, 300.0, vec![Series::new("median", LineStyle::Main, 0, points)]) };
+    let point = |place: usize, level: &Level| {
+        let interval = level.range.map(|Interval { low, high }| (low, high));
+        let is_marked = place == factor.advised;
+        Some(Point { is_marked, interval, ..Point::new(0.0, level.median) })
+    };
+    let main = Chart { has_bars: true, ..chart(factor, "", 300.0, y, point) };
+    let below = |name: &'static str, text: fn(f64) -> String, metric: fn(&RunMetrics) -> Option<f64>| {
+        let point = |_: usize, level: &Level| metric(&level.metrics).map(|value| Point::new(0.0, value));
+        chart(factor, name, 180.0, Axis::linear(name, text), point).checked()
+    };
+    let loss = match sweep.spec.protocol() {
+        "UDP" => below("lost", |percent| format!("{}%", digits(percent)), |metrics| metrics.lost_percent),
+        _ => below("retransmits", digits, |metrics| metrics.retransmits),
+    };
+    let round_trip = below("round trip", |us| format!("{} us", digits(us)), |metrics| metrics.rtt_us)
+        .filter(|_| objective != Objective::Latency);
     Plot {
         number: None,
         title: format!("{} by {}", values::title(objective), factor.name),
         key: "vertical: lowest to highest run; ",
         note: "ringed or *: advised".to_owned(),
-        charts: vec![chart],
+        charts: std::iter::once(main).chain(loss).chain(round_trip).collect(),
     }
+}
+
+/// A value of each level. Amounts are placed by their ratios, choices at equal distances; what the system chooses is no amount,
+/// so it lies to the left of them and no line leads to it.
+fn chart(
+    factor: &FactorResult,
+    name: &'static str,
+    height: f64,
+    y: Axis,
+    value: impl Fn(usize, &Level) -> Option<Point>,
+) -> Chart {
+    let least = factor.levels.iter().map(|level| level.level).filter(|level| *level > 0).min();
+    let least = least.filter(|_| factor.is_amount);
+    let places: Vec<(f64, String)> = (1_u32..)
+        .zip(&factor.levels)
+        .map(|(number, level)| {
+            let place = match least {
+                Some(least) if level.level == 0 => least as f64 / 1.5,
+                Some(_) => level.level as f64,
+                None => f64::from(number),
+            };
+            (place, level.label.clone())
+        })
+        .collect();
+    let points = |wanted: bool| {
+        let is_wanted = move |level: &Level| (least.is_some() && level.level == 0) == wanted;
+        let levels = factor.levels.iter().enumerate().filter(move |(_, level)| is_wanted(level));
+        let points = levels.filter_map(|(at, level)| Some(Point { x: places[at].0, ..value(at, level)? }));
+        points.collect::<Vec<_>>()
+    };
+    let series = [("chosen by the system", 1, points(true)), ("median", 0, points(false))];
+    let series = series.into_iter().filter(|(_, _, points)| !points.is_empty());
+    let series = series.map(|(name, hue, points)| Series::new(name, LineStyle::Main, hue, points)).collect();
+    let ticks: Vec<f64> = places.iter().map(|(place, _)| *place).collect();
+    let label =
+        move |x: f64| places.iter().find(|(place, _)| *place == x).map_or_else(String::new, |(_, label)| label.clone());
+    let axis = if least.is_some() { Axis::log(factor.name, label) } else { Axis::linear(factor.name, label) };
+    Chart { name, ..Chart::new(axis.at(ticks), y, height, series) }
 }
 
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
@@ -169,6 +215,9 @@ pub fn csv(sweep: &Sweep) -> String {
         .number("retransmits", |(_, run)| value(run, &|_, metrics| metrics.retransmits))
         .number("rtt_us", |(_, run)| value(run, &|_, metrics| metrics.rtt_us))
         .number("lost_percent", |(_, run)| value(run, &|_, metrics| metrics.lost_percent))
+        .number("started_at", |_| sweep.provenance.started_at.clone())
+        .number("client", |_| sweep.provenance.client.to_string())
+        .number("server", |_| format!("{} ({})", sweep.spec.host, sweep.provenance.server))
         .number("error", |(_, run)| run.outcome.as_ref().err().map_or_else(String::new, RunError::to_string))
         .table()
         .csv()

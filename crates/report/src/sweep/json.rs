@@ -11,6 +11,9 @@ use linerate_lab::sweep::{Degradation, FactorResult, Recommendation, Run, Sweep}
 pub fn json(sweep: &Sweep) -> String {
     let object = json!({
         "schema": "linerate.sweep/1",
+        "started_at": sweep.provenance.started_at,
+        "client": sweep.provenance.client,
+        "server": sweep.provenance.server,
         "host": sweep.spec.host,
         "port": sweep.spec.port,
         "protocol": sweep.spec.protocol(),

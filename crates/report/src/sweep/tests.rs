@@ -6,8 +6,8 @@ use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::grammar::{Levels, SweptFactor};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, Level, Objective, PlateauSide, Recommendation, Run, RunMetrics,
-    Sweep, SweepSpec, TestSettings,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Level, Objective, PlateauSide, Provenance,
+    Recommendation, Run, RunMetrics, Sweep, SweepSpec, TestSettings,
 };
 use linerate_model::sweep::{Reason, WindowDeficit};
 
@@ -66,6 +66,15 @@ fn sweep() -> Sweep {
             is_udp: false,
             held: TestSettings::default(),
             family: None,
+        },
+        provenance: Provenance {
+            started_at: "2026-11-23T13:40:00Z".to_owned(),
+            client: HostIdentity {
+                name: Some("lab1".to_owned()),
+                program: Some("linerate 0.1.0".to_owned()),
+                kernel: Some("6.1.0".to_owned()),
+            },
+            server: HostIdentity::default(),
         },
         is_client_cpu_only: false,
         planned: vec![SweptFactor { name: "streams", levels: Levels::Range(1, 20) }],
@@ -187,6 +196,8 @@ fn where_no_level_is_better_the_default_is_enough() {
 fn json_names_every_unit() {
     let value: serde_json::Value = serde_json::from_str(&json(&sweep())).expect("JSON");
     assert_eq!(value["schema"], "linerate.sweep/1");
+    assert_eq!((&value["started_at"], &value["client"]["name"]), (&"2026-11-23T13:40:00Z".into(), &"lab1".into()));
+    assert_eq!((&value["client"]["kernel"], &value["server"]["program"]), (&"6.1.0".into(), &serde_json::Value::Null));
     assert_eq!(value["verdict"]["verdict"], "use");
     assert_eq!(value["best"]["setting"]["streams"], "10");
     assert_eq!((&value["best"]["interval"][0], &value["best"]["confidence"]), (&285e9.into(), &0.95.into()));
@@ -207,9 +218,11 @@ fn csv_has_one_line_per_run() {
     assert_eq!(
         csv(&sweep()),
         "run,started_s,warm_up,streams,value_received_bps,received_bps,sent_bps,cpu_client_percent,cpu_server_percent,retransmits,\
-         rtt_us,lost_percent,error\r\n\
-         0,1.500,false,1,33000000000,33000000000,,40,,,,,\r\n\
-         1,6.000,false,20,,,,,,,,,\"refused, \"\"<b>no</b>\"\"\"\r\n"
+         rtt_us,lost_percent,started_at,client,server,error\r\n\
+         0,1.500,false,1,33000000000,33000000000,,40,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
+         192.0.2.7 (version not reported),\r\n\
+         1,6.000,false,20,,,,,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
+         192.0.2.7 (version not reported),\"refused, \"\"<b>no</b>\"\"\"\r\n"
     );
 }
 
@@ -226,6 +239,30 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     assert!(html.contains("prefers-color-scheme: dark"));
     assert_eq!(html.matches("class=\"ring").count(), 1);
     assert_eq!(html.matches("<line class=\"whisker").count(), 4);
+}
+
+#[test]
+fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels = (1..=30).map(|streams| level(&streams.to_string(), streams, 1e9, 3)).collect();
+    factor.levels.insert(0, level("auto", 0, 1e9, 3));
+    let html = html(&sweep);
+    let charts: Vec<&str> =
+        html.split("<svg").skip(1).map(|chart| chart.split("</svg>").next().unwrap_or_default()).collect();
+    let names = ["received<", "retransmits<", "round trip<"];
+    assert_eq!(charts.len(), names.len());
+    for (chart, name) in charts.into_iter().zip(names) {
+        assert!(chart.contains(name), "{name}");
+        let labels = chart.split("text-anchor=\"middle\">").skip(1).filter_map(|rest| rest.split("</text>").next());
+        let levels: Vec<&str> = labels.filter(|label| *label == "auto" || label.parse::<u32>().is_ok()).collect();
+        assert!(levels.starts_with(&["auto", "1", "2"]) && levels.len() < 20, "{levels:?}");
+        let line = chart.split("points=\"").nth(2).and_then(|rest| rest.split('"').next()).expect("a line");
+        let x: Vec<f64> = line.split(' ').filter_map(|corner| corner.split(',').next()?.parse().ok()).collect();
+        // As far from 1 to 2 as from 8 to 16.
+        assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
+    }
+    assert!(text(&sweep, Glyphs::Ascii).lines().any(|line| line.trim_start().starts_with("auto ####")), "a bar");
 }
 
 #[test]

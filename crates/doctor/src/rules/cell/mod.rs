@@ -89,7 +89,7 @@ impl Outcomes {
             self.matches.insert(0, (VerdictClass::Unknown, unknown));
         }
         let (primary, found) = self.matches.remove(0);
-        // Figures of an invalid run say nothing about its limits.
+        // Measurements of an invalid run say nothing about its limits.
         self.matches.retain(|_| primary != VerdictClass::Invalid);
         let confidence =
             if facts.is_mostly(Flag::Little) { Confidence::Low } else { found.cap.unwrap_or(Confidence::High) };

@@ -41,7 +41,7 @@ pub(super) fn unusable(facts: &CellFacts) -> Ruling {
     Ok(matched().and(Condition::certain(text)).advice(advice))
 }
 
-/// Runs whose figures mean little.
+/// Runs that were disturbed, so that their measurements mean little.
 pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
     let mut found = Vec::new();
     found.extend(not_open(facts));

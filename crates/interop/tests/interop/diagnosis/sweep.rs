@@ -43,6 +43,8 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
         finished.expect_code(0);
         let report = finished.json();
         assert_eq!(report["schema"], "linerate.sweep/1", "{report:#}");
+        assert!(report["started_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{report:#}");
+        assert!(report["client"]["kernel"].is_string(), "{report:#}");
         assert_eq!((&report["plan"]["seed"], &report["plan"]["time_s"]), (&7.into(), &1.into()));
 
         let runs = runs(&report);
@@ -77,6 +79,7 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     finished.expect_code(0);
     let report = finished.json();
     assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
+    assert_eq!(report["server"]["program"], "linerate", "{report:#}");
     let best = &report["best"];
     assert_eq!((&best["setting"]["streams"], &best["confidence"]), (&"1".into(), &0.95.into()), "{report:#}");
     let rate = best["value"].as_f64().expect("a rate");

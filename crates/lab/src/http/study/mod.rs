@@ -59,7 +59,9 @@ impl Setup {
         self.link_of(self.line_rate_bps)
     }
 
-    fn link_of(&self, bps: Option<f64>) -> Option<Link> {
+    /// The same with this rate instead of the known one.
+    #[must_use]
+    pub fn link_of(&self, bps: Option<f64>) -> Option<Link> {
         Link::between(&self.client, self.server.as_ref(), self.is_ipv6, bps)
     }
 }

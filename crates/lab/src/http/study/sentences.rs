@@ -50,7 +50,9 @@ pub(super) fn path(baseline: &[Baseline]) -> Option<String> {
         best.of_theory.map_or_else(String::new, |share| format!(", {} of what the link carries", percent(share)));
     let reached = format!("TCP alone reaches {} ({}){share}", rate_name(best.goodput_bps), test_name(best));
     let defects = path_defects(baseline);
+    let is_judged = best.of_theory.is_some() || best.retransmit_share.is_some();
     Some(match defects.first() {
+        None if !is_judged => format!("{reached}."),
         None => format!("The path is clean: {reached}."),
         Some(first) => format!("The path is not clean: {reached}; {first}. Find out why with `linerate doctor`."),
     })

@@ -65,6 +65,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let mut runner = Runner {
         spec,
         link: setup.link(),
+        mss_bytes: setup.link_of(Some(1.0)).and_then(|link| link.mss_bytes()),
         watch: generator::watch(Some(target.address()))?,
         target,
         stop,
@@ -140,6 +141,8 @@ struct Runner<'a> {
     spec: &'a LabSpec,
     target: TargetServer,
     link: Option<Link>,
+    /// Most bytes of payload in a segment.
+    mss_bytes: Option<u32>,
     watch: Watch,
     stop: Stop,
     progress: ExperimentProgress,
@@ -255,7 +258,7 @@ impl Runner<'_> {
         let retransmits = measure::retransmits(&summary, flow);
         let retransmit_share = || {
             let sent = measure::sent(&summary, flow)?;
-            measure::retransmit_share(retransmits?, sent.bytes, link?.mss_bytes()?)
+            measure::retransmit_share(retransmits?, sent.bytes, self.mss_bytes?)
         };
         Ok(Baseline {
             is_reverse: flow == Flow::Reverse,
