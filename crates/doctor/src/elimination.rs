@@ -61,11 +61,8 @@ impl<'a> End<'a> {
 
     /// CPU time of this process over the slice, in CPUs.
     fn own_cpus(&self) -> Option<f64> {
-        let period = self.host.period?;
-        let ticks = period.deltas().filter(|(key, _)| key.starts_with("self.thread.") && key.ends_with(".ticks"));
-        Some(
-            ticks.map(|(_, delta)| to_f64(delta.value)).sum::<f64>() / crate::slices::TICKS_PER_SECOND / period.seconds,
-        )
+        let seconds = self.host.period?.seconds;
+        Some(self.host.delta("self.ticks").ok()? / crate::slices::TICKS_PER_SECOND / seconds)
     }
 
     /// CPU time of all programs over the slice on the CPUs this end may use, in CPUs.

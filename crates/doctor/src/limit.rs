@@ -51,10 +51,12 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit").certain(),
     Limit::new("path-mtu", &["MTU-02"], "the path drops large packets").certain(),
     Limit::new(QUOTA, &["CPU-04"], "a quota takes the CPUs away").told_apart_by("measure without the quota"),
-    Limit::new(STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to others"),
+    Limit::new(STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to others")
+        .told_apart_by("measure on a host with reserved CPUs"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test")
         .told_apart_by("end the other programs and measure again"),
-    Limit::new(OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit"),
+    Limit::new(OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit")
+        .told_apart_by("switch the segmentation offload on and measure again"),
     Limit::new(HOST_CPU, &["CPU-08"], "the host that runs both ends is the limit")
         .told_apart_by("run client and server on two hosts"),
     Limit::new(APPLICATION, &["APP-01"], "the application has nothing to send")

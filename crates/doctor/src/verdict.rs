@@ -44,7 +44,12 @@ pub(crate) const SLOW_START: &str = "slow-start";
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
     if let Some(run) = scope.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
-        return limited(limit::CONFIGURED_RATE, "the rate that was asked for is reached", Confidence::High, &run.label());
+        return limited(
+            limit::CONFIGURED_RATE,
+            "the rate that was asked for is reached",
+            Confidence::High,
+            &run.label(),
+        );
     }
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;

@@ -451,7 +451,8 @@ mod tests {
             socket: Some(9),
             network: 3,
         }];
-        let line = "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
+        let line =
+            "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
         assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
     }
 

@@ -157,16 +157,21 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
         .advice("ask for a less loaded host, or for reserved CPUs"))
 }
 
+/// CPU time of a program that is worth naming, in CPUs.
+const NAMED_MIN_CPUS: f64 = 0.05;
+
 fn cpu_07(run: &Run<'_>) -> Ruling {
     let limit = run.concluded(limit::OTHER_PROGRAMS)?;
     let mut matched = matched().read_text(&limit, "CPUs without idle time, most of it not this test's");
-    let hosts = [Some(run.host.snapshot), run.host.other];
+    // Both ends of a test on one host see the same programs.
+    let hosts = [Some(run.host.snapshot), run.host.other.filter(|_| !run.is("same_host"))];
     for (host, rank) in hosts.into_iter().flatten().flat_map(|host| (1..=3).map(move |rank| (host, rank))) {
         let program = format!("cpu.program.{rank}");
         // The other end of a test on one host is no other program.
         let is_end = |name: &&str| run.is("same_host") && ["linerate", "iperf3", "iperf"].contains(name);
         let name = host.text(&format!("{program}.name")).filter(|name| !is_end(name));
-        if let (Some(name), Some(cpus)) = (name, host.number(&format!("{program}.cpus"))) {
+        let cpus = host.number(&format!("{program}.cpus")).filter(|cpus| *cpus >= NAMED_MIN_CPUS);
+        if let (Some(name), Some(cpus)) = (name, cpus) {
             matched = matched.because(format!("{} {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
         }
     }
