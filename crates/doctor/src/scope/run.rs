@@ -11,6 +11,8 @@ pub(crate) const QUEUE_RTT_MIN_US: f64 = 5_000.0;
 
 /// Retransmitted segments that show loss, of all.
 const LOSS_MIN: f64 = 1e-3;
+/// Payload in a rate of packets of 1,500 bytes with their Ethernet headers, with some slack: 1,448 of 1,514 bytes.
+const PACED_PAYLOAD: f64 = 0.93;
 /// Part of the retransmitted segments from which on they were late and not lost.
 const SPURIOUS_MIN: f64 = 0.5;
 
@@ -111,13 +113,15 @@ impl<'a> Run<'a> {
         self.text("transport").is_ok_and(|reading| reading.value == "udp")
     }
 
-    /// A target rate was given and reached.
+    /// A target rate of payload, or a pacing rate of packets, was given and reached.
     pub(crate) fn reaches_its_target(&self) -> bool {
-        let Ok(target) = self.number("target_bps") else {
-            return false;
-        };
         let streams = self.number("streams").map_or(1.0, |streams| streams.value);
-        target.value > 0.0 && self.goodput_bps().is_ok_and(|rate| rate.value >= 0.97 * target.value * streams)
+        let reaches = |fact: &str, part: f64| {
+            let target = self.number(fact).ok().filter(|target| target.value > 0.0);
+            target
+                .is_some_and(|target| self.goodput_bps().is_ok_and(|rate| rate.value >= part * target.value * streams))
+        };
+        reaches("target_bps", 0.97) || reaches("fq_rate_bps", PACED_PAYLOAD)
     }
 
     /// Goodput at the receiver; at the sender only where the receiver's is absent.
