@@ -119,6 +119,8 @@ const SLOT_MIN_NS: u64 = 10_000_000;
 /// (up to 10 MB each by default, 2 ms at 40 Gbit/s) and is read first.
 const SLOT_PER_STREAM_NS: u64 = 5_000_000;
 const SLOT_MAX_NS: u64 = 500_000_000;
+/// How many times as long as a rejected trial the current strategy is in force before the next one.
+const TRIALS_HELD: u64 = 3;
 /// Period of checks whether a trial is due.
 const HOLD_NS: u64 = 100_000_000;
 const BACKOFF_MIN_NS: u64 = 1_000_000_000;
@@ -291,9 +293,10 @@ impl StrategyTrials {
         }
         self.postpone(loser, now_ns);
         if let State::Holding { until_ns, .. } = &mut self.state {
-            // A better strategy may be one step from another. After a rejection the current one is in force for as long as
-            // the trial took, so that challengers have a quarter of any time at most.
-            let hold_ns = if is_better { self.slot_ns } else { now_ns.saturating_sub(trial.since_ns) };
+            // A better strategy may be one step from another. After a rejection the current one is in force for a multiple of
+            // the trial, so that challengers have an eighth of any time at most.
+            let trial_ns = now_ns.saturating_sub(trial.since_ns);
+            let hold_ns = if is_better { self.slot_ns } else { TRIALS_HELD * trial_ns };
             *until_ns = now_ns.saturating_add(hold_ns);
         }
     }

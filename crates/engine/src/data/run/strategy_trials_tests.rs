@@ -55,7 +55,7 @@ fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
 fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
     for seed in 1..=20 {
         assert_eq!(run(BOTH, seed, 4, 0.2, plain_is_best).current(), IoStrategy::PLAIN, "{seed}");
-        let found = run(BOTH, seed, 2, 0.1, long_pause_is_best).current();
+        let found = run(BOTH, seed, 4, 0.1, long_pause_is_best).current();
         assert_eq!(found.receive_pause_us, 100, "{seed}");
     }
 }
