@@ -1,4 +1,4 @@
-//! Reports of a diagnosis: text for a tired person, JSON for a program, a script for a careful one.
+//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes.
 
 mod areas;
 mod words;

@@ -58,7 +58,7 @@ pub struct Provenance {
     pub started_at: String,
     /// This host.
     pub client: HostIdentity,
-    /// The other host, in its own words: only servers of linerate give facts.
+    /// The other host as it reports itself: only servers of linerate do.
     pub server: HostIdentity,
 }
 
