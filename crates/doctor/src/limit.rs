@@ -1,4 +1,4 @@
-//! What can limit a test: the names of verdicts, the rules that explain each, and how it is told from others.
+//! What can limit a test: the names of verdicts, the rules that explain each, and the measurement that distinguishes it from others.
 
 pub(crate) const CONFIGURED_RATE: &str = "configured-rate";
 pub(crate) const QUOTA: &str = "cpu-quota";
@@ -16,7 +16,7 @@ pub(crate) const FIREWALL: &str = "firewall";
 pub(crate) const PATH: &str = "path";
 pub(crate) const REORDERING: &str = "reordering";
 
-/// What tells limits apart that have no measurement of their own.
+/// What distinguishes limits that have no measurement of their own.
 pub(crate) const LONGER: &str = "measure for longer (-t 30)";
 
 /// One row of [`ALL`].
@@ -50,39 +50,39 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05", "LNK-08"], "the link itself is impaired").certain(),
     Limit::new("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit").certain(),
     Limit::new("path-mtu", &["MTU-02"], "the path drops large packets").certain(),
-    Limit::new(QUOTA, &["CPU-04"], "a quota takes the CPUs away").told_apart_by("measure without the quota"),
+    Limit::new(QUOTA, &["CPU-04"], "a quota takes the CPUs away").distinguished_by("measure without the quota"),
     Limit::new(STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to others")
-        .told_apart_by("measure on a host with reserved CPUs"),
+        .distinguished_by("measure on a host with reserved CPUs"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test")
-        .told_apart_by("end the other programs and measure again"),
+        .distinguished_by("end the other programs and measure again"),
     Limit::new(OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit")
-        .told_apart_by("switch the segmentation offload on and measure again"),
+        .distinguished_by("switch the segmentation offload on and measure again"),
     Limit::new(HOST_CPU, &["CPU-08"], "the host that runs both ends is the limit")
-        .told_apart_by("run client and server on two hosts"),
+        .distinguished_by("run client and server on two hosts"),
     Limit::new(APPLICATION, &["APP-01"], "the application has nothing to send")
-        .told_apart_by("measure without a file and without a target rate"),
+        .distinguished_by("measure without a file and without a target rate"),
     Limit::new(SENDER_CPU, &["CPU-01"], "the sender's CPU is the limit")
-        .told_apart_by("measure with larger writes (-l 1M) or more streams (-P 4)"),
+        .distinguished_by("measure with larger writes (-l 1M) or more streams (-P 4)"),
     Limit::new(RECEIVER_CPU, &["UDP-01", "CPU-02"], "the receiving application is late")
-        .told_apart_by("measure with more streams (-P 4)"),
+        .distinguished_by("measure with more streams (-P 4)"),
     Limit::new(
         RECEIVER_SOFTIRQ,
         &["SOFT-01", "IRQ-01", "IRQ-02", "CPU-02"],
         "the receiver's interrupt work is the limit",
     )
-    .told_apart_by("spread the receive interrupts over more CPUs and measure again"),
+    .distinguished_by("spread the receive interrupts over more CPUs and measure again"),
     Limit::new(FIREWALL, &["FW-01"], "the firewall of one of the two hosts drops packets")
-        .told_apart_by("measure with a rule that accepts the test's port first"),
+        .distinguished_by("measure with a rule that accepts the test's port first"),
     Limit::new("pcie", &["PCI-02", "PCI-03"], "the PCIe slot of the NIC is full").certain(),
     Limit::new("nic-queue-rx", &["NIC-02", "NIC-01", "NIC-03"], "the receiver's NIC drops packets").certain(),
     Limit::new("flow-control", &["PAU-03", "PAU-04"], "pause frames from downstream hold the sender").certain(),
     Limit::new("nic-queue-tx", &["NIC-04", "QD-02"], "the sender's own queue drops or stalls").certain(),
     Limit::new(RECEIVER_WINDOW, &["WIN-01"], "the receiver's window is too small")
-        .told_apart_by("raise net.ipv4.tcp_rmem on the receiver and measure again"),
+        .distinguished_by("raise net.ipv4.tcp_rmem on the receiver and measure again"),
     Limit::new(SENDER_WINDOW, &["WIN-02"], "the sender's buffer is too small")
-        .told_apart_by("raise net.ipv4.tcp_wmem on the sender and measure again"),
+        .distinguished_by("raise net.ipv4.tcp_wmem on the sender and measure again"),
     Limit::new(PATH, &["PATH-10"], "the path between the hosts is the limit")
-        .told_apart_by("measure other hosts over the same path"),
+        .distinguished_by("measure other hosts over the same path"),
     Limit::new("policer", &["PATH-01"], "something on the path drops above a rate"),
     Limit::new(REORDERING, &["PATH-07"], "packets overtake each other"),
     Limit::new("loss-or-congestion", &["PATH-06"], "packets are lost on the way"),
@@ -102,7 +102,7 @@ impl Limit {
         Self { holds_in_slow_start: true, ..self }
     }
 
-    const fn told_apart_by(self, experiment: &'static str) -> Self {
+    const fn distinguished_by(self, experiment: &'static str) -> Self {
         Self { experiment, ..self }
     }
 
