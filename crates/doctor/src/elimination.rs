@@ -18,6 +18,8 @@ const WINDOW_MOSTLY: f64 = 0.5;
 const WINDOW_ALONE: f64 = 0.2;
 /// A sender with data outstanding for this share of the time is never kept from sending by its host.
 const BUSY: f64 = 0.95;
+/// CPUs of a host that runs both ends are the limit from this load of the busiest one on, where nothing is lost or queued.
+const HOST_BUSY: f64 = 0.5;
 /// Share of a slice in which a quota stopped the process.
 const THROTTLED_MIN: f64 = 0.1;
 /// Packets that a firewall must drop in a slice to be what a test waits for.
@@ -53,7 +55,8 @@ impl<'a> End<'a> {
 
     fn may_use(&self, cpu: u32) -> bool {
         let pinned = self.host.runs().find_map(|run| {
-            let fact = if run.part() == Some("sender") { "client_cpus" } else { "server_cpus" };
+            let is_client = (run.part() == Some("sender")) != run.is("reverse");
+            let fact = if is_client { "client_cpus" } else { "server_cpus" };
             run.text(fact).ok().map(|list| list.value)
         });
         pinned.is_none_or(|list| crate::rules::cpu_list(list).contains(&cpu))
@@ -69,6 +72,16 @@ impl<'a> End<'a> {
     fn programs_cpus(&self) -> f64 {
         let loads = self.host.cpu_loads().unwrap_or_default();
         loads.iter().filter(|load| self.may_use(load.cpu)).map(|load| load.busy - load.softirq - load.steal).sum()
+    }
+
+    fn busiest_cpu(&self) -> f64 {
+        self.host.cpu_loads().unwrap_or_default().iter().map(|load| load.busy).fold(0.0, f64::max)
+    }
+
+    /// Whether both may use a CPU of this host.
+    fn shares_cpus(&self, other: &End<'_>) -> bool {
+        let loads = self.host.cpu_loads().unwrap_or_default();
+        loads.iter().any(|load| self.may_use(load.cpu) && other.may_use(load.cpu))
     }
 
     /// CPUs that the hypervisor gave to others.
@@ -127,9 +140,9 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
         _ if is_path => Some(limit::PATH),
         _ if busy < BUSY && run.is_buffer_below_block() => Some(limit::SENDER_WINDOW),
         _ if busy < BUSY => Some(limit::APPLICATION),
-        // Between two ends of one host there is no path that delays without a queue.
-        Some(_) if run.is("same_host") => Some(limit::HOST_CPU),
-        Some(_) if run.spurious().is_some() => Some(limit::REORDERING),
+        // The ends of one host that run in turn leave each of its CPUs some idle time.
+        Some(end) if run.is("same_host") && end.busiest_cpu() >= HOST_BUSY => Some(limit::HOST_CPU),
+        Some(_) if !run.is("same_host") && run.spurious().is_some() => Some(limit::REORDERING),
         Some(_) => Some(limit::PATH),
         None => None,
     }
@@ -144,8 +157,8 @@ fn cpu_limit(
     let own: f64 = ends.iter().filter_map(End::own_cpus).sum();
     let full = ends.iter().find(|end| end.are_cpus_full() && (own >= CPU_NEED_MIN || end.is_thread_full()));
     if let Some(end) = full {
-        // Both ends of a test on one host are programs of the same CPUs.
-        let is_shared = run.is("same_host") && ends.len() == 2;
+        // The ends of a test on one host that are not bound to CPUs of their own are programs of the same CPUs.
+        let is_shared = run.is("same_host") && ends.iter().all(|other| end.shares_cpus(other));
         let of_test = if is_shared { own } else { end.own_cpus().unwrap_or(0.0) };
         let others = end.programs_cpus() - of_test;
         if end.stolen_cpus() >= OTHERS_MIN_CPUS.max(others) {
@@ -174,9 +187,15 @@ mod tests {
 
     use super::*;
     use crate::judge::scope;
+    use crate::period::{Delta, Period};
 
-    /// The limit of a TCP test between two hosts whose sender has these facts beside those of a fast, clean test.
+    /// The limit of a TCP test whose ends have these facts beside those of a fast, clean test.
     fn limit_with(facts: &[(&str, Value)]) -> Option<&'static str> {
+        limit_at([0, 0], facts)
+    }
+
+    /// The same while the CPUs of both hosts are busy for so many per cent of the time.
+    fn limit_at(busy_percent: [u64; 2], facts: &[(&str, Value)]) -> Option<&'static str> {
         let clean: [(&str, Value); 8] = [
             ("tool", "linerate".into()),
             ("transport", "tcp".into()),
@@ -195,7 +214,17 @@ mod tests {
             snapshot
         };
         let snapshots = [end("sender"), end("receiver")];
-        let scope = scope(&snapshots, &[None, None]);
+        let mut period = Period::default();
+        (period.seconds, period.intervals) = (1.0, 1);
+        for (cpu, busy) in busy_percent.into_iter().enumerate() {
+            for state in ["nice", "system", "iowait", "irq", "softirq", "steal"] {
+                period.set(format!("cpu.{cpu}.{state}"), Delta::of(0));
+            }
+            period.set(format!("cpu.{cpu}.user"), Delta::of(busy));
+            period.set(format!("cpu.{cpu}.idle"), Delta::of(100 - busy));
+        }
+        period.set("self.ticks", Delta::of(40));
+        let scope = scope(&snapshots, &[Some(&period), Some(&period)]);
         let run = scope.runs().next().expect("a run");
         limit_of(&scope, &run)
     }
@@ -219,9 +248,20 @@ mod tests {
         assert_eq!(limit_with(&repeated(10)), Some(limit::PATH));
         let [a, b, c] = repeated(90);
         let same_host = ("same_host", true.into());
-        assert_eq!(limit_with(&[a, b, c, same_host.clone()]), Some(limit::HOST_CPU));
+        assert_eq!(limit_at([80, 70], &[a, b, c, same_host.clone()]), Some(limit::HOST_CPU));
         let [a, b, c] = repeated(10);
         assert_eq!(limit_with(&[a, b, c, same_host]), Some(limit::PATH));
+    }
+
+    #[test]
+    fn a_host_that_runs_both_ends_is_the_limit_where_its_cpus_are_busy() {
+        let same_host = ("same_host", true.into());
+        assert_eq!(limit_at([5, 3], std::slice::from_ref(&same_host)), Some(limit::PATH));
+        assert_eq!(limit_at([80, 70], std::slice::from_ref(&same_host)), Some(limit::HOST_CPU));
+        // Both use 0.4 CPUs: 1.2 are others'.
+        assert_eq!(limit_at([100, 100], std::slice::from_ref(&same_host)), Some(limit::OTHER_PROGRAMS));
+        let bound = [same_host, ("client_cpus", "0".into()), ("server_cpus", "1".into())];
+        assert_eq!(limit_at([40, 100], &bound), Some(limit::OTHER_PROGRAMS));
     }
 
     #[test]
