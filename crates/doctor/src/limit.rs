@@ -51,8 +51,6 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit").certain(),
     Limit::new("path-mtu", &["MTU-02"], "the path drops large packets").certain(),
     Limit::new(QUOTA, &["CPU-04"], "a quota takes the CPUs away").distinguished_by("measure without the quota"),
-    Limit::new(STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to others")
-        .distinguished_by("measure on a host with reserved CPUs"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test")
         .distinguished_by("end the other programs and measure again"),
     Limit::new(OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit")
@@ -87,6 +85,8 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new(REORDERING, &["PATH-07"], "packets overtake each other"),
     Limit::new("loss-or-congestion", &["PATH-06"], "packets are lost on the way"),
     Limit::new("virtual-backend", &["VIRT-01", "NIC-06"], "the host of the virtual NIC is the limit"),
+    Limit::new(STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to others")
+        .distinguished_by("measure on a host with reserved CPUs"),
 ];
 
 impl Limit {

@@ -297,7 +297,8 @@ pub struct LossSplit {
     pub nic: Option<u64>,
     /// Dropped because the receiver's socket buffer was full.
     pub socket: Option<u64>,
-    /// Dropped by rules of the receiver's firewall.
+    /// Packets that rules of the receiver's firewall dropped. One may be several datagrams that the kernel has joined; these are
+    /// in `network`.
     #[serde(default)]
     pub firewall: Option<u64>,
     /// The rest: lost between the hosts.

@@ -85,9 +85,9 @@ fn a_rule_of_the_firewall_that_drops_is_named() {
     let found = found.unwrap_or_else(|| panic!("no FW-01: {diagnosis:#}"));
     assert!(found["evidence"].to_string().contains("ip t c"), "{found:#}");
     let split = &diagnosis["loss"][0];
-    // The counters are read some milliseconds before the last datagram.
-    let [lost, network] = ["lost", "network"].map(|part| split[part].as_u64().expect("a number"));
-    assert!(network * 10 < lost, "{split}");
+    // A packet that is dropped may be several datagrams that the kernel has joined.
+    let [firewall, network] = ["firewall", "network"].map(|part| split[part].as_u64().expect("a number"));
+    assert!(firewall > network, "{split}");
 }
 
 #[test]
