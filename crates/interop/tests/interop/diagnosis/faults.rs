@@ -115,6 +115,6 @@ fn the_cpus_limit_a_test_over_a_virtual_pair() {
     for words in [&["-C", "cubic"][..], &["-C", "cubic", "-R"], &["-C", "cubic", "-P", "4"]] {
         let diagnosis = diagnosis(&net, words);
         let verdict = diagnosis["verdict"]["verdict"].as_str().unwrap_or_default();
-        assert!(matches!(verdict, "host-cpu" | "other-programs"), "{words:?} on {DEVICE}: {diagnosis:#}");
+        assert!(matches!(verdict, "host-cpu" | "other-programs" | "cpu-steal"), "{words:?} on {DEVICE}: {diagnosis:#}");
     }
 }
