@@ -7,7 +7,8 @@ use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Fact, Snapshot, Source, Value};
 
 use crate::derive::derive;
-use crate::judge::{Observed, diagnose, scope};
+use crate::judge::{diagnose, scope};
+use crate::observed::Observed;
 use crate::period::Period;
 use crate::rules;
 

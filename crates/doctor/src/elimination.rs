@@ -2,6 +2,7 @@
 //! its limit, and to the path between them when neither host was.
 
 use crate::limit;
+use crate::period::TICKS_PER_SECOND;
 use crate::scope::{Host, Run, Scope, to_f64};
 
 /// A thread that runs for this share of the time has no time left.
@@ -65,7 +66,7 @@ impl<'a> End<'a> {
     /// CPU time of this process over the slice, in CPUs.
     fn own_cpus(&self) -> Option<f64> {
         let seconds = self.host.period?.seconds;
-        Some(self.host.delta("self.ticks").ok()? / crate::slices::TICKS_PER_SECOND / seconds)
+        Some(self.host.delta("self.ticks").ok()? / TICKS_PER_SECOND / seconds)
     }
 
     /// CPU time of all programs over the slice on the CPUs this end may use, in CPUs.

@@ -4,6 +4,7 @@ use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, NotEvaluated, R
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
+use crate::observed::Observed;
 use crate::period::Period;
 use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling};
 use crate::rules;
@@ -11,24 +12,6 @@ use crate::scope::{Host, Scope};
 use crate::slices::{Slice, slices};
 use crate::verdict;
 use crate::vote;
-
-/// One host as it was observed.
-#[derive(Debug, Clone)]
-pub struct Observed {
-    /// Its facts. Of several readings, the last.
-    pub snapshot: Snapshot,
-    /// How its counters grew, if they were read more than once. Counters of the other end of a test may be
-    /// added to it.
-    pub period: Option<Period>,
-}
-
-impl Observed {
-    /// A host that was read once.
-    #[must_use]
-    pub const fn once(snapshot: Snapshot) -> Self {
-        Self { snapshot, period: None }
-    }
-}
 
 /// Diagnoses hosts. `only` names the rules to apply; empty means all.
 #[must_use]

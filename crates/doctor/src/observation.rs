@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::classes::Class;
 use crate::derive::derive;
-use crate::judge::{Observed, diagnose_with, scope};
+use crate::judge::{diagnose_with, scope};
+use crate::observed::Observed;
 use crate::period::Period;
 use crate::runs;
 use crate::scope::Host;

@@ -18,6 +18,9 @@ pub struct Period {
     steps: Vec<Self>,
 }
 
+/// Ticks of CPU time per second, the same for every Linux (`times(2)`).
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
+
 /// Intervals that are stored separately. A test of more than ten minutes is judged by its beginning.
 pub(crate) const STEPS_MAX: usize = 600;
 

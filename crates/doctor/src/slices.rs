@@ -5,8 +5,8 @@
 
 use linerate_model::snapshot::{Snapshot, Value};
 
-use crate::judge::Observed;
-use crate::period::{Period, STEPS_MAX};
+use crate::observed::Observed;
+use crate::period::{Period, STEPS_MAX, TICKS_PER_SECOND};
 use crate::timeline::{TestInterval, median};
 
 /// One slice.
@@ -18,8 +18,6 @@ pub(crate) struct Slice {
 
 /// A sample that is later than this part of its interval is discarded.
 const LATE: f64 = 1.2;
-/// Ticks of CPU time per second, the same for every Linux (`times(2)`).
-pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Cuts observations into slices. `timelines` are the intervals of each run, in the order of the runs. The samples of
 /// the first host set the grid; without any, the intervals do.

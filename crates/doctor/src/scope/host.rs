@@ -3,9 +3,7 @@
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
 use linerate_model::stored_name;
 
-use super::nic::Nic;
 use super::reading::{Growth, Reading, to_f64};
-use super::run::Run;
 use crate::period::Period;
 use crate::rule::{NoMatch, unknown};
 
@@ -18,24 +16,9 @@ pub(crate) struct Host<'a> {
     pub(crate) other: Option<&'a Snapshot>,
 }
 
-/// Runs one snapshot may contain.
-const RUNS_MAX: usize = 10_000;
-
 impl<'a> Host<'a> {
     pub(crate) fn name(&self) -> &'a str {
         &self.snapshot.host
-    }
-
-    pub(crate) fn nics(&self) -> impl Iterator<Item = Nic<'a>> + use<'a> {
-        let host = *self;
-        self.snapshot.interfaces().into_iter().map(move |name| Nic { host, name })
-    }
-
-    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'a>> + use<'a> {
-        let host = *self;
-        (0..RUNS_MAX)
-            .map(move |index| Run { host, index })
-            .take_while(move |run| host.value(&format!("run.{}.tool", run.index)).is_some())
     }
 
     pub(crate) fn value(&self, key: &str) -> Option<&'a Value> {

@@ -15,6 +15,13 @@ pub(crate) struct Nic<'a> {
     pub(crate) name: &'a str,
 }
 
+impl<'a> Host<'a> {
+    pub(crate) fn nics(&self) -> impl Iterator<Item = Nic<'a>> + use<'a> {
+        let host = *self;
+        self.snapshot.interfaces().into_iter().map(move |name| Nic { host, name })
+    }
+}
+
 impl<'a> Nic<'a> {
     pub(crate) fn key(&self, fact: &str) -> String {
         format!("nic.{}.{fact}", self.name)

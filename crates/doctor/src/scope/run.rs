@@ -23,6 +23,18 @@ pub(crate) struct Run<'a> {
     pub(crate) index: usize,
 }
 
+/// Runs one snapshot may contain.
+const RUNS_MAX: usize = 10_000;
+
+impl<'a> Host<'a> {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'a>> + use<'a> {
+        let host = *self;
+        (0..RUNS_MAX)
+            .map(move |index| Run { host, index })
+            .take_while(move |run| host.value(&format!("run.{}.tool", run.index)).is_some())
+    }
+}
+
 impl<'a> Run<'a> {
     pub(crate) fn key(&self, fact: &str) -> String {
         format!("run.{}.{fact}", self.index)

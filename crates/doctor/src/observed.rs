@@ -1,0 +1,23 @@
+//! A host as input of the rules.
+
+use linerate_model::snapshot::Snapshot;
+
+use crate::period::Period;
+
+/// One host as it was observed.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// Its facts. Of several readings, the last.
+    pub snapshot: Snapshot,
+    /// How its counters grew, if they were read more than once. Counters of the other end of a test may be
+    /// added to it.
+    pub period: Option<Period>,
+}
+
+impl Observed {
+    /// A host that was read once.
+    #[must_use]
+    pub const fn once(snapshot: Snapshot) -> Self {
+        Self { snapshot, period: None }
+    }
+}
