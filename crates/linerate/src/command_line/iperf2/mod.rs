@@ -6,6 +6,7 @@ mod effects;
 mod help;
 mod message;
 mod options;
+mod parse;
 mod resolve;
 mod tos;
 
