@@ -97,6 +97,9 @@ pub(crate) struct DirectionArgs {
     pub(crate) trade_off: bool,
 }
 
+/// Default size of a burst in bytes.
+pub(crate) const BURST_BYTES: u32 = 1 << 20;
+
 /// Frames, bursts and pauses.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeArgs {
