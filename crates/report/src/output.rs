@@ -86,12 +86,12 @@ impl Output {
     /// # Errors
     /// The operating system's, when the file cannot be opened or there can be no thread.
     pub fn for_server(log_file: Option<&Path>, notice: DroppedNotice) -> io::Result<Self> {
-        let streams = match log_file {
+        let mut streams = match log_file {
             Some(path) => Streams::file(path)?,
             None => Streams::new(unbuffered(io::stdout().as_fd())?, Some(unbuffered(io::stderr().as_fd())?)),
         };
-        let way = Way::Queued(WriteQueue::start(streams, notice.0)?);
-        Ok(Self { way })
+        let queue = WriteQueue::start(Box::new(move |message| streams.write(message)), notice.0)?;
+        Ok(Self { way: Way::Queued(queue) })
     }
 
     /// Opens the log file anew, so that it can be rotated between tests. Does nothing for other outputs.

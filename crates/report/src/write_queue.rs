@@ -4,11 +4,10 @@
 //! does not fit and text that cannot be written is dropped, and its lines are counted.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use super::output::Streams;
 
 /// Text on its way to the streams; clones share it.
 #[derive(Clone)]
@@ -34,6 +33,9 @@ struct State {
     dropped_lines: u64,
 }
 
+/// Writes a message; called by the writing thread only.
+pub(crate) type WriteMessage = Box<dyn FnMut(&Message) -> io::Result<()> + Send>;
+
 /// Makes the text about so many dropped lines.
 pub(crate) type DropNotice = Box<dyn Fn(u64) -> Message + Send>;
 
@@ -58,10 +60,10 @@ impl WriteQueue {
     ///
     /// # Errors
     /// The operating system's, when there can be no thread.
-    pub(crate) fn start(streams: Streams, notice: DropNotice) -> std::io::Result<Self> {
+    pub(crate) fn start(write: WriteMessage, notice: DropNotice) -> io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), filled: Condvar::new(), written: Condvar::new() });
         let writer = Arc::clone(&shared);
-        thread::Builder::new().name("linerate-log".into()).spawn(move || writer.write_all(streams, &notice))?;
+        thread::Builder::new().name("linerate-log".into()).spawn(move || writer.write_all(write, &notice))?;
         Ok(Self { shared })
     }
 
@@ -97,15 +99,15 @@ impl WriteQueue {
 }
 
 impl Shared {
-    fn write_all(&self, mut streams: Streams, notice: &DropNotice) {
+    fn write_all(&self, mut write: WriteMessage, notice: &DropNotice) {
         let mut quiet_until = None;
         loop {
             let message = self.next();
-            let is_written = streams.write(&message).is_ok();
+            let is_written = write(&message).is_ok();
             if !is_written {
                 self.lock().dropped_lines += message.lines();
             } else if matches!(message, Message::Report(_)) && quiet_until.is_none_or(|t| Instant::now() >= t) {
-                let is_announced = self.announce_dropped(&mut streams, notice);
+                let is_announced = self.announce_dropped(&mut write, notice);
                 quiet_until = is_announced.then(|| Instant::now() + NOTICE_PAUSE);
             }
             let mut state = self.lock();
@@ -115,10 +117,10 @@ impl Shared {
         }
     }
 
-    /// Whether there was something to announce, and the streams took it.
-    fn announce_dropped(&self, streams: &mut Streams, notice: &DropNotice) -> bool {
+    /// Whether there was something to announce, and it was written.
+    fn announce_dropped(&self, write: &mut WriteMessage, notice: &DropNotice) -> bool {
         let lines = std::mem::take(&mut self.lock().dropped_lines);
-        let is_announced = lines > 0 && streams.write(&notice(lines)).is_ok();
+        let is_announced = lines > 0 && write(&notice(lines)).is_ok();
         if !is_announced {
             self.lock().dropped_lines += lines;
         }
@@ -158,15 +160,17 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Read as _, Write};
+    use std::io::{Read as _, Write};
 
     use super::*;
+    use crate::output::Streams;
 
     const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn queue(writer: impl Write + Send + 'static) -> WriteQueue {
         let notice = Box::new(|lines| Message::Report(format!("{lines} dropped\n")));
-        WriteQueue::start(Streams::new(Box::new(writer), None), notice).expect("a thread")
+        let mut streams = Streams::new(Box::new(writer), None);
+        WriteQueue::start(Box::new(move |message| streams.write(message)), notice).expect("a thread")
     }
 
     /// A full queue is that of a pipe whose reader does nothing.

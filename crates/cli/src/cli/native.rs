@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use super::doctor::DoctorArgs;
 use super::generate::{self, GenerateArgs};
@@ -18,7 +18,7 @@ use linerate::command_line::misplaced_options;
 /// How fast is this path really, and what is holding it back?
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, arg_required_else_help = true, after_help = EXAMPLES, max_term_width = 100)]
-pub(super) struct Cli {
+struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -120,7 +120,7 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
         Command::Sweep(args) => super::sweep::main(*args),
         Command::Http(args) => super::http::main(&args),
         Command::Links(args) => links::main(&args),
-        Command::Generate(args) => generate::main(&args),
+        Command::Generate(args) => generate::main(&args, Cli::command()),
     }
 }
 
@@ -139,12 +139,33 @@ fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+    use crate::cli::man;
 
     #[test]
     fn the_command_line_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_page_has_examples_and_every_reference_a_page() {
+        let pages = man::pages(Cli::command());
+        let known: Vec<String> = pages.iter().map(|page| format!("{}({})", page.name, page.section)).collect();
+        for page in &pages {
+            let text = page.text.replace(r"\-", "-").replace(r"\fB", "").replace(r"\fR", "");
+            for section in [".SH NAME\n", ".SH DESCRIPTION\n", ".SH SEE ALSO\n"] {
+                assert!(text.contains(section), "{}: {section}", page.name);
+            }
+            let has_examples = text.contains(".SH EXAMPLES\n.TP\n");
+            assert!(has_examples || page.section == 7, "{}", page.name);
+            let words = text.split(|c: char| c.is_whitespace() || c == ',');
+            let references = words.map(|word| word.trim_end_matches('.'));
+            for reference in references.filter(|word| word.starts_with("linerate") && word.ends_with(')')) {
+                assert!(known.iter().any(|known| known == reference), "{}: {reference}", page.name);
+            }
+        }
+        for name in ["linerate", "linerate-serve", "linerate-http-lab", "linerate-iperf2", "linerate-logins"] {
+            assert!(pages.iter().any(|page| page.name == name), "{name}");
+        }
     }
 }

@@ -13,9 +13,8 @@ use linerate_http::server::{ServerStats, ThreadStats};
 use linerate_model::http::{EndpointStats, Reading};
 use linerate_sys::process;
 
-use super::cannot_watch;
 use super::restartable_server::RestartableServer;
-use super::watch::{STEP, STEP_LONG, Watch};
+use super::watch::{STEP, STEP_LONG, Watch, cannot_watch};
 use crate::Error;
 use crate::server::in_use;
 

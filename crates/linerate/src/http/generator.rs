@@ -12,8 +12,7 @@ use linerate_model::http::Ports;
 use linerate_sys::socket::{self, Family};
 use linerate_sys::{cpu, interfaces, process};
 
-use super::cannot_watch;
-use super::watch::Watch;
+use super::watch::{Watch, cannot_watch};
 use crate::Error;
 
 /// What the command line leaves to this host.

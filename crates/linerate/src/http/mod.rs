@@ -5,6 +5,7 @@ mod generator;
 pub mod lab;
 pub mod load;
 mod observed;
+mod rest;
 mod restartable_server;
 pub mod serve;
 mod server_side;
@@ -33,10 +34,6 @@ pub struct Output {
     pub json_stream: bool,
     /// Say nothing while it runs
     pub quiet: bool,
-}
-
-fn cannot_watch(error: impl std::fmt::Display) -> Error {
-    Error::failed(format!("cannot watch this host: {error}"))
 }
 
 /// This host, on the way to `peer`; the load of other programs is observed for `period`.

@@ -6,6 +6,7 @@ use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token}
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::EndpointStats;
 
+use super::rest::{REST_WINDOW, is_quiet};
 use crate::{Error, Outcome};
 
 /// A way to a control channel.
@@ -84,9 +85,9 @@ impl ServerSide {
     pub(super) fn is_at_rest(&mut self) -> Option<bool> {
         let mark = CellMark::named("rest");
         self.client.begin_cell(&mark).ok()?;
-        std::thread::sleep(super::lab::REST_WINDOW);
+        std::thread::sleep(REST_WINDOW);
         let stats = self.client.end_cell(&mark.id).ok()?;
-        Some(super::lab::is_quiet(&stats))
+        Some(is_quiet(&stats))
     }
 
     /// Its threads as if newly started, so that memory is measured from the same beginning.

@@ -11,6 +11,8 @@ use linerate_host::{Depth, Period, Sampler, Seconds, Watched, reading};
 use linerate_model::http::{EndpointStats, Reading};
 use linerate_model::snapshot::Snapshot;
 
+use crate::Error;
+
 /// Time between two looks.
 pub(crate) const STEP: Duration = Duration::from_millis(200);
 /// The same while a test takes longer than a minute, and between tests.
@@ -158,6 +160,11 @@ impl Drop for Watch {
             let _ = thread.join();
         }
     }
+}
+
+/// The error of a host that cannot be observed.
+pub(super) fn cannot_watch(error: impl std::fmt::Display) -> Error {
+    Error::failed(format!("cannot watch this host: {error}"))
 }
 
 impl Shared {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
+use linerate_engine::dialect::iperf3::client::ClientResult;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::sweep::{
     HostIdentity, Hosts, Objective, Provenance, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics,
@@ -16,7 +17,7 @@ use linerate_sys::poll::{self, Interest};
 use linerate_sys::process;
 use linerate_sys::signal::Signals;
 
-use crate::{Client, ClientResult};
+use crate::Client;
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,20 +1,17 @@
 //! The settings as typed. Options act in command-line order, after those of the environment; whatever needs more than
 //! one option is left to [`mod@super::resolve`].
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::event::Endpoint;
-use linerate_model::spec::{LocalOptions, Payload, TestSpec};
+use linerate_model::spec::{LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 use linerate_report::iperf2::{Excluded, Layout, Options, Style};
 
 use super::message::{Message, Stop};
-use super::options::{self, OPTIONS};
-use crate::command_line::getopt::{Getopt, OLD_GNU};
-use crate::command_line::options::Value;
 
 /// What an option's effect returns: an error ends the program at once.
 pub(crate) type Outcome = Result<(), Stop>;
@@ -99,6 +96,9 @@ pub(crate) struct DirectionArgs {
     /// `-r`
     pub(crate) trade_off: bool,
 }
+
+/// Default size of a burst in bytes.
+pub(crate) const BURST_BYTES: u32 = 1 << 20;
 
 /// Frames, bursts and pauses.
 #[derive(Debug, Default)]
@@ -216,41 +216,6 @@ impl OutputOptions {
 }
 
 impl Args {
-    /// The defaults; `--lr-format` counts wherever it stands.
-    pub(crate) fn new(words: &[OsString]) -> Self {
-        let local = LocalOptions { port: 5001, interval: None, ..LocalOptions::default() };
-        let test = TestSpec { payload: Payload::Repeating, ..TestSpec::default() };
-        let output = OutputOptions { layout: layout(words), ..OutputOptions::default() };
-        Self { local, test, output, ..Self::default() }
-    }
-
-    /// Reads the environment and the words after the program name.
-    ///
-    /// # Errors
-    /// The first option that ends the program.
-    pub(crate) fn parse(
-        &mut self,
-        program: &OsStr,
-        words: &[OsString],
-        environment: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Outcome {
-        self.read_environment(environment)?;
-        let grammar = options::grammar();
-        let mut walk = Getopt::new(&grammar, words);
-        for found in &mut walk {
-            match found {
-                Ok(found) => OPTIONS.get(found.id).map_or(Ok(()), |option| option.act(self, found.value))?,
-                // An unknown option is named and ignored.
-                Err(error) => self.messages.push(Message::Error(error.message(program, OLD_GNU))),
-            }
-        }
-        for word in walk.operands() {
-            let beginning = [program.as_encoded_bytes(), b": ignoring extra argument -- "].concat();
-            self.messages.push(Message::Error([&beginning, word.as_encoded_bytes()].concat()));
-        }
-        Ok(())
-    }
-
     /// A line on the standard error.
     pub(crate) fn say(&mut self, text: impl Into<String>) {
         self.messages.push(Message::Error(text.into().into_bytes()));
@@ -263,33 +228,6 @@ impl Args {
     pub(crate) fn is_client(&self) -> bool {
         matches!(self.role, Some(Role::Client(_)))
     }
-
-    /// A later value overrides, so the command line comes afterwards.
-    fn read_environment(&mut self, environment: &dyn Fn(&str) -> Option<OsString>) -> Outcome {
-        for name in options::ENVIRONMENT {
-            let Some(value) = environment(name) else { continue };
-            let Some(option) = OPTIONS.iter().find(|option| option.variable == Some(name)) else {
-                continue;
-            };
-            // The presence of the variable is enough for a switch.
-            let value = (option.effect.value() != Value::None).then_some(value.as_os_str());
-            option.act(self, value)?;
-        }
-        Ok(())
-    }
-}
-
-/// The layout that `--lr-format` names.
-fn layout(words: &[OsString]) -> Layout {
-    let grammar = options::grammar();
-    let mut layout = Layout::default();
-    for found in Getopt::new(&grammar, words).flatten() {
-        let is_format = OPTIONS.get(found.id).is_some_and(|option| option.long == options::LR_FORMAT);
-        if is_format && let Some(named) = found.value.and_then(named_layout) {
-            layout = named;
-        }
-    }
-    layout
 }
 
 /// The layout of a release, if it is one of the two.

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use linerate_model::Transport;
 
-use super::args::{Args, RateArg, Role};
+use super::args::{Args, BURST_BYTES, RateArg, Role};
 use super::message::Stop;
-use super::resolve::Command;
 
 impl Args {
     pub(super) fn is_udp(&self) -> bool {
@@ -157,7 +156,7 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
     }
     let burst_bytes = match (args.shape.burst_bytes, args.shape.burst_period_s) {
         (None, None) => None,
-        (None, Some(_)) => Some(super::resolve::BURST_BYTES),
+        (None, Some(_)) => Some(BURST_BYTES),
         (size, _) => size,
     };
     if let Some(burst_bytes) = burst_bytes.filter(|burst_bytes| *burst_bytes < block_len_bytes) {
@@ -227,32 +226,3 @@ const BOUNCE_BYTES_MIN: u32 = 64;
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Furthest start.
 const START_AHEAD_MAX_S: f64 = 3600.0;
-
-/// Options that are parsed and whose function does not exist.
-pub(crate) fn check_supported(command: Command) -> Result<Command, Stop> {
-    let (local, test, output) = match &command {
-        Command::Client { spec, output } => (&spec.local, Some(&spec.test), output),
-        Command::Server { spec, output, .. } => {
-            let defaults = spec.local.end.defaults.as_ref();
-            (&spec.local, defaults.map(|defaults| &defaults.test), output)
-        }
-    };
-    let is_server = matches!(command, Command::Server { .. });
-    let rows = [
-        (
-            test.is_some_and(|test| test.workload.rate_deviation_bps.is_some()),
-            "a rate that varies around its target (-b mean,deviation) is not supported",
-        ),
-        (local.end.realtime, "the real-time scheduler (-z) is not supported"),
-        (local.end.send_delay.is_some(), "--tcp-tx-delay is not supported"),
-        (is_server && output.sum_by_destination, "sums by destination (--sum-dstip) are not supported"),
-        (
-            is_server && test.is_some_and(|test| test.pacing.rate_bps.is_some()),
-            "a limit on what a server reads (-b) is not supported",
-        ),
-    ];
-    match rows.into_iter().find(|(is_wanted, _)| *is_wanted) {
-        Some((_, text)) => Err(Stop::error(format!("ERROR: {text}"))),
-        None => Ok(command),
-    }
-}

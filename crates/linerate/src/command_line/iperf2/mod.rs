@@ -6,8 +6,10 @@ mod effects;
 mod help;
 mod message;
 mod options;
+mod parse;
 mod resolve;
 mod tos;
+mod unsupported;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -58,7 +60,7 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
         Surroundings { now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), secret: &secret };
     let parsed = args.parse(program, words, &|name| std::env::var_os(name));
     let command = parsed.and_then(|()| resolve(&mut args, &surroundings));
-    let request = match command.and_then(conflicts::check_supported) {
+    let request = match command.and_then(unsupported::check_supported) {
         Ok(command) => Request::Run(command),
         Err(stop) => print(program, &stop, args.output.layout),
     };

@@ -8,7 +8,7 @@ use linerate_model::workload::{BounceBack, Iperf2Defaults, Isochronous, Pairing,
 use linerate_model::{Direction, EndCondition, Transport};
 use linerate_report::iperf2::Layout;
 
-use super::args::{Args, OutputOptions, RateArg, Role};
+use super::args::{Args, BURST_BYTES, OutputOptions, RateArg, Role};
 use super::conflicts;
 use super::message::Stop;
 
@@ -336,8 +336,6 @@ impl Args {
 
 /// Connections of a test that opens nothing but them.
 const CONNECTIONS: u32 = 10;
-/// Default size of a burst in bytes.
-pub(crate) const BURST_BYTES: u32 = 1 << 20;
 
 #[cfg(test)]
 #[path = "resolve_tests.rs"]

@@ -1,7 +1,6 @@
 //! The settings as typed. Options act in command-line order, and each checks its own bounds when it acts; whatever
 //! needs more than one option is left to [`mod@super::resolve`].
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,22 +11,11 @@ use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 use linerate_report::iperf3::{Options, Style};
 
-use super::error::{ParameterError, UsageError};
-use super::options::{self, OPTIONS, Role, Section};
+use super::error::ParameterError;
 use super::version::{program_version, system_line};
-use crate::command_line::getopt::{Getopt, Grammar};
 
 /// What an option's effect returns.
 pub(crate) type Outcome = Result<(), ParameterError>;
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub(crate) enum Parsed {
-    /// A test or a server.
-    Run(Box<Args>),
-    /// A text and nothing else.
-    Print(fn() -> String),
-}
 
 /// Everything that was typed. Model types are used as they are where an option fills a field on its own.
 #[derive(Debug, Default)]
@@ -190,52 +178,11 @@ impl OutputOptions {
     }
 }
 
-/// Highest `-P` the original accepts.
-const STREAMS_MAX: u32 = 128;
-/// Highest `-P` after `--lr-many-streams`.
-const MANY_STREAMS_MAX: u32 = 16_384;
-
 impl Args {
-    /// Reads the words after the program name.
-    ///
-    /// # Errors
-    /// The first option that cannot be read or is out of its bounds.
-    pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, UsageError> {
-        let grammar = options::grammar();
-        let mut args = Self::new(streams_max(&grammar, words));
-        for found in Getopt::new(&grammar, words) {
-            let found = found?;
-            let Some(option) = OPTIONS.get(found.id) else { continue };
-            args.note_role(option.role);
-            args.output.additions |= option.section == Section::Added;
-            option.effect.act(&mut args, found.value)?;
-            if let Some(text) = args.print {
-                return Ok(Parsed::Print(text));
-            }
-        }
-        Ok(Parsed::Run(Box::new(args)))
-    }
-
-    fn new(streams_max: u32) -> Self {
+    /// The defaults.
+    pub(crate) fn new(streams_max: u32) -> Self {
         let mut test = TestSpec::default();
         test.pacing.timer_us = 1000;
         Self { test, streams_max, ..Self::default() }
     }
-
-    fn note_role(&mut self, role: Role) {
-        match role {
-            Role::Client => self.client_only_seen = true,
-            Role::Server => self.server_only_seen = true,
-            Role::Both | Role::Chooses => {}
-        }
-    }
-}
-
-/// `--lr-many-streams` counts wherever it stands, so it is looked for before anything acts.
-fn streams_max(grammar: &Grammar<usize>, words: &[OsString]) -> u32 {
-    let many = Getopt::new(grammar, words)
-        .flatten()
-        .filter_map(|found| OPTIONS.get(found.id))
-        .any(|option| option.long == options::MANY_STREAMS);
-    if many { MANY_STREAMS_MAX } else { STREAMS_MAX }
 }

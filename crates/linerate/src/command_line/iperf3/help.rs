@@ -1,7 +1,6 @@
 //! The help of the iperf3 dialect, made from the option table.
 
-use super::options::option_groups;
-use crate::command_line::options::listing;
+use crate::command_line::options::{OptionGroup, listing};
 
 /// Printed under every complaint about the command line.
 pub(crate) const SHORT_USAGE: &str = "\
@@ -9,14 +8,14 @@ Usage: iperf3 [-s|-c host] [options]
 Try `iperf3 --help' for more information.
 ";
 
-/// The long help.
-pub(crate) fn long_help() -> String {
+/// The long help of these options.
+pub(crate) fn long_help(options: &[OptionGroup]) -> String {
     let mut help = String::from(
         "Usage: iperf3 [-s|-c host] [options]
        iperf3 [-h|--help] [-v|--version]
 ",
     );
-    help.push_str(&listing(&option_groups()));
+    help.push_str(&listing(options));
     help.push_str(
         "
 Where [KMGT] is shown, a number may be followed by K, M, G or T: powers of 1000 for rates, of 1024 for amounts.

@@ -6,6 +6,7 @@ mod effects;
 mod error;
 mod help;
 mod options;
+mod parse;
 mod resolve;
 mod version;
 
@@ -16,8 +17,9 @@ use std::path::Path;
 
 use linerate_sys::process;
 
-use args::{Args, Parsed};
+use args::Args;
 use error::UsageError;
+use parse::Parsed;
 use resolve::{Surroundings, resolve};
 
 pub use args::{OutputOptions, ProcessOptions};

@@ -271,7 +271,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Keep the control connection alive: probe after IDLE seconds, every INTERVAL seconds, COUNT times. Empty parts are left to the kernel."),
     row(Some('d'), "debug", S::Both, MaybeValue("LEVEL", fx::debug),
         "Report what happens inside, 1 for little to 4 for everything (default 4)."),
-    row(Some('h'), "help", S::Both, Switch(|a| a.print = Some(long_help)),
+    row(Some('h'), "help", S::Both, Switch(|a| a.print = Some(|| long_help(&option_groups()))),
         "Show this text, then leave."),
     row(None, MANY_STREAMS, S::Added, Switch(|_| ()),
         "Let --parallel go up to 16384; the server must be linerate too."),

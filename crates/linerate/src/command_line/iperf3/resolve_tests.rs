@@ -7,9 +7,9 @@ use linerate_model::spec::{AddressFamily, BitrateLimit, Keepalive, Payload, Send
 use linerate_model::units::UnitFormat;
 use proptest::prelude::*;
 
-use super::super::args::Parsed;
 use super::super::error::UsageError;
 use super::super::options::OPTIONS;
+use super::super::parse::Parsed;
 use super::*;
 use crate::command_line::Value;
 

@@ -19,7 +19,6 @@ use target::TargetServer;
 
 pub use spec::{Directory, LabSpec, PLAN_FILE, Stage};
 
-pub(crate) use cooldown::{REST_WINDOW, is_quiet};
 pub(crate) use runner::is_wanted;
 pub(crate) use target::is_local;
 

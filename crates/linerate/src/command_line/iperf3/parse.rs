@@ -1,0 +1,61 @@
+//! Parses the words of a command line: each option found acts on the settings.
+
+use std::ffi::OsString;
+
+use super::args::Args;
+use super::error::UsageError;
+use super::options::{self, OPTIONS, Role, Section};
+use crate::command_line::getopt::{Getopt, Grammar};
+
+/// What the command line requests.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// A test or a server.
+    Run(Box<Args>),
+    /// A text and nothing else.
+    Print(fn() -> String),
+}
+
+/// Highest `-P` the original accepts.
+const STREAMS_MAX: u32 = 128;
+/// Highest `-P` after `--lr-many-streams`.
+const MANY_STREAMS_MAX: u32 = 16_384;
+
+impl Args {
+    /// Reads the words after the program name.
+    ///
+    /// # Errors
+    /// The first option that cannot be read or is out of its bounds.
+    pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, UsageError> {
+        let grammar = options::grammar();
+        let mut args = Self::new(streams_max(&grammar, words));
+        for found in Getopt::new(&grammar, words) {
+            let found = found?;
+            let Some(option) = OPTIONS.get(found.id) else { continue };
+            args.note_role(option.role);
+            args.output.additions |= option.section == Section::Added;
+            option.effect.act(&mut args, found.value)?;
+            if let Some(text) = args.print {
+                return Ok(Parsed::Print(text));
+            }
+        }
+        Ok(Parsed::Run(Box::new(args)))
+    }
+
+    fn note_role(&mut self, role: Role) {
+        match role {
+            Role::Client => self.client_only_seen = true,
+            Role::Server => self.server_only_seen = true,
+            Role::Both | Role::Chooses => {}
+        }
+    }
+}
+
+/// `--lr-many-streams` counts wherever it stands, so it is looked for before anything acts.
+fn streams_max(grammar: &Grammar<usize>, words: &[OsString]) -> u32 {
+    let many = Getopt::new(grammar, words)
+        .flatten()
+        .filter_map(|found| OPTIONS.get(found.id))
+        .any(|option| option.long == options::MANY_STREAMS);
+    if many { MANY_STREAMS_MAX } else { STREAMS_MAX }
+}
