@@ -1,7 +1,7 @@
 //! Rule 2: a limit of the server's host or program.
 
 use linerate_model::http::units::percent;
-use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCounts, Side};
+use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCount, ErrorCounts, Side};
 
 use super::client::FDS_FULL;
 use super::condition::{Condition, any, at_least, happened};
@@ -31,10 +31,12 @@ pub(super) fn refused_connections(facts: &CellFacts) -> Ruling {
     let entry =
         facts.errors.iter().find(|(class, error)| *class == ErrorClass::Status5xx && error.texts.iter().any(is_503));
     let share = facts.error_share(&[ErrorClass::Status5xx]);
-    let Some((_, error)) = entry.filter(|_| share > REFUSED_MAX) else {
+    // A refused connection is one of few, a refused request one of many.
+    let is_unasked = |error: &ErrorCount| error.texts.iter().any(|text| text == ErrorCounts::UNASKED_503);
+    let Some((_, error)) = entry.filter(|(_, error)| share > REFUSED_MAX || is_unasked(error)) else {
         return clear("no connection was refused with 503");
     };
-    let what = if error.texts.iter().any(|text| text == ErrorCounts::UNASKED_503) {
+    let what = if is_unasked(error) {
         "connections that the server refused with 503"
     } else {
         "requests that the server refused with 503"
