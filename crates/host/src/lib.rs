@@ -20,6 +20,7 @@ mod lab;
 mod netlink;
 mod nic;
 mod sampler;
+mod short_file;
 mod tc;
 
 pub use collect::{Request, collect};

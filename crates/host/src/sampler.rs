@@ -18,7 +18,7 @@ use crate::netlink::client::NetlinkClient;
 use crate::nic::ethtool::EthtoolQuery;
 use crate::nic::links::{self, GET_LINK, Link};
 use crate::nic::route;
-use crate::nic::sysfs;
+use crate::short_file;
 
 /// From this many sockets on, a dump of all of them takes too long for every sample.
 const SOCKETS_FEW: u64 = 5_000;
@@ -160,7 +160,7 @@ impl Sampler {
 /// What does not change from sample to sample.
 fn constant() -> Snapshot {
     let mut snapshot = identity();
-    let limit = sysfs::read_number("/proc/sys/net/ipv4/tcp_max_tw_buckets");
+    let limit = short_file::read_number("/proc/sys/net/ipv4/tcp_max_tw_buckets");
     snapshot.set_known("sysctl.net.ipv4.tcp_max_tw_buckets", limit, "procfs:sys");
     snapshot
 }

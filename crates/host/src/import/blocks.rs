@@ -1,6 +1,6 @@
 //! Splits a text into blocks: the output of one command on one host.
 
-use super::ethtool::HEADINGS;
+use super::ethtool_headings::HEADINGS;
 
 /// Output of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
 use super::blocks::Block;
+use super::ethtool_headings::{HEADINGS, Kind};
 use super::lines::{field, indent, leading_number, switch};
 
 /// Reads the output of one ethtool command line by line.
@@ -23,36 +24,6 @@ struct Section {
     /// Past `Current hardware settings:`.
     current: bool,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Link,
-    Features,
-    Ring,
-    Channels,
-    Pause,
-    Coalesce,
-    Statistics,
-    Driver,
-    Eee,
-    /// Understood and of no use to a rule.
-    Other,
-}
-
-/// First words of outputs, before the name of the device.
-pub(super) const HEADINGS: [(&str, Kind); 11] = [
-    ("Settings for ", Kind::Link),
-    ("Features for ", Kind::Features),
-    ("Offload parameters for ", Kind::Features),
-    ("Ring parameters for ", Kind::Ring),
-    ("Channel parameters for ", Kind::Channels),
-    ("Pause parameters for ", Kind::Pause),
-    ("Coalesce parameters for ", Kind::Coalesce),
-    ("EEE settings for ", Kind::Eee),
-    ("Private flags for ", Kind::Other),
-    ("Time stamping parameters for ", Kind::Other),
-    ("RX flow hash indirection table for ", Kind::Other),
-];
 
 /// Group of facts of each option in its spellings, to record what a driver does not have.
 const GROUPS: [(&str, &str); 15] = [

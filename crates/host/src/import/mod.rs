@@ -6,6 +6,7 @@
 
 mod blocks;
 mod ethtool;
+mod ethtool_headings;
 mod hosts;
 mod iperf;
 mod iperf_json;

@@ -7,7 +7,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::error::{ReadError, record, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
-use crate::nic::sysfs::{read, read_number};
+use crate::short_file::{read, read_number};
 
 const SRC: &str = "cgroup";
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use crate::nic::sysfs::{read, read_number};
+use crate::short_file::{read, read_number};
 
 const SRC: &str = "sysfs";
 

@@ -19,7 +19,7 @@ use linerate_model::snapshot::{Absence, Snapshot, Value};
 use crate::error::{ReadError, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
 use crate::kernel::process::{descriptor_limits, kib_line_bytes};
-use crate::nic::sysfs::read;
+use crate::short_file::read;
 
 /// Variables that decide about throughput, by directory.
 const VARIABLES: [(&str, &str); 5] = [

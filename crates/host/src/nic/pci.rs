@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linerate_model::snapshot::{Absence, Snapshot};
 
 use crate::nic::config_space::{Express, NoExpress, express};
-use crate::nic::sysfs::read;
+use crate::short_file::read;
 
 const SRC: &str = "sysfs";
 const CONFIG: &str = "sysfs:config";

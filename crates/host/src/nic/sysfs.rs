@@ -7,21 +7,11 @@ use linerate_model::snapshot::{Absence, Snapshot};
 
 use crate::kernel::procfs::Interrupt;
 use crate::nic::pci;
+use crate::short_file::{read, read_number};
 
 const SRC: &str = "sysfs";
 /// Queues of one interface that are read.
 const QUEUES_MAX: usize = 512;
-
-/// A short file as text without the line's end.
-pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned())
-}
-
-/// A short file that holds a whole number.
-pub(crate) fn read_number(path: impl AsRef<Path>) -> Option<i64> {
-    read(path)?.parse().ok()
-}
 
 /// Records bus, node and queues of an interface, and which interrupts are its own.
 pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrupt]) {

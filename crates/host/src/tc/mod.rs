@@ -8,7 +8,7 @@ use linerate_sys::netlink::Family;
 
 use crate::netlink::client::dump;
 use crate::netlink::{attribute, text, u32_at, u64_at};
-use crate::nic::sysfs::read;
+use crate::short_file::read;
 use filters::Filters;
 use shapers::Classes;
 

@@ -1,16 +1,13 @@
 //! The threads of a test.
 
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use linerate_model::{StreamId, StreamRole};
 use linerate_sys::poll::EventFd;
 use linerate_sys::{OsError, cpu};
 
-use super::Pump;
 use super::control::{Phase, RunControl};
+use super::inbox::{Inbox, StreamAssignment};
 use super::worker_loop::{Worker, WorkerLoad};
 
 /// The threads of one test.
@@ -27,39 +24,6 @@ struct WorkerHandle {
     inbox: Arc<Inbox>,
     load: Arc<WorkerLoad>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Streams on their way to a worker that runs already.
-#[derive(Default)]
-pub(super) struct Inbox {
-    is_full: AtomicBool,
-    streams: Mutex<Vec<StreamAssignment>>,
-}
-
-impl Inbox {
-    fn put(&self, stream: StreamAssignment) {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
-        self.is_full.store(true, Ordering::Release);
-    }
-
-    pub(super) fn take(&self) -> Vec<StreamAssignment> {
-        if !self.is_full.load(Ordering::Relaxed) {
-            return Vec::new();
-        }
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_full.store(false, Ordering::Release);
-        std::mem::take(&mut streams)
-    }
-}
-
-/// A stream on its way to a worker.
-pub(crate) struct StreamAssignment {
-    pub(crate) id: StreamId,
-    /// The socket of the pump.
-    pub(crate) fd: Arc<OwnedFd>,
-    /// What this end does on the stream; decides which readiness matters.
-    pub(crate) role: StreamRole,
-    pub(crate) pump: Box<dyn Pump>,
 }
 
 /// Threads per CPU before streams share threads. Between one and four made no measurable difference on

@@ -14,7 +14,7 @@ use linerate_sys::clock::{self, ThreadCpuClock};
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
 use super::control::{Notice, Phase, RunControl};
-use super::pool::{Inbox, StreamAssignment};
+use super::inbox::{Inbox, StreamAssignment};
 use super::{Ended, Pumped, Scratch};
 
 struct Slot {

@@ -1,111 +1,11 @@
-//! Bursts and frames that have arrived, each of which is a row of its own in the report.
+//! Rows of the report, one for each burst or frame that has arrived.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use linerate_model::metrics::{FrameCounts, ReadCounts, StreamMetrics};
-use linerate_model::spread::Spread;
-use linerate_model::{Event, StreamInterval, UdpInterval};
+use linerate_model::{Event, StreamInterval};
 
 use super::connection::Connection;
+use super::received_bursts::{BurstQueue, ReceivedBurst};
 use crate::data::run::TestRun;
-use crate::measure::stream_stats::distribution;
 use crate::reporter::Reporter;
-
-/// One burst or frame, complete.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ReceivedBurst {
-    /// First byte, or when the sender wrote it if the clocks agree; monotonic clock.
-    pub(super) began_ns: u64,
-    /// Last byte, same clock.
-    pub(super) ended_ns: u64,
-    pub(super) bytes: u64,
-    /// Time from one burst to the next in s, 0 if the sender does not name it.
-    pub(super) period_s: f64,
-    pub(super) reads: ReadCounts,
-    /// What only frames over UDP have.
-    pub(super) frame: Option<UdpFrame>,
-}
-
-/// A frame over UDP.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct UdpFrame {
-    pub(super) datagrams: UdpInterval,
-    /// One-way delays of the datagrams in s.
-    pub(super) delays: Spread,
-    /// One-way delay of the first of them in s.
-    pub(super) first_delay_s: f64,
-    /// Its last datagram has arrived.
-    pub(super) is_complete: bool,
-}
-
-impl ReceivedBurst {
-    /// What a row shows beyond times and bytes.
-    pub(super) fn measured(&self) -> StreamMetrics {
-        let transfer_s = self.ended_ns.saturating_sub(self.began_ns) as f64 / 1e9;
-        let mut transfer = Spread::default();
-        transfer.add(transfer_s);
-        let mut measured = StreamMetrics {
-            reads: Some(self.reads),
-            burst_mean_bytes: Some(self.bytes),
-            burst_transfer: Some(distribution(&transfer)),
-            burst_duty_cycle: (self.period_s > 0.0).then(|| transfer_s / self.period_s),
-            ..StreamMetrics::default()
-        };
-        if let Some(frame) = &self.frame {
-            frame.complete(&mut measured, transfer_s);
-        }
-        measured
-    }
-}
-
-impl UdpFrame {
-    fn complete(&self, measured: &mut StreamMetrics, transfer_s: f64) {
-        let mut delay = Spread::default();
-        delay.add(self.first_delay_s + transfer_s);
-        measured.one_way = Some(distribution(&self.delays));
-        measured.datagrams_received = Some(self.delays.count);
-        measured.frame_delay = Some(distribution(&delay));
-        measured.frames = Some(FrameCounts { done: u64::from(self.is_complete), ..FrameCounts::default() });
-    }
-}
-
-/// Bursts of one stream that are not reported yet: filled by its worker, emptied by the thread that reports.
-#[derive(Debug, Default)]
-pub(super) struct BurstQueue(Mutex<Queued>);
-
-#[derive(Debug, Default)]
-struct Queued {
-    bursts: Vec<ReceivedBurst>,
-    left_out: u64,
-}
-
-/// Bursts that wait at most. A sender of short bursts at full rate fills the memory and the log of no receiver.
-const QUEUED_MAX: usize = 256;
-
-impl BurstQueue {
-    pub(super) fn push(&self, burst: ReceivedBurst) {
-        let mut queued = self.lock();
-        if queued.bursts.len() < QUEUED_MAX {
-            queued.bursts.push(burst);
-        } else {
-            queued.left_out += 1;
-        }
-    }
-
-    /// The bursts since the last call.
-    pub(super) fn take(&self) -> Vec<ReceivedBurst> {
-        std::mem::take(&mut self.lock().bursts)
-    }
-
-    /// Bursts that found the queue full; they are in the totals only.
-    pub(super) fn left_out(&self) -> u64 {
-        self.lock().left_out
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queued> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Reports the bursts of these connections that have arrived since the last call.
 pub(super) fn report(connections: &[Connection], run: &TestRun, reporter: &mut Reporter<'_>) {
@@ -152,28 +52,4 @@ fn rows_of(connection: &Connection, start_ns: u64) -> Vec<StreamInterval> {
         }
     };
     queue.take().iter().map(row).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_queue_counts_what_it_leaves_out() {
-        let queue = BurstQueue::default();
-        let burst = ReceivedBurst {
-            began_ns: 1_000_000,
-            ended_ns: 3_000_000,
-            bytes: 100,
-            period_s: 0.02,
-            reads: ReadCounts::default(),
-            frame: None,
-        };
-        (0..QUEUED_MAX + 3).for_each(|_| queue.push(burst));
-        assert_eq!((queue.take().len(), queue.left_out()), (QUEUED_MAX, 3));
-        assert!(queue.take().is_empty());
-        let measured = burst.measured();
-        assert_eq!(measured.burst_duty_cycle, Some(0.1));
-        assert_eq!(measured.burst_transfer.map(|times| times.mean), Some(0.002));
-    }
 }

@@ -15,10 +15,10 @@ use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{socket, stream_io, udp};
 
-use super::burst_reports::BurstQueue;
 use super::datagrams::SharedFlowTotals;
 use super::machine::{Machine, ReadMode, wall};
 use super::pumps::{self, Origin};
+use super::received_bursts::BurstQueue;
 use super::sockets;
 use crate::data::run::PumpBuilder;
 use crate::measure::stream_stats::StreamStats;

@@ -7,7 +7,7 @@ use linerate_model::UdpInterval;
 use linerate_model::metrics::ReadCounts;
 use linerate_model::spread::Spread;
 
-use super::burst_reports::{BurstQueue, ReceivedBurst, UdpFrame};
+use super::received_bursts::{BurstQueue, ReceivedBurst, UdpFrame};
 
 /// Cuts a flow into frames. What is lost between two frames counts with the later one.
 pub(super) struct FrameRows {

@@ -19,6 +19,7 @@ mod framed_datagrams;
 mod machine;
 mod pumps;
 mod read_observer;
+mod received_bursts;
 pub mod server;
 mod session;
 mod shaped;

@@ -8,7 +8,7 @@ use linerate_model::metrics::{HistogramKind, ReadCounts};
 use linerate_model::workload::Shape;
 use linerate_sys::clock;
 
-use super::burst_reports::{BurstQueue, ReceivedBurst};
+use super::received_bursts::{BurstQueue, ReceivedBurst};
 use crate::data::worker::ReadObserver;
 use crate::measure::stream_stats::StreamStats;
 
