@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
 use super::spec::SweepSpec;
 use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
-use crate::findings::Setting;
+use crate::setting::Setting;
 
 /// What this host offers where the command line names no choices.
 #[derive(Debug, Clone, Default)]
