@@ -7,9 +7,10 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
+use crate::findings::{Outcome, Point, Stage, Verdict};
 use crate::plan::{Better, Plan, REFINEMENTS};
 use crate::runner::{Observation, Progress, RunError, Runner};
+use crate::setting::Setting;
 use crate::stats::{self, Interval};
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best ones, the others held

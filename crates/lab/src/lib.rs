@@ -18,14 +18,16 @@ mod findings;
 pub mod http;
 mod plan;
 mod runner;
+mod setting;
 pub mod stats;
 pub mod sweep;
 
 pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};
-pub use findings::{Outcome, Point, Setting, Stage, Verdict};
+pub use findings::{Outcome, Point, Stage, Verdict};
 pub use plan::{Better, Estimate, Plan};
 pub use runner::{Observation, Progress, RunError, Runner};
+pub use setting::Setting;
 
 #[cfg(test)]
 mod surfaces_tests;

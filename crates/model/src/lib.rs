@@ -28,6 +28,7 @@ pub mod spread;
 pub mod stream;
 pub mod summary;
 pub mod sweep;
+mod tcp_interval;
 pub mod units;
 pub mod workload;
 

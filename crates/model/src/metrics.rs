@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::TcpInterval;
+use crate::tcp_interval::TcpInterval;
 
 /// What was measured of a stream over an interval or over the whole test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

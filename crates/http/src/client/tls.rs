@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use aws_lc_rs::digest;
 use linerate_model::http::NegotiatedTls;
 use rustls::crypto::{CryptoProvider, aws_lc_rs as library};
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, ProtocolVersion};
@@ -110,17 +109,4 @@ fn provider() -> CryptoProvider {
         kx_groups: vec![library::kx_group::X25519, library::kx_group::SECP256R1],
         ..library::default_provider()
     }
-}
-
-/// SHA-256 of a certificate.
-pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
-    bytes
-}
-
-/// Hexadecimal pairs separated by colons, as browsers and openssl print them.
-pub(super) fn pairs(bytes: &[u8]) -> String {
-    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-    pairs.join(":")
 }

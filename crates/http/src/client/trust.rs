@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
@@ -12,7 +13,6 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::failure::ClientError;
-use super::tls::{fingerprint, pairs};
 use crate::protocol::Trust;
 
 /// Verifies certificates according to the user's trust. Possession of the key is always verified.
@@ -127,4 +127,17 @@ impl ServerCertVerifier for Verifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
+}
+
+/// SHA-256 of a certificate.
+fn fingerprint(certificate: &[u8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
+    bytes
+}
+
+/// Hexadecimal pairs separated by colons, as browsers and openssl print them.
+fn pairs(bytes: &[u8]) -> String {
+    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    pairs.join(":")
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::agent::Agent;
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::route::{self, ControlResponse};
-use super::server::Session;
+use super::session::Session;
 use super::token::{self, Token};
 use crate::message::body::BodyError;
 use crate::message::framing::BodyFraming;

@@ -26,6 +26,7 @@ mod message;
 mod proof;
 mod route;
 mod server;
+mod session;
 mod token;
 
 pub use agent::{Agent, Refusal};

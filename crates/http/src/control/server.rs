@@ -6,7 +6,6 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -14,10 +13,11 @@ use std::time::Duration;
 
 use linerate_model::network::Network;
 use linerate_sys::OsError;
-use linerate_sys::poll::{EventFd, Interest, wait_fds};
+use linerate_sys::poll::{Interest, wait_fds};
 
 use super::agent::Agent;
 use super::connection;
+use super::session::{Closing, Session};
 use super::token::Token;
 use crate::transport::Transport;
 
@@ -54,39 +54,6 @@ pub struct Control {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Whether the channel closes.
-#[derive(Debug)]
-struct Closing {
-    is_set: AtomicBool,
-    waker: EventFd,
-}
-
-/// What the thread of a connection shares with the acceptor.
-pub(super) struct Session {
-    stream: TcpStream,
-    closing: Arc<Closing>,
-    /// The client is authenticated, or needs no token.
-    is_authenticated: AtomicBool,
-    /// Disconnects when the last connection has ended.
-    _running: Sender<()>,
-}
-
-impl Session {
-    pub(super) fn is_authenticated(&self) -> bool {
-        self.is_authenticated.load(Ordering::Relaxed)
-    }
-
-    /// Protects the connection from being replaced.
-    pub(super) fn authenticate(&self) {
-        self.is_authenticated.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the channel closes.
-    pub(super) fn is_closing(&self) -> bool {
-        self.closing.is_set.load(Ordering::Acquire)
-    }
-}
-
 impl Control {
     /// Opens the channel.
     ///
@@ -97,7 +64,7 @@ impl Control {
         let listener = bind(spec.address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let closing = Arc::new(Closing { is_set: AtomicBool::new(false), waker: EventFd::new()? });
+        let closing = Arc::new(Closing::new()?);
         let sessions = Vec::new();
         let acceptor = Acceptor { listener, spec: Arc::new(spec), agent, closing: Arc::clone(&closing), sessions };
         let thread = thread::Builder::new()
@@ -127,8 +94,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.closing.is_set.store(true, Ordering::Release);
-        self.closing.waker.signal();
+        self.closing.begin();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -147,9 +113,9 @@ struct Acceptor {
 impl Acceptor {
     fn run(mut self) {
         let (running, ended) = channel();
-        while !self.closing.is_set.load(Ordering::Acquire) {
+        while !self.closing.has_begun() {
             let readable = Interest::READ;
-            let fds = [(self.listener.as_fd(), readable), (self.closing.waker.as_fd(), readable)];
+            let fds = [(self.listener.as_fd(), readable), (self.closing.waker().as_fd(), readable)];
             let waited = wait_fds(fds, None);
             match self.listener.accept() {
                 Ok((stream, peer)) => self.admit(stream, peer.ip().to_canonical(), running.clone()),
@@ -160,8 +126,8 @@ impl Acceptor {
         }
         drop(running);
         for session in self.sessions.iter().filter_map(Weak::upgrade) {
-            // Wakes blocked readers; a closed connection needs no shutdown.
-            let _ = session.stream.shutdown(Shutdown::Read);
+            // Wakes blocked readers.
+            session.shut_down(Shutdown::Read);
         }
         // The program may exit after this, and a stream of samples would be cut instead of ended.
         let _ = ended.recv_timeout(CLOSE_TIMEOUT);
@@ -177,12 +143,7 @@ impl Acceptor {
         if !self.make_room() {
             return;
         }
-        let session = Arc::new(Session {
-            stream: copy,
-            closing: Arc::clone(&self.closing),
-            is_authenticated: AtomicBool::new(false),
-            _running: running,
-        });
+        let session = Arc::new(Session::new(copy, Arc::clone(&self.closing), running));
         self.sessions.push(Arc::downgrade(&session));
         let (spec, agent) = (Arc::clone(&self.spec), Arc::clone(&self.agent));
         // Without a thread the session is dropped.
@@ -202,7 +163,7 @@ impl Acceptor {
             return false;
         };
         if let Some(session) = self.sessions.remove(oldest).upgrade() {
-            let _ = session.stream.shutdown(Shutdown::Both);
+            session.shut_down(Shutdown::Both);
         }
         true
     }

@@ -23,6 +23,7 @@ mod second;
 mod spec;
 mod stats;
 mod worker;
+mod worker_messages;
 mod workers;
 
 pub use breaker::Breaker;

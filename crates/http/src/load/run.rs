@@ -13,7 +13,8 @@ use super::breaker::Breaker;
 use super::second::SecondPart;
 use super::spec::LoadSpec;
 use super::stats::LoadStats;
-use super::workers::{Message, WorkerCommand, WorkerPool, Workers};
+use super::worker_messages::{Message, WorkerCommand};
+use super::workers::{WorkerPool, Workers};
 
 /// Observes a run, and may stop it.
 pub trait Observer {

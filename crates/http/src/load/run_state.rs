@@ -8,7 +8,7 @@ use linerate_sys::poll::EventFd;
 
 use super::recorder::Window;
 use super::spec::LoadSpec;
-use super::workers::WorkerCommand;
+use super::worker_messages::WorkerCommand;
 
 /// Commands to a running worker.
 #[derive(Debug)]

@@ -12,10 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::event_loop;
 use super::run_state::CommandSlot;
-use super::second::SecondPart;
 use super::spec::LoadSpec;
-use super::stats::LoadStats;
 use super::worker::LoadWorker;
+use super::worker_messages::{Message, WorkerCommand};
 
 /// How a load is divided.
 #[derive(Debug)]
@@ -35,30 +34,6 @@ pub struct Processes {
     pub arguments: Vec<String>,
     /// Number of processes.
     pub count: u32,
-}
-
-/// From a worker to the coordinator; one line of JSON each between processes.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Message {
-    /// All connections that could be opened are open.
-    Ramped {
-        opened: u64,
-    },
-    /// A second is complete.
-    Second(SecondPart),
-    Finished(Box<LoadStats>),
-    Failed(String),
-}
-
-/// To one worker, or to all workers of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WorkerCommand {
-    /// The load begins at this time of the monotonic clock, which all processes share.
-    Begin { at_ns: u64 },
-    /// Nothing more is sent.
-    Stop,
 }
 
 /// First line of input of a worker process.

@@ -2,8 +2,9 @@
 
 use super::{Experiment, Over};
 use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::{Setting, Stage};
+use crate::findings::Stage;
 use crate::runner::Runner;
+use crate::setting::Setting;
 
 /// Choices that came closest to the best one: where the best may have gone.
 const RIVALS: usize = 2;

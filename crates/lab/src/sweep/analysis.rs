@@ -11,8 +11,9 @@ use super::result::{
 use super::space::{SettingSpace, label};
 use super::spec::SweepSpec;
 use crate::factor::SYSTEM_CHOICE;
-use crate::findings::{Outcome, Point, Setting, Stage, Verdict};
+use crate::findings::{Outcome, Point, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
+use crate::setting::Setting;
 use crate::stats;
 
 /// Runs at a level before a difference is called a fall.

@@ -7,6 +7,7 @@
 mod analysis;
 pub mod grammar;
 pub mod metrics;
+mod plan;
 mod result;
 mod space;
 mod spec;
@@ -17,5 +18,5 @@ pub use result::{
     Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Level, PlateauSide, Provenance, Recommendation, Run,
     RunMetrics, Sweep,
 };
-pub use space::{HostChoices, SettingSpace, TestSettings, TooFewCongestionControls};
-pub use spec::{LOSS_PERCENT_MAX, Objective, SweepSpec};
+pub use space::{HostChoices, SettingSpace, TooFewCongestionControls};
+pub use spec::{LOSS_PERCENT_MAX, Objective, SweepSpec, TestSettings};

@@ -7,9 +7,9 @@ use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use thiserror::Error;
 
 use super::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
-use super::spec::SweepSpec;
+use super::spec::{SweepSpec, TestSettings};
 use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
-use crate::findings::Setting;
+use crate::setting::Setting;
 
 /// What this host offers where the command line names no choices.
 #[derive(Debug, Clone, Default)]
@@ -35,23 +35,6 @@ pub struct SettingSpace<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("this host has no two congestion controls to compare: modprobe tcp_bbr loads another one")]
 pub struct TooFewCongestionControls;
-
-/// Settings of a test; `None` for the default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TestSettings {
-    /// Streams.
-    pub streams: Option<u32>,
-    /// Bytes per write or datagram.
-    pub length_bytes: Option<u64>,
-    /// Socket buffers in bytes.
-    pub window_bytes: Option<u64>,
-    /// Rate of each stream in bit/s; 0 for no limit.
-    pub rate_bps: Option<u64>,
-    /// Congestion control.
-    pub congestion: Option<String>,
-    /// CPUs of both ends.
-    pub pinning: CpuPinning,
-}
 
 /// CPUs of this host that are tried when the user names none.
 const CPUS_TRIED: usize = 8;

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::grammar::SweptFactor;
-use super::space::{SettingSpace, TestSettings};
-use crate::plan::{Better, Plan};
+use super::grammar::{CpuPinning, SweptFactor};
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,12 +35,6 @@ impl Objective {
 
 /// Loss that [`Objective::LowLoss`] does not accept, in percent of the datagrams.
 pub const LOSS_PERCENT_MAX: f64 = 0.1;
-/// Confidence an answer needs.
-const CONFIDENCE: f64 = 0.95;
-/// Settings this close to the best one are as good: a smaller gain justifies no change of a setting.
-const TOLERANCE: f64 = 0.03;
-/// Time of a run beside its data: connecting, parameters, results.
-const OVERHEAD: Duration = Duration::from_millis(500);
 
 /// A sweep, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,24 +73,23 @@ impl SweepSpec {
     pub fn protocol(&self) -> &'static str {
         if self.is_udp { "UDP" } else { "TCP" }
     }
+}
 
-    /// The experiment over these settings.
-    #[must_use]
-    pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
-        Plan {
-            factors: space.factors.clone(),
-            better: match self.objective {
-                Objective::Throughput | Objective::LowLoss => Better::Higher,
-                Objective::CpuPerByte | Objective::Latency => Better::Lower,
-            },
-            repetitions: self.repetitions,
-            seed: self.seed,
-            run_time: Duration::from_secs(u64::from(self.time_s) + u64::from(self.omit_s)) + OVERHEAD,
-            budget: self.budget,
-            confidence: CONFIDENCE,
-            tolerance: TOLERANCE,
-        }
-    }
+/// Settings of a test; `None` for the default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TestSettings {
+    /// Streams.
+    pub streams: Option<u32>,
+    /// Bytes per write or datagram.
+    pub length_bytes: Option<u64>,
+    /// Socket buffers in bytes.
+    pub window_bytes: Option<u64>,
+    /// Rate of each stream in bit/s; 0 for no limit.
+    pub rate_bps: Option<u64>,
+    /// Congestion control.
+    pub congestion: Option<String>,
+    /// CPUs of both ends.
+    pub pinning: CpuPinning,
 }
 
 /// A sweep over TCP for tests.

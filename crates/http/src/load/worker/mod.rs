@@ -19,7 +19,7 @@ use super::response::ReceivedResponse;
 use super::run_state::{CommandSlot, RunState, Transition};
 use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
-use super::workers::Message;
+use super::worker_messages::Message;
 
 /// One thread's share of a load.
 pub(crate) struct LoadWorker {

@@ -7,7 +7,7 @@ use linerate_model::http::{Arrivals, Ports};
 
 use super::*;
 use crate::load::stats::LoadStats;
-use crate::load::workers::WorkerCommand;
+use crate::load::worker_messages::WorkerCommand;
 use crate::protocol::Protocol;
 
 const MS: u64 = 1_000_000;

@@ -1,0 +1,34 @@
+//! The experiment over the settings of a sweep.
+
+use std::time::Duration;
+
+use super::space::SettingSpace;
+use super::spec::{Objective, SweepSpec};
+use crate::plan::{Better, Plan};
+
+/// Confidence an answer needs.
+const CONFIDENCE: f64 = 0.95;
+/// Settings this close to the best one are as good: a smaller gain justifies no change of a setting.
+const TOLERANCE: f64 = 0.03;
+/// Time of a run beside its data: connecting, parameters, results.
+const OVERHEAD: Duration = Duration::from_millis(500);
+
+impl SweepSpec {
+    /// The experiment over these settings.
+    #[must_use]
+    pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
+        Plan {
+            factors: space.factors.clone(),
+            better: match self.objective {
+                Objective::Throughput | Objective::LowLoss => Better::Higher,
+                Objective::CpuPerByte | Objective::Latency => Better::Lower,
+            },
+            repetitions: self.repetitions,
+            seed: self.seed,
+            run_time: Duration::from_secs(u64::from(self.time_s) + u64::from(self.omit_s)) + OVERHEAD,
+            budget: self.budget,
+            confidence: CONFIDENCE,
+            tolerance: TOLERANCE,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! TCP facts of a sender over one reporting interval.
+
+use serde::{Deserialize, Serialize};
+
+/// TCP_INFO (tcp(7)) of a sender.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpInterval {
+    /// Segments retransmitted in this interval.
+    pub retransmits: u64,
+    /// Congestion window in bytes at the end.
+    pub snd_cwnd_bytes: u64,
+    /// Peer's advertised window in bytes at the end; `None` on kernels before 5.4.
+    pub snd_wnd_bytes: Option<u64>,
+    /// Smoothed round-trip time in µs at the end.
+    pub rtt_us: u32,
+    /// Its variation in µs.
+    pub rttvar_us: u32,
+    /// Path MTU in bytes.
+    pub pmtu_bytes: u32,
+    /// Segments that the peer reported as received twice in this interval (DSACK, RFC 2883); `None` on kernels before 4.19.
+    pub dsack_segments: Option<u64>,
+    /// Reordering events since the stream began; `None` on kernels before 4.19.
+    pub reorder_events: Option<u64>,
+    /// Payload of a full segment in bytes.
+    pub mss_bytes: u32,
+    /// Smallest round-trip time since the stream began in µs; `None` on kernels before 4.6.
+    pub min_rtt_us: Option<u32>,
+    /// What held the stream back; `None` on kernels before 4.10.
+    pub limits: Option<TcpLimits>,
+}
+
+/// How a sender spent an interval, in µs. The kernel counts in ticks of some ms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpLimits {
+    /// With data to send or to be acknowledged.
+    pub busy_us: u64,
+    /// Part of it spent waiting for the peer's window.
+    pub rwnd_limited_us: u64,
+    /// Part of it spent waiting for this end's send buffer.
+    pub sndbuf_limited_us: u64,
+}
