@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Direction, SocketTuning, TestSpec};
-
 /// The part of a test specification that only some dialects can express.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
@@ -165,44 +163,6 @@ pub struct WorkingLoad {
     pub streams: u32,
 }
 
-/// Block length of the streams of a working load.
-const LOAD_BLOCK_LEN_BYTES: u32 = 128 * 1024;
-/// What such a stream holds unsent where its release says so: a queue in the sender is none of the path.
-const LOAD_UNSENT_LIMIT_BYTES: u32 = 256 * 1024;
-
-/// The test of each stream that loads the path beside the bounce-back test `test`; `None` without a load.
-#[must_use]
-pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
-    let Shape::BounceBack(bounce) = &test.workload.shape else {
-        return None;
-    };
-    let load = bounce.load?;
-    let (direction, pairing) = match (load.up, load.down) {
-        (true, false) => (Direction::Forward, Pairing::Separate),
-        (false, true) => (Direction::Reverse, Pairing::Separate),
-        _ => (Direction::Bidirectional, Pairing::Shared),
-    };
-    let release = test.workload.release;
-    Some(TestSpec {
-        direction,
-        streams: load.streams.max(1),
-        block_len_bytes: LOAD_BLOCK_LEN_BYTES,
-        block_len_explicit: false,
-        socket: SocketTuning { tos: 0, no_delay: false, ..test.socket.clone() },
-        workload: Workload {
-            pairing,
-            unsent_limit_bytes: (release == Release::V2_2).then_some(LOAD_UNSENT_LIMIT_BYTES),
-            permit_key: test.workload.permit_key.clone(),
-            start: test.workload.start,
-            exact_reads: test.workload.exact_reads,
-            without_routing: test.workload.without_routing,
-            release,
-            ..Workload::default()
-        },
-        ..test.clone()
-    })
-}
-
 /// A distribution of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSpec {
@@ -242,61 +202,4 @@ pub struct FanOut {
     pub destination_port: bool,
     /// The source port.
     pub source_port: bool,
-}
-
-/// Options of one end that only some dialects have and that never travel.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct EndOptions {
-    /// Request the real-time scheduler.
-    pub realtime: bool,
-    /// Last of a range of ports, `None` for a single one.
-    pub last_port: Option<u16>,
-    /// What is sent comes from the standard input.
-    pub from_stdin: bool,
-    /// Only this source of a multicast group.
-    pub multicast_source: Option<String>,
-    /// Network device of the peer's address (`SO_BINDTODEVICE`, socket(7)).
-    pub peer_device: Option<String>,
-    /// How long a client insists on connecting.
-    pub connect_retry: Option<ConnectRetry>,
-    /// The report of a sender ends with its last write and not with the peer's good-bye.
-    pub without_shutdown_wait: bool,
-    /// Time every sent segment is held back in the kernel (`TCP_TX_DELAY`, tcp(7)).
-    pub send_delay: Option<Duration>,
-    /// What a server applies to every test.
-    pub defaults: Option<Box<Iperf2Defaults>>,
-}
-
-/// How long a client insists on connecting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConnectRetry {
-    /// Further attempts, `None` for as many as fit the time.
-    pub attempts: Option<u32>,
-    /// Time for all attempts, `None` for no limit.
-    pub within: Option<Duration>,
-    /// Shortest time from one attempt to the next.
-    pub pause: Duration,
-}
-
-/// What a server of a dialect without negotiation applies to every test.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Iperf2Defaults {
-    /// Transport, block length, socket options and measurements.
-    pub test: crate::spec::TestSpec,
-    /// Time after which the server ends, and every test with it.
-    pub lifetime: Option<Duration>,
-    /// Connections it accepts before it ends.
-    pub connections_max: Option<u32>,
-    /// One test after the other.
-    pub one_at_a_time: bool,
-    /// Accept IPv4 and IPv6.
-    pub dual_stack: bool,
-    /// TOS byte of what the server sends, regardless of what the client requested.
-    pub reply_tos: Option<u8>,
-    /// Time after which the permit key opens nothing.
-    pub permit_key_lifetime: Option<Duration>,
-    /// Longest wait for a client's header.
-    pub handshake_timeout: Option<Duration>,
-    /// Final reports of UDP flows contain one-way delays even if the client did not send its clock.
-    pub reports_delays: bool,
 }

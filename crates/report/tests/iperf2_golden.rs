@@ -13,9 +13,9 @@ use std::fs;
 use std::time::Duration;
 
 use linerate_model::event::Endpoint;
+use linerate_model::spec::Iperf2Defaults;
 use linerate_model::stream::ListenerFacts;
 use linerate_model::units::UnitFormat;
-use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Event, TestSpec};
 use linerate_report::iperf2::{Layout, Options, Style, client_sink, server_reporter};
 use serde::Deserialize;

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use linerate_model::spec::working_load;
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::stream::{ListenerFacts, SocketFacts};
-use linerate_model::workload::{BounceBack, Isochronous, Shape, working_load};
+use linerate_model::workload::{BounceBack, Isochronous, Shape};
 
 use super::amount::{bits, buffer_size, bytes};
 use super::options::Options;

@@ -1,8 +1,8 @@
 //! What the user chose about the output.
 
 use linerate_model::event::Endpoint;
+use linerate_model::spec::Iperf2Defaults;
 use linerate_model::units::UnitFormat;
-use linerate_model::workload::Iperf2Defaults;
 
 /// Release whose lines are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

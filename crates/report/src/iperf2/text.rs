@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::event::{ClockCheck, TestHeader};
 use linerate_model::metrics::{ConnectTimes, HistogramKind};
+use linerate_model::spec::working_load;
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::stream::{SocketFacts, StreamFacts};
 use linerate_model::summary::StreamSummary;
-use linerate_model::workload::{Pairing, Shape, working_load};
+use linerate_model::workload::{Pairing, Shape};
 use linerate_model::{
     Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamInterval, StreamRole, Summary,
 };

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::ClientSpec;
-use linerate_model::workload::ConnectRetry;
+use linerate_model::spec::ConnectRetry;
 use linerate_model::{Failure, FailureKind, Transport};
 use linerate_sys::poll::Interest;
 use linerate_sys::socket::{self, Connect, Family};

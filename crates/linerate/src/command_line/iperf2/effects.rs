@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use linerate_model::workload::{ConnectRetry, HistogramSpec, WorkingLoad};
+use linerate_model::spec::ConnectRetry;
+use linerate_model::workload::{HistogramSpec, WorkingLoad};
 use linerate_report::iperf2::Layout;
 
 use super::args::{Args, Outcome, RateArg, Role, named_layout};

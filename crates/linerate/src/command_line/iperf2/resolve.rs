@@ -3,8 +3,9 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
+use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
-use linerate_model::workload::{BounceBack, Iperf2Defaults, Isochronous, Pairing, Release, Shape, Start};
+use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
 use linerate_report::iperf2::Layout;
 

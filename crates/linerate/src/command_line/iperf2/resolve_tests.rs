@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
-use linerate_model::workload::{ConnectRetry, HistogramSpec, WorkingLoad};
+use linerate_model::spec::ConnectRetry;
+use linerate_model::workload::{HistogramSpec, WorkingLoad};
 use proptest::prelude::*;
 
 use super::super::options::OPTIONS;

@@ -11,8 +11,8 @@ use linerate_iperf2::server::{AcceptedTest, FlowRefusal, Policy};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
+use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::ServerSpec;
-use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Event, Failure, ServerEvent, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::Version;
 use linerate_iperf2::server::{Policy, UdpReverse};
+use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ServerSpec};
 use linerate_model::stream::ListenerFacts;
-use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Failure, ServerEvent, ServerReporter, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
