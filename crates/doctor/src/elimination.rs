@@ -75,10 +75,6 @@ impl<'a> End<'a> {
         loads.iter().filter(|load| self.may_use(load.cpu)).map(|load| load.busy - load.softirq - load.steal).sum()
     }
 
-    fn busiest_cpu(&self) -> f64 {
-        self.host.cpu_loads().unwrap_or_default().iter().map(|load| load.busy).fold(0.0, f64::max)
-    }
-
     /// Whether both may use a CPU of this host.
     fn shares_cpus(&self, other: &End<'_>) -> bool {
         let loads = self.host.cpu_loads().unwrap_or_default();
@@ -142,7 +138,9 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
         _ if busy < BUSY && run.is_buffer_below_block() => Some(limit::SENDER_WINDOW),
         _ if busy < BUSY => Some(limit::APPLICATION),
         // The ends of one host that run in turn leave each of its CPUs some idle time.
-        Some(end) if run.is("same_host") && end.busiest_cpu() >= HOST_BUSY => Some(limit::HOST_CPU),
+        Some(end) if run.is("same_host") && end.host.busiest_cpu().is_ok_and(|busy| busy >= HOST_BUSY) => {
+            Some(limit::HOST_CPU)
+        }
         Some(_) if !run.is("same_host") && run.spurious().is_some() => Some(limit::REORDERING),
         Some(_) => Some(limit::PATH),
         None => None,
@@ -195,7 +193,7 @@ mod tests {
         limit_at([0, 0], facts)
     }
 
-    /// The same while the CPUs of both hosts are busy for so many per cent of the time.
+    /// The same while the CPUs of both hosts are busy for these percentages of the time.
     fn limit_at(busy_percent: [u64; 2], facts: &[(&str, Value)]) -> Option<&'static str> {
         let clean: [(&str, Value); 8] = [
             ("tool", "linerate".into()),

@@ -210,41 +210,30 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
         let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
         let (sender, receiver) = if sender_first { (client, server) } else { (server, client) };
         let label = run.as_ref().and_then(|run| run.get("label")).map(ToString::to_string);
-        splits.push(split_loss(
-            label.unwrap_or_default(),
-            whole(lost),
-            &Drops {
-                sender: sender.and_then(sender_drops),
-                nic: receiver.and_then(nic_drops),
-                firewall: receiver.and_then(|host| growth(host, &["firewall.drops"])),
-                socket: receiver.and_then(socket_drops),
-            },
-        ));
+        splits.push(split_loss(LossSplit {
+            label: label.unwrap_or_default(),
+            lost: whole(lost),
+            sender: sender.and_then(sender_drops),
+            nic: receiver.and_then(nic_drops),
+            firewall: receiver.and_then(|host| growth(host, &["firewall.drops"])),
+            socket: receiver.and_then(socket_drops),
+            network: 0,
+        }));
     }
     splits
 }
 
-/// Datagrams that counters of both hosts account for.
-struct Drops {
-    sender: Option<u64>,
-    nic: Option<u64>,
-    firewall: Option<u64>,
-    socket: Option<u64>,
-}
-
-/// Splits `lost` datagrams, what sender and receiver disagree on, by counters over the same period.
+/// Completes the parts of the lost datagrams, what sender and receiver disagree on; they are counters over the same period.
 ///
 /// `None` is a counter that was not read; its share is then attributed to the network, from which it cannot be
 /// distinguished. Counters of a whole host may include other traffic, so no part exceeds what is left.
-fn split_loss(label: String, lost: u64, drops: &Drops) -> LossSplit {
-    let mut left = lost;
-    let take = |drops: Option<u64>| {
-        let part = drops?.min(left);
-        left -= part;
-        Some(part)
-    };
-    let [socket, firewall, nic, sender] = [drops.socket, drops.firewall, drops.nic, drops.sender].map(take);
-    LossSplit { label, lost, sender, nic, socket, firewall, network: left }
+fn split_loss(mut split: LossSplit) -> LossSplit {
+    split.network = split.lost;
+    for part in [&mut split.socket, &mut split.firewall, &mut split.nic, &mut split.sender].into_iter().flatten() {
+        *part = (*part).min(split.network);
+        split.network -= *part;
+    }
+    split
 }
 
 fn whole(number: f64) -> u64 {
@@ -380,7 +369,7 @@ mod tests {
     #[test]
     fn every_lost_datagram_is_counted_once() {
         let parts = |lost, sender, nic, socket| {
-            let split = split_loss(String::new(), lost, &Drops { sender, nic, firewall: None, socket });
+            let split = split_loss(LossSplit { lost, sender, nic, socket, ..LossSplit::default() });
             (split.sender, split.nic, split.socket, split.network)
         };
         assert_eq!(parts(1000, Some(10), Some(200), Some(600)), (Some(10), Some(200), Some(600), 190));

@@ -157,7 +157,7 @@ impl TestSpec {
 
 /// Block length of the streams of a working load.
 const LOAD_BLOCK_LEN_BYTES: u32 = 128 * 1024;
-/// What such a stream holds unsent where its release says so: a queue in the sender is none of the path.
+/// What such a stream holds unsent in the releases that limit it: a queue in the sender is none of the path.
 const LOAD_UNSENT_LIMIT_BYTES: u32 = 256 * 1024;
 
 /// The test of each stream that loads the path beside the bounce-back test `test`; `None` without a load.

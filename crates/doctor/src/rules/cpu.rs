@@ -118,7 +118,7 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     require(saving, || format!("{} with {}", governor.value, driver.value))?;
     let cur = host.number("cpu.freq.cur_khz")?;
     let max = host.number("cpu.freq.max_khz")?;
-    let busiest = busiest_cpu(host)?;
+    let busiest = host.busiest_cpu()?;
     require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
     require(cur.value < 0.8 * max.value, || "the clock is up".to_owned())?;
     Ok(matched()
@@ -236,10 +236,5 @@ pub(super) fn thread_or_cpu_load(host: &Host<'_>, fact: &str) -> Result<f64, NoM
     if let Some(thread) = host.runs().find_map(|run| run.number(fact).ok()) {
         return Ok(thread.value);
     }
-    busiest_cpu(host)
-}
-
-/// Load of the busiest CPU over the period.
-pub(super) fn busiest_cpu(host: &Host<'_>) -> Result<f64, NoMatch> {
-    Ok(host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max))
+    host.busiest_cpu()
 }

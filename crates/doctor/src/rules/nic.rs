@@ -3,7 +3,6 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::snapshot::Source;
 
-use super::cpu::busiest_cpu;
 use super::link::pace_command;
 use crate::arithmetic::ring_time_us;
 use crate::classes::Class;
@@ -114,7 +113,7 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     stalls.or_clear("stalls of a transmit queue")?;
     let rate = stalls.rate("transmit stalls")?;
     require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
-    let busiest = busiest_cpu(&nic.host)?;
+    let busiest = nic.host.busiest_cpu()?;
     require(busiest < 0.9, || "the processor is busy: the queue fills because of that".to_owned())?;
     let matched = matched().grew(&stalls).because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
     Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {

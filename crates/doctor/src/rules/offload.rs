@@ -3,7 +3,7 @@
 use linerate_model::finding::Severity;
 use linerate_model::snapshot::Source;
 
-use super::cpu::{busiest_cpu, thread_or_cpu_load};
+use super::cpu::thread_or_cpu_load;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, matched, require};
 use crate::scope::Nic;
 use crate::setting::Change;
@@ -49,7 +49,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     let thread = thread_or_cpu_load(&nic.host, "sender_thread_cpu")
         .suspect(|| "segmentation offload is off; it matters when the sender's core is busy".to_owned())?;
     // Small packets cost most where interrupts and the other end handle them, which is no time of the sender's thread.
-    let busy = busiest_cpu(&nic.host).map_or(thread, |cpu| cpu.max(thread));
+    let busy = nic.host.busiest_cpu().map_or(thread, |cpu| cpu.max(thread));
     require(busy >= SMALL_PACKETS_BUSY, || format!("the sender is {:.0} % busy", busy * 100.0))?;
     let (command, undo) = change;
     Ok(matched.because("load of the sender", format!("{:.0} %", busy * 100.0), "below 50 %").fix(command, undo))

@@ -171,10 +171,15 @@ impl<'a> Host<'a> {
         cpus.into_iter().map(|cpu| self.cpu_load(cpu)).collect()
     }
 
+    /// Load of the busiest CPU over the period.
+    pub(crate) fn busiest_cpu(&self) -> Result<f64, NoMatch> {
+        Ok(self.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max))
+    }
+
     /// Whether some CPU had no time left over the period. A thread that waits for it appears idle.
     pub(crate) fn has_full_cpu(&self) -> bool {
         const FULL: f64 = 0.9;
-        self.cpu_loads().is_ok_and(|loads| loads.iter().any(|load| load.busy >= FULL))
+        self.busiest_cpu().is_ok_and(|busy| busy >= FULL)
     }
 
     /// Whether packets are forwarded: the switch is on, and some were.
