@@ -6,6 +6,7 @@ use linerate_model::snapshot::Snapshot;
 use crate::derive::derive;
 use crate::observed::Observed;
 use crate::period::Period;
+use crate::placement::placements;
 use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling};
 use crate::rules;
 use crate::scope::{Host, Scope};
@@ -34,7 +35,8 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
     }
     let observed = observed.as_slice();
-    let (outcomes, verdict) = judged(observed, only, verdict::verdict);
+    let (outcomes, (verdict, placement)) =
+        judged(observed, only, |scope, findings| (verdict::verdict(scope, findings), placements(scope)));
     let watched = observed.iter().any(|one| one.period.is_some());
     Diagnosis {
         schema: DOCTOR_SCHEMA.to_owned(),
@@ -44,6 +46,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         ruled_out: outcomes.ruled_out,
         not_evaluated: outcomes.not_evaluated,
         loss: Vec::new(),
+        placement,
         differences: None,
         comparison: None,
         unread: Vec::new(),

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::placement::Placement;
+
 /// Schema name of a [`Diagnosis`] on disk.
 pub const DOCTOR_SCHEMA: &str = "linerate.doctor/1";
 
@@ -323,6 +325,9 @@ pub struct Diagnosis {
     /// Where the datagrams of a UDP test were lost, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<LossSplit>,
+    /// On which CPUs each end of a test ran, where that was observed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<Placement>,
     /// What differs between two snapshots, when two were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Vec<Difference>>,

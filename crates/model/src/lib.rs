@@ -18,6 +18,7 @@ pub mod metrics;
 mod name;
 pub mod network;
 pub mod numbers;
+pub mod placement;
 pub mod policy;
 pub mod runs;
 pub mod service;

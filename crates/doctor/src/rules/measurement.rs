@@ -1,6 +1,7 @@
 //! Is the measurement valid?
 
 use linerate_model::finding::Severity;
+use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::Value;
 
 use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
@@ -178,16 +179,6 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
         .read(&streams, "streams")
         .read(&busy, "of one core, used by the receiving thread")
         .advice("give the server more CPUs, or drop the pinning"))
-}
-
-/// `0-3,8` as numbers. A list that is longer than any machine is cut.
-pub(crate) fn cpu_list(text: &str) -> Vec<u32> {
-    const CPUS_MAX: usize = 8192;
-    let ranges = text.split(',').filter_map(|part| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        Some(from.trim().parse::<u32>().ok()?..=to.trim().parse::<u32>().ok()?)
-    });
-    ranges.flatten().take(CPUS_MAX).collect()
 }
 
 fn tool_04(run: &Run<'_>) -> Ruling {

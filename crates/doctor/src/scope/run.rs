@@ -107,6 +107,11 @@ impl<'a> Run<'a> {
         self.text("end").ok().map(|reading| reading.value)
     }
 
+    /// Whether this host was the client, where both ends were watched.
+    pub(crate) fn is_client(&self) -> bool {
+        (self.part() == Some("sender")) != self.is("reverse")
+    }
+
     /// The host that received if it is known, otherwise the one that has the run.
     pub(crate) fn receiver(&self) -> Host<'a> {
         match self.host.other.filter(|_| self.part() == Some("sender")) {

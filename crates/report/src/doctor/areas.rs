@@ -101,7 +101,7 @@ fn fact_name(diagnosis: &Diagnosis, key: &str) -> Option<&'static str> {
     (!is_optional).then(|| fact.meaning.split([',', ';', ':']).next().unwrap_or(fact.meaning))
 }
 
-fn reason_words(reason: &str) -> &str {
+pub(super) fn reason_words(reason: &str) -> &str {
     match reason {
         "unsupported-by-driver" => "not offered by the driver",
         "not-applicable-to-kind" => "not present here",
