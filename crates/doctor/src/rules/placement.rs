@@ -3,7 +3,7 @@
 use linerate_model::finding::Severity;
 use linerate_model::placement::cpu_list;
 
-use crate::placement::{Shares, other_end, share, softirq_shares, worker_shares};
+use crate::placement::{other_end, share, softirq_shares, worker_shares};
 use crate::rule::{NoMatch, Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{CpuLoad, Host, Run};
 
@@ -28,7 +28,7 @@ const SOFTIRQ_MIN: f64 = 0.1;
 
 fn cpu_10(host: &Host<'_>) -> Ruling {
     require(!host.runs().any(|run| run.reaches_its_target()), || "the configured rate is reached".to_owned())?;
-    let (cpu, part) = mostly(worker_shares(host)?, "the workers")?;
+    let (cpu, part) = mostly(&worker_shares(host)?, "the workers")?;
     let load = host.cpu_load(cpu)?;
     require(load.busy >= BUSY, || format!("CPU {cpu} of the workers is {:.0} % busy", load.busy * 100.0))?;
     let rival = rival(host)?;
@@ -58,7 +58,7 @@ fn percent(part: f64) -> String {
 }
 
 /// The CPU that did most of the work, and its part.
-fn mostly(shares: Shares, work: &str) -> Result<(u32, f64), NoMatch> {
+fn mostly(shares: &[(u32, f64)], work: &str) -> Result<(u32, f64), NoMatch> {
     let most = shares.first().filter(|(_, part)| *part >= MOSTLY);
     most.map_or_else(|| clear(format!("{work} ran on several CPUs")), |most| Ok(*most))
 }
@@ -74,7 +74,7 @@ struct Rival {
 fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
     if let Some(other) = other_end(host) {
         require(host.runs().any(|run| run.is_client()), || "the client on the same host can be moved".to_owned())?;
-        let (cpu, part) = mostly(worker_shares(&other)?, "the server's workers")?;
+        let (cpu, part) = mostly(&worker_shares(&other)?, "the server's workers")?;
         return Ok(Rival { name: "the server's workers", cpu, part });
     }
     let Some(nic) = host.runs().find_map(|run| run.nic()) else {
@@ -83,7 +83,7 @@ fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
     require(nic.wired().is_ok(), || "soft interrupts of a virtual interface run where the sender does".to_owned())?;
     let follows = host.number("sysctl.net.core.rps_sock_flow_entries").is_ok_and(|entries| entries.value > 0.0);
     require(!follows, || "receive flow steering (RFS) moves soft interrupts to the CPU of the workers".to_owned())?;
-    let (cpu, part) = mostly(softirq_shares(host)?, "soft interrupts")?;
+    let (cpu, part) = mostly(&softirq_shares(host)?, "soft interrupts")?;
     let load = host.cpu_load(cpu)?;
     require(load.softirq >= SOFTIRQ_MIN, || format!("CPU {cpu} spends {} in soft interrupts", percent(load.softirq)))?;
     Ok(Rival { name: "soft interrupts", cpu, part })
@@ -104,7 +104,7 @@ fn idle_cpu(host: &Host<'_>, used: [u32; 2]) -> Result<CpuLoad, NoMatch> {
 /// The option that moves the workers of this end, and the sweep that compares both placements.
 fn advice(host: &Host<'_>, cpu: u32, idle: u32) -> String {
     let other = host.other.map(|snapshot| Host { snapshot, period: None, other: None });
-    let other_cpu = other.and_then(|other| Some(mostly(worker_shares(&other).ok()?, "").ok()?.0));
+    let other_cpu = other.and_then(|other| Some(mostly(&worker_shares(&other).ok()?, "").ok()?.0));
     let (option, levels) = match (host.runs().any(|run| run.is_client()), other_cpu) {
         (true, Some(server)) if other_end(host).is_some() => (
             format!("-A {idle},{server} (client on CPU {idle}, server on CPU {server})"),
