@@ -1,6 +1,6 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, NotEvaluated, RuledOut, Severity};
+use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
@@ -128,7 +128,10 @@ impl Outcomes {
         let id = rule.id.to_owned();
         match ruling {
             Ok(matched) => self.findings.push((layer, finding(rule, subject, matched))),
-            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason }),
+            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason, inapplicable: None }),
+            Err(NoMatch::NotApplicable(to, reason)) => {
+                self.ruled_out.push(RuledOut { id, subject, reason, inapplicable: Some(to) });
+            }
             Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
                 self.not_evaluated.push(NotEvaluated { id, subject, missing, reasons, suspicion: unknown.suspicion });
@@ -164,6 +167,7 @@ impl Outcomes {
                 id: finding.id,
                 subject: finding.subject,
                 reason: format!("explained by {cause}"),
+                inapplicable: Some(Inapplicable::Explained),
             }));
         }
     }

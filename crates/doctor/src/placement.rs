@@ -52,7 +52,9 @@ fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
             let cpus = shares.into_iter().map(percent).filter(|share| share.percent > 0).collect();
             CpuShares { cpus, absent: None }
         }
-        Err(NoMatch::Clear(reason)) => CpuShares { cpus: Vec::new(), absent: Some(reason) },
+        Err(NoMatch::Clear(reason) | NoMatch::NotApplicable(_, reason)) => {
+            CpuShares { cpus: Vec::new(), absent: Some(reason) }
+        }
         Err(NoMatch::Unknown(unknown)) => {
             CpuShares { cpus: Vec::new(), absent: unknown.missing.into_iter().next().map(|(_, reason)| reason) }
         }

@@ -136,6 +136,23 @@ pub struct RuledOut {
     pub subject: String,
     /// Which facts speak against it.
     pub reason: String,
+    /// What the rule does not apply to; `None` for a rule that applies and was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inapplicable: Option<Inapplicable>,
+}
+
+/// What a rule does not apply to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inapplicable {
+    /// An interface without a link.
+    VirtualInterface,
+    /// The device or its driver lacks what the rule is about.
+    Device,
+    /// The test is of another kind.
+    Test,
+    /// Another finding explains what the rule found.
+    Explained,
 }
 
 /// A rule that could not be checked.

@@ -404,8 +404,10 @@ mod tests {
             }],
             "ruled_out": [
                 {"id": "PCI-02", "subject": "receiver eth0", "reason": "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1"},
-                {"id": "LNK-01", "subject": "receiver lr0", "reason": "veth has no link"},
-                {"id": "IRQ-01", "subject": "receiver lr0", "reason": "veth has no link"},
+                {"id": "LNK-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
+                {"id": "IRQ-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
+                {"id": "WIN-01", "subject": "receiver", "reason": "not TCP", "inapplicable": "test"},
+                {"id": "CHN-01", "subject": "receiver", "reason": "no channels", "inapplicable": "device"},
             ],
             "not_evaluated": [
                 {"id": "PAU-02", "subject": "receiver eth0", "missing": ["nic.eth0.pause.partner"], "reasons": ["not-reported"]},

@@ -137,7 +137,9 @@ impl<'a> Requirement<'a> {
             cells,
         };
         match ruling {
-            Err(NoMatch::Clear(have)) => check(CheckStatus::Pass, have, Vec::new(), Vec::new()),
+            Err(NoMatch::Clear(have) | NoMatch::NotApplicable(_, have)) => {
+                check(CheckStatus::Pass, have, Vec::new(), Vec::new())
+            }
             Err(NoMatch::Unknown(unknown)) => {
                 let reasons = unknown.missing.into_iter().map(|(_, why)| why);
                 check(CheckStatus::Unknown, reasons.collect(), Vec::new(), Vec::new())
