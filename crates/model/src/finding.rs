@@ -232,43 +232,6 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
     AREAS.into_iter()
 }
 
-/// What each verdict names, in words.
-const LIMIT_NAMES: [(&str, &str); 26] = [
-    ("configured-rate", "the configured rate"),
-    ("speed-step", "a speed step"),
-    ("line-rate", "the link's rate"),
-    ("link", "the link"),
-    ("tool-limit", "the test tool"),
-    ("path-mtu", "the path MTU"),
-    ("cpu-quota", "a CPU quota"),
-    ("cpu-steal", "the hypervisor"),
-    ("other-programs", "other programs"),
-    ("offload", "missing offloads"),
-    ("host-cpu", "the CPUs of this host"),
-    ("application-limited", "the application"),
-    ("sender-cpu", "the sender's CPU"),
-    ("receiver-cpu-app", "the receiver's CPU"),
-    ("receiver-cpu-softirq", "the receiver's soft interrupts"),
-    ("firewall", "a firewall"),
-    ("pcie", "PCIe"),
-    ("nic-queue-rx", "the receiver's NIC"),
-    ("flow-control", "pause frames"),
-    ("nic-queue-tx", "the sender's queue"),
-    ("receiver-window", "the receive window"),
-    ("sender-window", "the send buffer"),
-    ("path", "the path"),
-    ("policer", "a policer"),
-    ("loss-or-congestion", "loss"),
-    ("virtual-backend", "the virtual NIC's host"),
-];
-
-/// The limit that a verdict names, in words; a verdict that names none by its own name.
-#[must_use]
-pub fn limit_name(verdict: &str) -> String {
-    let row = LIMIT_NAMES.iter().find(|(name, _)| *name == verdict);
-    row.map_or_else(|| verdict.replace('-', " "), |(_, words)| (*words).to_owned())
-}
-
 /// The one sentence at the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {

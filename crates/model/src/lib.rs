@@ -13,6 +13,7 @@ pub mod failure;
 pub mod finding;
 pub mod http;
 pub mod interval;
+pub mod limit;
 pub mod measure;
 pub mod metrics;
 mod name;

@@ -10,9 +10,8 @@ use std::fmt::Write;
 use crate::document::style::Style;
 use crate::document::{Block, Document, Entry};
 use crate::printable::printable;
-use linerate_model::finding::{
-    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict, limit_name,
-};
+use linerate_model::finding::{Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict};
+use linerate_model::limit::limit_name;
 use linerate_model::stored_name;
 
 /// Its advice has a line of its own.
