@@ -398,3 +398,5 @@ mod tests {
         assert_eq!(forced.ran.len(), 4);
     }
 }
+            undo: Vec::new(),
+            advice: String::new(),

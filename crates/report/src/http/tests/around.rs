@@ -18,13 +18,13 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
     assert_expected("http/checks.txt", &preflight(&checks, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&preflight_json(&checks)).expect("JSON");
     let keys: Vec<&String> = value[1].as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["id", "side", "status", "have", "need", "fix", "cells"]);
+    assert_eq!(keys, ["id", "side", "status", "have", "need", "fix", "undo", "advice", "cells"]);
     assert_eq!(value[1]["status"], "fail");
     let long = "x".repeat(300);
     let mut checks = checks;
     checks.retain(|check| check.status == CheckStatus::Fail);
     checks[0].fix = vec![long.clone()];
-    assert!(preflight(&checks, Style::PLAIN).contains(&format!("fix: {long}\n")), "a command is never broken");
+    assert!(preflight(&checks, Style::PLAIN).contains(&format!("do    {long}\n")), "a command is never broken");
 }
 
 #[test]
