@@ -219,13 +219,12 @@ fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpA
         target: String::new(),
         port: *plan.target.ports.start(),
         is_ipv6: address.is_ipv6(),
-        plan: Plan::default(),
+        plan: Plan { line_rate_bps: plan.line_rate_bps, ..Plan::default() },
         phases: Phases::ALL,
         started_unix_ms: run.started_unix_ms,
         checks: Vec::new(),
         client: own_environment(address, Duration::ZERO),
         server: side.map(|side| side.info.environment.clone()),
-        line_rate_bps: plan.line_rate_bps,
         judge: cell_verdict,
     };
     let kept = Kept { runs: vec![run], ..Kept::default() };

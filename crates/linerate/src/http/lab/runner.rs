@@ -59,7 +59,6 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         checks,
         client: hosts.client,
         server: hosts.server,
-        line_rate_bps: spec.line_rate_bps,
         judge: cell_verdict,
     };
     let mut runner = Runner {
