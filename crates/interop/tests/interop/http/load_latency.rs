@@ -15,12 +15,12 @@ const STALL: Duration = Duration::from_millis(600);
 #[test]
 fn timed_stall_is_part_of_the_latency_of_due_requests() {
     let server = HttpServer::start(&["--threads", "1"]);
-    let options = words("-c 16 --rate 1000 -d 6s --warmup 0 --threads 1");
+    let options = words("-c 16 --rate 2000 -d 6s --warmup 0 --threads 1");
     let load = HttpLoad::start(&server.url("/1k"), &options);
     let stall_ms = stall_after_a_second(&server, &load).as_secs_f64() * 1e3;
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
-    assert_eq!(load.number("requests"), 6000, "{load:?}");
+    assert_eq!(load.number("requests"), 12_000, "{load:?}");
     for (path, above) in [("latency/p99", 60.0), ("latency/p999", 6.0), ("latency/max", 0.0)] {
         let least_ms = (stall_ms - above) * (1.0 - RESOLUTION);
         assert!(load.quantile_ms(path) >= least_ms, "{path}, at least {least_ms} ms: {load:?}");
