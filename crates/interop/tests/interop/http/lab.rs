@@ -62,7 +62,7 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
     }
     compares_studies(&lab, &directory);
     let page = text(&html);
-    assert!(page.contains("busiest core"), "both hosts second by second");
+    assert!(page.contains("<caption>T2a ") && page.contains("latency by quantile"), "a heat map and a curve");
     assert!(page.contains("<svg") && !page.contains("<script"), "a page without programs");
 }
 
