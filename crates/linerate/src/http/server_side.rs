@@ -6,7 +6,7 @@ use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token}
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::EndpointStats;
 
-use super::rest::{REST_WINDOW, is_quiet};
+use super::rest::{REST_WINDOW, Rest, rest_of};
 use crate::{Error, Outcome};
 
 /// A way to a control channel.
@@ -82,12 +82,12 @@ impl ServerSide {
     }
 
     /// The CPUs' busy share and the connections, over a moment.
-    pub(super) fn is_at_rest(&mut self) -> Option<bool> {
+    pub(super) fn rest(&mut self) -> Option<Rest> {
         let mark = CellMark::named("rest");
         self.client.begin_cell(&mark).ok()?;
         std::thread::sleep(REST_WINDOW);
         let stats = self.client.end_cell(&mark.id).ok()?;
-        Some(is_quiet(&stats))
+        Some(rest_of(&stats))
     }
 
     /// Its threads as if newly started, so that memory is measured from the same beginning.
