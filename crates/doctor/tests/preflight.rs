@@ -63,7 +63,8 @@ fn every_scenario_has_its_check_its_cells_and_its_remedy() {
         let found: Vec<Check> = checks(words).into_iter().filter(|check| check.status != CheckStatus::Pass).collect();
         let help = |check: &Check| [&check.fix[..], &check.undo, std::slice::from_ref(&check.advice)].concat();
         let text: String = found.iter().flat_map(help).collect::<Vec<_>>().join("\n");
-        let is_undone = |check: &Check| check.fix.len() == check.undo.len() && check.fix != check.undo || check.fix.is_empty();
+        let is_undone =
+            |check: &Check| check.fix.len() == check.undo.len() && check.fix != check.undo || check.fix.is_empty();
         assert!(found.iter().all(is_undone), "{found:#?}");
         let is_found = found.iter().map(summary).eq((!expected.is_empty()).then(|| expected.to_owned()));
         let names: Vec<&str> = found.iter().flat_map(|check| &check.cells).map(String::as_str).collect();

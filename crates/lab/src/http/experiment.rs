@@ -68,7 +68,8 @@ pub trait CellRunner {
 /// # Errors
 /// The runner's.
 pub fn run<R: CellRunner>(setup: &Setup, is_forced: bool, kept: Kept, runner: &mut R) -> Result<Study, R::Error> {
-    let mut experiment = Experiment { setup, is_forced, kept, runner, is_first_run: true, is_server_gone: false, vain_repeats: 0 };
+    let mut experiment =
+        Experiment { setup, is_forced, kept, runner, is_first_run: true, is_server_gone: false, vain_repeats: 0 };
     experiment.baseline()?;
     let planned = cells::runs(&setup.plan, setup.phases);
     let (isolated, later): (Vec<_>, Vec<_>) = planned.into_iter().partition(|run| is_isolated(run.key.phase));
@@ -292,7 +293,12 @@ mod tests {
                 reason: is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned()),
                 key: planned.key,
                 repeat: planned.repeat,
-                flags: self.flag_once.take().into_iter().chain(self.is_always_unsteady.then_some(Flag::Unsteady)).collect(),
+                flags: self
+                    .flag_once
+                    .take()
+                    .into_iter()
+                    .chain(self.is_always_unsteady.then_some(Flag::Unsteady))
+                    .collect(),
                 ..fixture::run(load)
             })
         }

@@ -78,12 +78,11 @@ fn reserved(preflight: &Preflight) -> Check {
     let separator = if own.is_empty() { "" } else { "," };
     let list = format!("{own}{separator}{listed}");
     let have = if open.is_empty() { "none".to_owned() } else { listed };
-    Requirement::new("ip_local_reserved_ports", Side::Client, need)
-        .check(|it| {
-            it.ruling(open.is_empty(), Severity::Medium, have, |found| {
-                found.variable("net.ipv4.ip_local_reserved_ports", client.reserved_ports.as_deref(), &list)
-            })
+    Requirement::new("ip_local_reserved_ports", Side::Client, need).check(|it| {
+        it.ruling(open.is_empty(), Severity::Medium, have, |found| {
+            found.variable("net.ipv4.ip_local_reserved_ports", client.reserved_ports.as_deref(), &list)
         })
+    })
 }
 
 /// `8080,9000-9010` as ports.
