@@ -50,6 +50,10 @@ impl Agent for Fake {
         found
     }
 
+    fn last_reading(&self) -> Option<Reading> {
+        self.readings(5, Duration::ZERO).pop()
+    }
+
     fn restart_workers(&self) -> Result<(), Refusal> {
         Err(Refusal::Unsupported("nothing to restart".to_owned()))
     }

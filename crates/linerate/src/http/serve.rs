@@ -137,7 +137,8 @@ fn client_command(listeners: &[SocketAddr], control: Option<(SocketAddr, &Contro
 /// there is none.
 fn reachable(listeners: &[SocketAddr]) -> Option<SocketAddr> {
     let first = listeners.first()?;
-    let found = listeners.iter().find_map(|listener| Some(SocketAddr::new(address_of(listener.ip())?, listener.port())));
+    let found =
+        listeners.iter().find_map(|listener| Some(SocketAddr::new(address_of(listener.ip())?, listener.port())));
     Some(found.unwrap_or_else(|| {
         let here: IpAddr = if first.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
         SocketAddr::new(here, first.port())
