@@ -127,7 +127,7 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
         load.expect_code(0);
         let report = load.json();
         let remarks = report["remarks"].to_string();
-        // TCP alone is no measure of the path where a processor was full.
+        // TCP alone is no measure of the path where a CPU was full.
         if remarks.contains("a processor was full") {
             continue;
         }

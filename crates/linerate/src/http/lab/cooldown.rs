@@ -20,7 +20,7 @@ pub(super) fn rest(least: Duration, target: &mut TargetServer, watch: &Watch, st
     while !least.is_zero() && !stop.is_wanted() {
         let longest = match rest_of_both(target, watch) {
             Rest::Quiet => return true,
-            Rest::Busy => least + BUSY_PATIENCE,
+            Rest::Busy => least + BUSY_TIMEOUT,
             Rest::Connections => (least * TIMEOUT_FACTOR).min(LONGEST),
         };
         if begun.elapsed() >= longest {
@@ -43,7 +43,7 @@ fn rest_of_both(target: &mut TargetServer, watch: &Watch) -> Rest {
 }
 
 /// Work of an earlier run is done after the least pause; what still keeps CPUs busy are other programs, which go on.
-const BUSY_PATIENCE: Duration = Duration::from_millis(500);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Sockets in TIME_WAIT take a minute.
 const LONGEST: Duration = Duration::from_secs(90);
 const TIMEOUT_FACTOR: u32 = 10;

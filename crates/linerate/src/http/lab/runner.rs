@@ -278,10 +278,7 @@ impl Runner<'_> {
     /// TCP alone by a download from the server under test.
     fn short_baseline(&mut self) -> Result<Option<Baseline>, String> {
         if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
-            return Err(
-                "the server has no payloads of linerate's in plain HTTP/1.1; --line-rate names the rate of the path"
-                    .to_owned(),
-            );
+            return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
         }
         let key = CellKey {
             phase: Phase::Matrix,
