@@ -14,7 +14,7 @@ use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::{Kept, Setup, StudyInput, study};
-use linerate_lab::http::units::{nanoseconds, payload_bytes};
+use linerate_lab::http::units::payload_bytes;
 use linerate_model::http::{Baseline, Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, Reading, RunState};
 use linerate_report::http::{LoadReport, end_line, load_json, load_text};
 use linerate_sys::{interfaces, process};
@@ -63,12 +63,7 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     let mut side = ServerSide::contact(first, &plan.control)?;
     let claims = ServerSide::ownership(side.as_ref(), first, plan.claims);
     let scope = TargetScope::of(first.ip(), &interfaces::addresses());
-    let demand = Demand {
-        connections: spec.connections,
-        mode: spec.mode,
-        duration_ns: spec.duration_ns.saturating_add(spec.warmup_ns),
-    };
-    let bytes_max = safety_limits::check(&demand, scope, claims).map_err(Error::usage)?;
+    let bytes_max = safety_limits::check(&demand(&spec), scope, claims).map_err(Error::usage)?;
     spec.sources.extend(generator::addresses_of_device(plan.opening.source_device.as_deref())?);
     let answer = probe_server(&spec, first)?;
     let mut progress = Progress::new(plan.output.quiet);
@@ -84,16 +79,8 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     }
     let mut stop = Stop::new()?;
     let mut kept = Kept::default();
-    let download = Demand {
-        connections: tcp_alone::CONNECTIONS,
-        mode: Mode::Closed { pipeline: 1, think_ns: 0 },
-        duration_ns: nanoseconds(tcp_alone::OF_LOAD.iter().sum()),
-    };
-    if needs_baseline(plan, side.as_ref(), &answer)
-        && !is_local(first.ip())
-        && let Ok(bytes_max) = safety_limits::check(&download, scope, claims)
-    {
-        match baseline(plan, &spec, (side.as_mut(), &mut stop), bytes_max) {
+    if !is_local(first.ip()) && needs_baseline(plan, side.as_ref(), &answer) {
+        match baseline(plan, &spec, (side.as_mut(), &mut stop), (scope, claims)) {
             Ok(found) => kept.baseline.extend(found),
             Err(why) => kept.notes.push(format!("no TCP baseline: {why}")),
         }
@@ -115,12 +102,20 @@ fn needs_baseline(plan: &LoadPlan, side: Option<&ServerSide>, answer: &ProbeResu
     is_ours && plan.line_rate_bps.is_none() && !is_idle && plan.spec.protocol.is_plain_http1()
 }
 
-/// TCP alone by a download from the server. `None`: the user ended it.
+fn demand(load: &LoadSpec) -> Demand {
+    Demand {
+        connections: load.connections,
+        mode: load.mode,
+        duration_ns: load.duration_ns.saturating_add(load.warmup_ns),
+    }
+}
+
+/// TCP alone by a download from the server. `None`: it exceeds the limits of the target, or the user ended it.
 fn baseline(
     plan: &LoadPlan,
     spec: &LoadSpec,
     (side, stop): (Option<&mut ServerSide>, &mut Stop),
-    bytes_max: Option<u64>,
+    (scope, claims): (TargetScope, TargetOwnership),
 ) -> Result<Option<Baseline>, String> {
     let text = |error: Error| error.to_string();
     let target = Target { path: format!("/b/{}", tcp_alone::BODY_BYTES), ..plan.target.clone() };
@@ -128,6 +123,9 @@ fn baseline(
     let load = LoadSpec {
         timeout_ns: spec.timeout_ns.min(BASELINE_TIMEOUT_NS),
         ..tcp_alone::download(spec, request, tcp_alone::OF_LOAD)
+    };
+    let Ok(bytes_max) = safety_limits::check(&demand(&load), scope, claims) else {
+        return Ok(None);
     };
     let pool = generator::worker_pool(load.connections, generator::threads(false, plan.opening.threads), None);
     let watch = generator::watch(load.destinations.first().copied()).map_err(text)?;
