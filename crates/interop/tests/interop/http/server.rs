@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{self, CLIENT, DEVICE, Net, SERVER, inside};
 use linerate_interop::{
-    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, free_port, linerate, ours, wait_for_status,
+    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, linerate, ours, wait_for_status,
 };
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
