@@ -172,7 +172,7 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
         let name = host.text(&format!("{program}.name")).filter(|name| !is_end(name));
         let cpus = host.number(&format!("{program}.cpus")).filter(|cpus| *cpus >= NAMED_MIN_CPUS);
         if let (Some(name), Some(cpus)) = (name, cpus) {
-            matched = matched.because(format!("{} {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
+            matched = matched.because(format!("{}: {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
         }
     }
     Ok(matched.advice("end these programs, or give the test CPUs of its own (-A), and measure again"))
