@@ -8,10 +8,6 @@ use std::time::{Duration, Instant};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Interest, wait_fd};
 
-/// A command by its words.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct SettingCommand(Vec<String>);
-
 /// Kernel variables by the beginning of their names.
 const VARIABLES: [&str; 5] =
     ["net.core.", "net.ipv4.tcp_", "net.ipv4.ip_local_port_range=", "net.netfilter.nf_conntrack_max=", "vm.min_free_"];
@@ -20,60 +16,58 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Output that is kept.
 const OUTPUT_BYTES_MAX: usize = 1024;
 
-impl SettingCommand {
-    /// Splits a line into words, as a shell does with blanks and double quotes.
-    ///
-    /// # Errors
-    /// The reason against any other command.
-    pub(super) fn parse(line: &str) -> Result<Self, String> {
-        let words = split(line);
-        let slices: Vec<&str> = words.iter().map(String::as_str).collect();
-        let is_permitted = match slices.as_slice() {
-            ["sysctl", "-w", assignment] => VARIABLES.iter().any(|name| assignment.starts_with(name)),
-            ["tc", "qdisc", "replace" | "del", "dev", _, "root", ..] | ["ethtool", "-K" | "-C", _, ..] => true,
-            ["ip", "link", "set", "dev", _, "txqueuelen" | "gso_max_segs", number] => number.parse::<u32>().is_ok(),
-            _ => false,
-        };
-        if is_permitted { Ok(Self(words)) } else { Err(format!("`{line}` may interrupt connections of this host")) }
-    }
+/// The words of a command, which a shell would find as well: blanks and double quotes are all that is special.
+///
+/// # Errors
+/// Why it is refused: it may cut a connection.
+pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
+    let words = split(line);
+    let slices: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_permitted = match slices.as_slice() {
+        ["sysctl", "-w", assignment] => VARIABLES.iter().any(|name| assignment.starts_with(name)),
+        ["tc", "qdisc", "replace" | "del", "dev", _, "root", ..] | ["ethtool", "-K" | "-C", _, ..] => true,
+        ["ip", "link", "set", "dev", _, "txqueuelen" | "gso_max_segs", number] => number.parse::<u32>().is_ok(),
+        _ => false,
+    };
+    if is_permitted { Ok(words) } else { Err(format!("`{line}` may interrupt connections of this host")) }
+}
 
-    /// Runs it to its end.
-    ///
-    /// # Errors
-    /// What it wrote, or why it did not start or end.
-    pub(super) fn run(&self) -> Result<(), String> {
-        self.output().map_err(|reason| format!("{}: {reason}", self.0.join(" ")))
-    }
+/// Runs a permitted command to its end.
+///
+/// # Errors
+/// What it wrote, or why it did not start or end.
+pub(super) fn run(line: &str) -> Result<(), String> {
+    run_words(&permitted(line)?).map_err(|reason| format!("{line}: {reason}"))
+}
 
-    fn output(&self) -> Result<(), String> {
-        let text = |error: io::Error| io_text(&error);
-        let (program, arguments) = self.0.split_first().ok_or("no command")?;
-        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-        let (reader, writer) = io::pipe().map_err(text)?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .env("PATH", path)
-            .env("LC_ALL", "C")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(writer)
-            // Ctrl-C is for this process alone.
-            .process_group(0)
-            .spawn()
-            .map_err(text)?;
-        let mut output = Vec::new();
-        if !read_to_end(reader, &mut output).map_err(text)? {
-            // It fails only when the child has ended.
-            let _ = child.kill();
-            output = format!("no end within {} s", TIMEOUT.as_secs()).into_bytes();
-        }
-        let status = child.wait().map_err(text)?;
-        let output = String::from_utf8_lossy(&output);
-        match output.lines().find(|line| !line.trim().is_empty()) {
-            _ if status.success() => Ok(()),
-            Some(line) => Err(line.trim().to_owned()),
-            None => Err(status.to_string()),
-        }
+fn run_words(words: &[String]) -> Result<(), String> {
+    let text = |error: io::Error| io_text(&error);
+    let (program, arguments) = words.split_first().ok_or("no command")?;
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let (reader, writer) = io::pipe().map_err(text)?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("PATH", path)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(writer)
+        // Ctrl-C is for this process alone.
+        .process_group(0)
+        .spawn()
+        .map_err(text)?;
+    let mut output = Vec::new();
+    if !read_to_end(reader, &mut output).map_err(text)? {
+        // It fails only when the child has ended.
+        let _ = child.kill();
+        output = format!("no end within {} s", TIMEOUT.as_secs()).into_bytes();
+    }
+    let status = child.wait().map_err(text)?;
+    let output = String::from_utf8_lossy(&output);
+    match output.lines().find(|line| !line.trim().is_empty()) {
+        _ if status.success() => Ok(()),
+        Some(line) => Err(line.trim().to_owned()),
+        None => Err(status.to_string()),
     }
 }
 
@@ -131,7 +125,7 @@ mod tests {
             "ethtool -K lr0 tx on sg on",
             "ip link set dev lr0 txqueuelen 1000",
         ] {
-            assert!(SettingCommand::parse(line).is_ok(), "{line}");
+            assert!(permitted(line).is_ok(), "{line}");
         }
         for line in [
             "",
@@ -148,15 +142,14 @@ mod tests {
             "ip link set dev lr0 txqueuelen 1000 down",
             "ip link set dev lr0 gso_max_segs down",
         ] {
-            assert!(SettingCommand::parse(line).is_err(), "{line}");
+            assert!(permitted(line).is_err(), "{line}");
         }
     }
 
     #[test]
-    fn failure_names_the_command_and_its_message() {
-        let absent = SettingCommand(vec!["/nonexistent/tc".to_owned(), "qdisc".to_owned()]);
-        assert_eq!(absent.run(), Err("/nonexistent/tc qdisc: No such file or directory".to_owned()));
-        let shell = |script: &str| SettingCommand(["sh", "-c", script].map(str::to_owned).to_vec()).output();
+    fn failure_has_the_message_of_the_command() {
+        assert_eq!(run_words(&["/nonexistent/tc".to_owned()]), Err("No such file or directory".to_owned()));
+        let shell = |script: &str| run_words(&["sh", "-c", script].map(str::to_owned));
         assert_eq!(shell("echo; echo why >&2; exit 2"), Err("why".to_owned()));
         assert_eq!(shell("exit 3"), Err("exit status: 3".to_owned()));
         assert_eq!(shell("head -c 100000 /dev/zero >&2"), Ok(()));

@@ -10,7 +10,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::{interfaces, process};
 use serde::{Deserialize, Serialize};
 
-use super::command::SettingCommand;
+use super::command::permitted;
 use crate::Error;
 use crate::diagnose::at;
 
@@ -110,7 +110,9 @@ impl Journal {
     pub(super) fn write(&mut self, record: &Record) -> Result<(), Error> {
         self.clear()?;
         let text = serde_json::to_vec(record).map_err(Error::failed)?;
-        self.file.write_all(&text).and_then(|()| self.file.sync_all()).map_err(at(&self.path))
+        let written = self.file.write_all(&text).and_then(|()| self.file.sync_all());
+        // Nothing is changed yet, so an incomplete record is not needed.
+        written.map_err(at(&self.path)).or_else(|error| self.clear().and(Err(error)))
     }
 
     /// The former settings are in force.
@@ -147,7 +149,7 @@ fn parse(text: &str) -> Result<Record, String> {
     if record.undo.is_empty() || record.undo.len() > COMMANDS_MAX {
         return Err(format!("{} commands", record.undo.len()));
     }
-    record.undo.iter().try_for_each(|line| SettingCommand::parse(line).map(drop))?;
+    record.undo.iter().try_for_each(|line| permitted(line).map(drop))?;
     Ok(record)
 }
 

@@ -26,7 +26,7 @@ use super::observed_test::diagnosed;
 use super::{address, at, check_rule};
 use crate::sweep::network::{Network, is_one_of};
 use crate::{Error, Outcome, Progress};
-use command::SettingCommand;
+use command::{permitted, run};
 use journal::{Journal, Record};
 
 /// A fix to prove.
@@ -183,7 +183,7 @@ fn refusal(finding: &Finding) -> Option<String> {
     if let Some(need) = disturbance {
         return Some(format!("its commands may interrupt the connection to the server ({need})"));
     }
-    finding.remedy.iter().chain(&finding.undo).find_map(|line| SettingCommand::parse(line).err())
+    finding.remedy.iter().chain(&finding.undo).find_map(|line| permitted(line).err())
 }
 
 /// Commands as a report has them.
@@ -267,10 +267,6 @@ impl Settings<'_> {
     }
 }
 
-fn run(line: &str) -> Result<(), String> {
-    SettingCommand::parse(line)?.run()
-}
-
 /// Received rates in bit/s, without and with the fix.
 fn measure(
     plan: ProofPlan,
@@ -301,28 +297,18 @@ fn measure(
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::finding::{Confidence, Severity};
+    use serde_json::json;
 
     use super::*;
 
     fn finding(subject: &str, remedy: &str, undo: &str) -> Finding {
-        Finding {
-            id: "QD-01".to_owned(),
-            severity: Severity::High,
-            confidence: Confidence::High,
-            subject: subject.to_owned(),
-            title: String::new(),
-            evidence: Vec::new(),
-            explanation: String::new(),
-            remedy: Some(remedy.to_owned()).into_iter().filter(|line| !line.is_empty()).collect(),
-            advice: Some("on the receiver".to_owned()),
-            undo: Some(undo.to_owned()).into_iter().filter(|line| !line.is_empty()).collect(),
-            remedy_host: None,
-            persist: None,
-            needs: vec!["CAP_NET_ADMIN".to_owned()],
-            reference: String::new(),
-            retest_after: None,
-        }
+        let lines = |line: &str| if line.is_empty() { Vec::new() } else { vec![line.to_owned()] };
+        let finding = json!({
+            "id": "QD-01", "severity": "high", "confidence": "high", "subject": subject, "title": "", "evidence": [],
+            "explanation": "", "reference": "", "advice": "on the receiver", "needs": ["CAP_NET_ADMIN"],
+            "remedy": lines(remedy), "undo": lines(undo),
+        });
+        serde_json::from_value(finding).expect("a finding")
     }
 
     #[test]
