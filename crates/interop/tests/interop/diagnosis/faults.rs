@@ -1,7 +1,8 @@
 //! Goal: the verdict names the part that limits a test, and the finding it names stands in the list and in no other. Method:
 //! one fault in network namespaces of our own, at one of the two hosts or at a bridge between them.
 //!
-//! `make faults` sets `LINERATE_FAULT_RUNS`: every fault is tested so many times, and one wrong verdict in twenty is allowed.
+//! Each test is of one fault, or of one end, of its kind. `make faults` sets `LINERATE_FAULT_RUNS`: every fault at every end is
+//! tested so many times, and one wrong verdict in twenty is allowed.
 
 use std::env;
 use std::path::Path;
@@ -105,8 +106,13 @@ fn explained(diagnosis: &Value, verdict: &str, rule: &str, contains: &[&str]) ->
     missing.map_or(Ok(()), |part| Err(format!("{part:?} is not in {rule}: {finding:#}")))
 }
 
-fn runs() -> usize {
-    env::var("LINERATE_FAULT_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1)
+/// How often each fault is tested; `None` when only the first one of a kind is, once.
+fn runs() -> Option<usize> {
+    env::var("LINERATE_FAULT_RUNS").ok().and_then(|runs| runs.parse().ok())
+}
+
+fn times(kinds: usize) -> usize {
+    runs().map_or(1, |runs| kinds * runs)
 }
 
 /// Repeats a test. One of twenty may conclude something else.
@@ -120,7 +126,7 @@ fn repeat(times: usize, mut test: impl FnMut(usize) -> Option<Result<(), String>
 }
 
 fn test_all(faults: &[Fault]) {
-    repeat(faults.len() * runs(), |number| {
+    repeat(times(faults.len()), |number| {
         let fault = &faults[number % faults.len()];
         // A fault that this kernel does not make is none.
         Some(fault.test().unwrap_or(Ok(())))
@@ -222,7 +228,7 @@ fn programs_that_use_the_cpu_of_one_end_are_named() {
         return skip("needs CPUs 0 and 1");
     }
     let ends = [("0", 3), ("1", 2)];
-    repeat(ends.len() * runs(), |number| {
+    repeat(times(ends.len()), |number| {
         let (cpu, count) = ends[number % ends.len()];
         let net = Net::new()?;
         let _server = net.server();
@@ -245,7 +251,7 @@ fn joined(namespace: &str, group: &ControlGroup, options: &[&str]) -> Process {
 
 #[test]
 fn a_quota_of_cpu_time_at_one_end_is_named() {
-    repeat(2 * runs(), |number| {
+    repeat(times(2), |number| {
         let net = Net::new()?;
         let Some(group) = ControlGroup::with_fifth_of_a_cpu() else {
             skip("no control group with a quota can be made here");
@@ -272,8 +278,7 @@ fn a_quota_of_cpu_time_at_one_end_is_named() {
 #[test]
 fn the_cpus_limit_a_test_without_a_fault() {
     let healthy = ["-C cubic", "-C cubic -R", "-C cubic -P 4"];
-    let times = if runs() == 1 { healthy.len() } else { 20 };
-    repeat(times, |number| {
+    repeat(runs().map_or(healthy.len(), |_| 20), |number| {
         let net = Net::new()?;
         let _server = net.server();
         let options = healthy[number % healthy.len()];
