@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import signal
 import tempfile
 import time
@@ -300,7 +301,7 @@ def amount(value):
 
 
 def environment(options):
-    peers = {peer.name: version(peer.name, peer.name, peer.version_option) for peer in (Nginx, Wrk, Ab, H2load)}
+    peers = {peer.name: version_number(peer) for peer in (Nginx, Wrk, Ab, H2load)}
     return {
         "ours": version(options.ours, "linerate"),
         "peers": peers,
@@ -316,6 +317,11 @@ def environment(options):
     }
 
 
+def version_number(peer):
+    text = version(peer.name, peer.name, peer.version_option)
+    return re.search(r"\d+(\.\d+)+", text).group()
+
+
 def host_congestion():
     with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="ascii") as file:
         return file.read().strip()
@@ -325,7 +331,7 @@ def headline(facts):
     return (
         "{ours} against {programs}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, {congestion}, {connections} connections, "
         "{rounds} rounds of {seconds} s, generator and server pinned: {pinned}"
-    ).format(programs=", ".join(facts["peers"].values()), **facts)
+    ).format(programs=", ".join(map(" ".join, facts["peers"].items())), **facts)
 
 
 if __name__ == "__main__":
