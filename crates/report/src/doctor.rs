@@ -1,6 +1,7 @@
-//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes.
+//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes; and of the proof of a fix.
 
 mod areas;
+mod proof;
 mod words;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use linerate_model::finding::{
     Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict, limit_name,
 };
 use linerate_model::stored_name;
+pub use proof::{proof, proof_json};
 
 /// Column of the text beside the labels.
 const COLUMN: usize = 12;
