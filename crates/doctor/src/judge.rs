@@ -206,7 +206,8 @@ impl Outcomes {
 }
 
 fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
-    let needs = if matched.remedy.is_empty() { Vec::new() } else { matched.needs };
+    let has_commands = !matched.remedy.is_empty();
+    let needs = if has_commands { matched.needs } else { Vec::new() };
     Finding {
         id: rule.id.to_owned(),
         severity: matched.severity.unwrap_or(rule.severity),
@@ -218,6 +219,7 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
         remedy: matched.remedy,
         advice: matched.advice,
         undo: matched.undo,
+        remedy_host: matched.remedy_host.filter(|_| has_commands),
         persist: matched.persist,
         needs,
         reference: rule.reference.to_owned(),

@@ -176,6 +176,7 @@ pub(crate) struct Match {
     pub(crate) cap: Option<Confidence>,
     pub(crate) remedy: Vec<String>,
     pub(crate) undo: Vec<String>,
+    pub(crate) remedy_host: Option<String>,
     pub(crate) advice: Option<String>,
     pub(crate) persist: Option<String>,
     pub(crate) needs: Vec<String>,
@@ -226,6 +227,12 @@ impl Match {
             self.undo.insert(0, undo);
         }
         self.need("CAP_NET_ADMIN")
+    }
+
+    /// The commands are for this host.
+    pub(crate) fn on(mut self, host: impl Into<String>) -> Self {
+        self.remedy_host = Some(host.into());
+        self
     }
 
     pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {

@@ -25,9 +25,14 @@ impl Match {
 
     /// Sets a kernel variable.
     pub(crate) fn sysctl(self, host: &Host<'_>, key: &str, value: &str) -> Self {
+        self.variable(key, host.value(&format!("sysctl.{key}")), value)
+    }
+
+    /// Sets a kernel variable whose value is `old`.
+    pub(crate) fn variable(self, key: &str, old: Option<impl ToString>, value: &str) -> Self {
         let command = |value: &str| format!("sysctl -w {key}={}", quoted(value));
         let plain = |value: &str| value.split_whitespace().collect::<Vec<_>>().join(" ");
-        match host.value(&format!("sysctl.{key}")).map(|old| plain(&old.to_string())) {
+        match old.map(|old| plain(&old.to_string())) {
             None => self.advice(command(value)),
             Some(old) if old == plain(value) => self,
             Some(old) => self

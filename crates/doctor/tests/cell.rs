@@ -58,7 +58,12 @@ fn every_scenario_has_its_verdict_and_its_evidence() {
             .flat_map(|one| one.evidence.iter().map(ToString::to_string).chain([one.advice.clone()]))
             .collect();
         let text = text.join("\n");
-        let is_complete = all.iter().all(|one| !one.evidence.is_empty() && !one.advice.is_empty());
+        let is_repeated = |advice: &str| {
+            let parts: Vec<&str> = advice.split("; ").collect();
+            (1..parts.len()).any(|place| parts[..place].contains(&parts[place]))
+        };
+        let is_complete =
+            all.iter().all(|one| !one.evidence.is_empty() && !one.advice.is_empty() && !is_repeated(&one.advice));
         if summary(&verdict) != expected || !is_complete || !texts.split(", ").all(|part| text.contains(part)) {
             wrong.push(format!("{words}: {expected} {texts}\n{}\n{text}", summary(&verdict)));
         }

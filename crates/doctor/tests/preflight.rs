@@ -61,7 +61,11 @@ fn every_scenario_has_its_check_its_cells_and_its_remedy() {
     for [words, expected, cells, remedies] in facts::rows(include_str!("preflight.txt")) {
         let cells = if cells == "all" { "" } else { cells };
         let found: Vec<Check> = checks(words).into_iter().filter(|check| check.status != CheckStatus::Pass).collect();
-        let text: String = found.iter().flat_map(|check| check.fix.clone()).collect::<Vec<_>>().join("\n");
+        let help = |check: &Check| [&check.fix[..], &check.undo, std::slice::from_ref(&check.advice)].concat();
+        let text: String = found.iter().flat_map(help).collect::<Vec<_>>().join("\n");
+        let is_undone =
+            |check: &Check| check.fix.len() == check.undo.len() && check.fix != check.undo || check.fix.is_empty();
+        assert!(found.iter().all(is_undone), "{found:#?}");
         let is_found = found.iter().map(summary).eq((!expected.is_empty()).then(|| expected.to_owned()));
         let names: Vec<&str> = found.iter().flat_map(|check| &check.cells).map(String::as_str).collect();
         let is_remedied = remedies.split(", ").all(|part| text.contains(part));

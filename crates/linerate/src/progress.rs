@@ -36,6 +36,11 @@ impl Progress {
         self.verbosity == Verbosity::Terminal
     }
 
+    /// Whether nothing is written.
+    pub fn is_silent(&self) -> bool {
+        self.verbosity == Verbosity::Silent
+    }
+
     /// Writes a line that stays.
     pub fn line(&mut self, text: &str) {
         if self.verbosity != Verbosity::Silent {

@@ -114,6 +114,9 @@ pub struct Finding {
     pub advice: Option<String>,
     /// Commands that restore what was found.
     pub undo: Vec<String>,
+    /// The host that the commands are for, where it is not the host of `subject`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy_host: Option<String>,
     /// How to keep the change over a reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist: Option<String>,

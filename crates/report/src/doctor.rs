@@ -1,7 +1,8 @@
-//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes.
+//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes; and of the proof of a fix.
 
 mod areas;
 mod placement;
+mod proof;
 mod words;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use crate::printable::printable;
 use linerate_model::finding::{Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict};
 use linerate_model::limit::limit_name;
 use linerate_model::stored_name;
+pub use proof::{proof, proof_json};
 
 /// Its advice has a line of its own.
 const PLACEMENT_RULE: &str = "CPU-10";

@@ -16,18 +16,19 @@ pub(crate) const END: &str = "</body></html>\n";
 
 /// Series are distinguished by markers and dashes as well, never by colour alone.
 const STYLE: &str = "\
-:root { color-scheme: light dark; --ink: #1a1c20; --paper: #fff; --soft: #d8dbe0; --mark: #1663b6;
+:root { color-scheme: light dark; --ink: #1a1c20; --paper: #fff; --soft: #d8dbe0; --mark: #1663b6; --heat-hue: #7db8f2;
   --h0: #1663b6; --h1: #b4510f; --h2: #2e7d32; --h3: #8e24aa; --h4: #b71c4a; --h5: #00798c }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e6ea; --paper: #16181c; --soft: #3b4048; --mark: #6cb0f5;
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e6ea; --paper: #16181c; --soft: #3b4048; --mark: #6cb0f5; --heat-hue: #1d5fa8;
   --h0: #6cb0f5; --h1: #f0a45d; --h2: #7fcf84; --h3: #d39be8; --h4: #f58ba8; --h5: #5fcfde } }
 body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.4rem } h2 { font-size: 1.1rem }
 table { border-collapse: collapse } td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--soft) }
 pre { overflow: auto; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
-svg { width: 100%; height: auto } svg text { fill: var(--ink); font-size: 12px } .axis { stroke: var(--soft) }
+svg { width: 100%; min-width: 40rem; height: auto } svg text { fill: var(--ink); font-size: 12px } .axis { stroke: var(--soft) }
 caption, .words { text-align: left } caption, figcaption { font-weight: 700; padding: .3rem 0 } .wide { overflow-x: auto; margin-top: 1rem }
-.wide td { white-space: nowrap } .wide td.words { white-space: normal; overflow-wrap: anywhere } .note { margin: .3rem 0; font-size: .9rem }
-figure { margin: 1.5rem 0 } figcaption small { font-weight: 400 } details { margin: .5rem 0 }
+.wide td { white-space: nowrap } .wide td.words:last-child { white-space: normal; min-width: 16rem }
+td[style] { background: color-mix(in srgb, var(--heat-hue) calc(var(--heat) * .7), var(--paper)) } .note { margin: .3rem 0; font-size: .9rem }
+figure { margin: 1.5rem 0 } figcaption small { font-weight: 400 } details { margin: .5rem 0 } summary { cursor: pointer }
 .h0 { --hue: var(--h0) } .h1 { --hue: var(--h1) } .h2 { --hue: var(--h2) } .h3 { --hue: var(--h3) } .h4 { --hue: var(--h4) } .h5 { --hue: var(--h5) }
 .line { stroke: var(--hue); fill: none; stroke-width: 2 } .thin { stroke-width: 1; stroke-opacity: .8 } .limit { stroke-width: 1.5; stroke-dasharray: 6 4 }
 .marker { fill: var(--hue) } .ring { fill: none; stroke: var(--hue); stroke-width: 2 }

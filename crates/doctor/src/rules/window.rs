@@ -142,6 +142,7 @@ fn limited(
         return Ok(matched.advice(format!("give no -w, so that the {end}'s {name} can grow")));
     }
     let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
+    let matched = if run.part().is_some_and(|part| part != end) { matched.on(format!("the {end}")) } else { matched };
     Ok(match buffer_triple(host, sysctl, needed) {
         Some(triple) => matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple).advice(format!("on the {end}")),
         None => matched.advice(format!(

@@ -27,6 +27,9 @@ pub trait Agent: Send + Sync {
     /// Samples from this number on that are still kept. Waits up to `timeout` for the first.
     fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading>;
 
+    /// The last sample, however old.
+    fn last_reading(&self) -> Option<Reading>;
+
     /// Restarts the threads under test.
     ///
     /// # Errors

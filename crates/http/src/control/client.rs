@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_model::http::EndpointStats;
+use linerate_model::http::{EndpointStats, Reading};
 use linerate_sys::{clock, socket};
 use serde::de::DeserializeOwned;
 
@@ -128,6 +128,20 @@ impl ControlClient {
     /// Any; [`ControlError::Refused`] with status 404 for an unknown cell.
     pub fn end_cell(&mut self, id: &str) -> Result<EndpointStats, ControlError> {
         self.request("DELETE", &format!("/v1/cell/{id}"), b"")
+    }
+
+    /// The server's last sample, in one attempt; `None` before its first.
+    ///
+    /// # Errors
+    /// Any; [`ControlError::Refused`] with status 404 for an older server.
+    pub fn last_reading(&mut self) -> Result<Option<Reading>, ControlError> {
+        parse("/v1/sample", &self.exchange("GET", "/v1/sample", b"", &[])?)
+    }
+
+    /// A client of the same channel with a connection of its own.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::at(self.server, self.token.clone())
     }
 
     /// Restarts the server's threads.

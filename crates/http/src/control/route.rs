@@ -42,7 +42,10 @@ impl ControlResponse {
 /// Handles an authenticated request.
 pub(super) fn response(head: &RequestHeader<'_>, body: &[u8], peer: IpAddr, agent: &dyn Agent) -> ControlResponse {
     let Target::Path { path, query } = head.target else {
-        return ControlResponse::refusal(404, "requests are about /v1/info, clock, cell, samples and restart-workers");
+        return ControlResponse::refusal(
+            404,
+            "requests are about /v1/info, clock, cell, sample, samples and restart-workers",
+        );
     };
     match (head.method, path) {
         ("GET", "/v1/clock") => ControlResponse::json(200, &now()),
@@ -50,6 +53,7 @@ pub(super) fn response(head: &RequestHeader<'_>, body: &[u8], peer: IpAddr, agen
             Ok(peer) => ControlResponse::json(200, &agent.info(peer)),
             Err(_) => ControlResponse::refusal(400, "peer is an IP address"),
         },
+        ("GET", "/v1/sample") => ControlResponse::json(200, &agent.last_reading()),
         ("GET", "/v1/samples") => match parameter(query, "from").map_or(Ok(1), str::parse) {
             Ok(from) => ControlResponse::Samples(from),
             Err(_) => ControlResponse::refusal(400, "from is the number of a reading"),
@@ -62,7 +66,9 @@ pub(super) fn response(head: &RequestHeader<'_>, body: &[u8], peer: IpAddr, agen
         ("DELETE", path) if path.starts_with("/v1/cell/") => {
             ControlResponse::of(agent.end_cell(path.trim_start_matches("/v1/cell/")))
         }
-        (_, "/v1/clock" | "/v1/info" | "/v1/samples") => ControlResponse::refusal(405, "only GET is understood here"),
+        (_, "/v1/clock" | "/v1/info" | "/v1/sample" | "/v1/samples") => {
+            ControlResponse::refusal(405, "only GET is understood here")
+        }
         (_, "/v1/cell" | "/v1/restart-workers") => ControlResponse::refusal(405, "only POST is understood here"),
         _ => ControlResponse::refusal(404, "nothing has this name"),
     }

@@ -50,6 +50,10 @@ impl Agent for Fake {
         found
     }
 
+    fn last_reading(&self) -> Option<Reading> {
+        self.readings(5, Duration::ZERO).pop()
+    }
+
     fn restart_workers(&self) -> Result<(), Refusal> {
         Err(Refusal::Unsupported("nothing to restart".to_owned()))
     }
@@ -104,6 +108,8 @@ fn every_request_has_its_response() {
     client.begin_cell(&mark).expect("a cell");
     assert_eq!(*agent.0.lock().expect("alive"), ["a 127.0.0.1", "b 192.0.2.7"]);
     assert_eq!(client.end_cell("a").expect("figures").samples, 3);
+    let last = client.another().last_reading().expect("a sample");
+    assert_eq!(last.map(|reading| reading.sequence), Some(5));
     let unknown = client.end_cell("zz").expect_err("no such cell");
     assert!(matches!(&unknown, ControlError::Refused { status: 404, text } if text.contains("zz")), "{unknown}");
     let unsupported = client.restart_workers().expect_err("nothing there");

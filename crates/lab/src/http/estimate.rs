@@ -8,8 +8,12 @@ use super::ceiling::usual_header_bytes;
 use super::cells::{self, Phases, PlannedRun};
 use super::plan::Plan;
 
-/// Opening the control channel, waiting for the last answers, closing.
-const AROUND_A_RUN: Duration = Duration::from_secs(1);
+/// Waiting for the last answers, closing, and looking whether the hosts are at rest.
+const AROUND_A_RUN: Duration = Duration::from_millis(500);
+/// A TCP test leaves out its first second, and opens and closes its connections.
+const AROUND_A_TEST: Duration = Duration::from_millis(1200);
+/// The download that stands in for phase 0.
+const SHORT_TEST: Duration = Duration::from_millis(2700);
 
 /// What a part of a plan will probably cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +43,41 @@ impl Cost {
 pub struct Estimate {
     /// Every cell with all its repeats, in the order of the report.
     pub cells: Vec<(CellKey, Cost)>,
-    /// All of it, TCP tests included and refinements excluded.
+    /// All of it, with TCP tests and one refinement for each payload; there may be none, or two.
     pub total: Cost,
 }
 
 /// Estimates a plan.
 #[must_use]
 pub fn estimate(plan: &Plan, phases: Phases) -> Estimate {
+    let test = if phases.has(0) { plan.tcp.duration.saturating_add(AROUND_A_TEST) } else { SHORT_TEST };
     let tests = cells::tests(plan, phases).into_iter();
-    let tcp = tests.map(|_| Cost { runs: 1, time: plan.tcp.duration, bytes: None }).fold(Cost::NOTHING, Cost::plus);
+    let tcp = tests.map(|_| Cost { runs: 1, time: test, bytes: None }).fold(Cost::NOTHING, Cost::plus);
     let mut runs = cells::runs(plan, phases);
     runs.sort_unstable();
     let cost = |runs: &[PlannedRun]| runs.iter().map(|run| run_cost(plan, &run.key)).fold(Cost::NOTHING, Cost::plus);
     let cells = runs.chunk_by(|a, b| a.key == b.key);
     let cells: Vec<(CellKey, Cost)> = cells.filter_map(|runs| Some((runs.first()?.key, cost(runs)))).collect();
-    let total = cells.iter().map(|(_, cost)| *cost).fold(tcp, Cost::plus);
+    let refined = refined(plan, phases);
+    let total = cells.iter().map(|(_, cost)| *cost).chain(refined).fold(tcp, Cost::plus);
     Estimate { cells, total }
+}
+
+/// A cell between others for each payload of the matrix.
+fn refined(plan: &Plan, phases: Phases) -> Vec<Cost> {
+    let connections = plan.matrix.connections.iter().max().filter(|_| phases.has(2) && plan.matrix.refine_knee);
+    let keys = connections.into_iter().flat_map(|connections| {
+        let payloads = plan.matrix.payloads_bytes.iter();
+        payloads.map(|payload| cells::closed(Phase::Matrix, *payload, *connections / 2))
+    });
+    let cost = |key: CellKey| (0..plan.defaults.repeats).map(move |_| run_cost(plan, &key));
+    keys.flat_map(cost).collect()
+}
+
+/// What a run of a cell will probably take.
+#[must_use]
+pub fn run_time(plan: &Plan, key: &CellKey) -> Duration {
+    run_cost(plan, key).time
 }
 
 fn run_cost(plan: &Plan, key: &CellKey) -> Cost {
@@ -114,9 +137,9 @@ mod tests {
     fn default_plan_takes_the_documented_minutes() {
         let plan = Plan::default();
         let tcp = minutes(&plan, "0");
-        assert!((tcp - 40.0 / 60.0).abs() < 1e-9, "{tcp}");
+        assert!((tcp - 44.8 / 60.0).abs() < 1e-9, "{tcp}");
         let matrix = minutes(&plan, "2");
-        assert!((14.0..15.0).contains(&matrix), "{matrix}");
+        assert!((16.0..17.0).contains(&matrix), "{matrix}");
         assert!((minutes(&plan, "1-2") - matrix).abs() < 1e-9);
         let c10k = minutes(&plan, "3");
         assert!((4.0..5.5).contains(&c10k), "{c10k}");

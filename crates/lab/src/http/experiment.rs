@@ -14,6 +14,8 @@ use super::units::nanoseconds;
 
 /// Rounds of refinement: each adds at most one cell to a payload, and may move its knee.
 const REFINEMENT_ROUNDS_MAX: u32 = 2;
+/// Repeats that are disturbed as well: on such hosts more of them only take time.
+const VAIN_REPEATS_MAX: u32 = 2;
 
 /// The hosts under test, as an experiment uses them.
 pub trait CellRunner {
@@ -66,7 +68,8 @@ pub trait CellRunner {
 /// # Errors
 /// The runner's.
 pub fn run<R: CellRunner>(setup: &Setup, is_forced: bool, kept: Kept, runner: &mut R) -> Result<Study, R::Error> {
-    let mut experiment = Experiment { setup, is_forced, kept, runner, is_first_run: true, is_server_gone: false };
+    let mut experiment =
+        Experiment { setup, is_forced, kept, runner, is_first_run: true, is_server_gone: false, vain_repeats: 0 };
     experiment.baseline()?;
     let planned = cells::runs(&setup.plan, setup.phases);
     let (isolated, later): (Vec<_>, Vec<_>) = planned.into_iter().partition(|run| is_isolated(run.key.phase));
@@ -84,13 +87,15 @@ struct Experiment<'a, R> {
     runner: &'a mut R,
     is_first_run: bool,
     is_server_gone: bool,
+    /// Runs that were disturbed again when they were repeated.
+    vain_repeats: u32,
 }
 
 impl<R: CellRunner> Experiment<'_, R> {
     fn baseline(&mut self) -> Result<(), R::Error> {
         let planned = cells::tests(&self.setup.plan, self.setup.phases);
         let is_wanted = self.setup.phases.has(0);
-        let is_needed = is_wanted || self.setup.link().is_none() && !self.setup.client.is_loopback;
+        let is_needed = is_wanted || self.setup.plan.line_rate_bps.is_none() && !self.setup.client.is_loopback;
         if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
             return Ok(());
         }
@@ -163,15 +168,19 @@ impl<R: CellRunner> Experiment<'_, R> {
         self.is_server_gone || self.runner.is_stopped()
     }
 
-    /// Runs a cell, and once more when it was not steady or the control channel was lost.
+    /// Runs a cell, and once more when it was not steady or the control channel was lost, unless repeats are in vain here.
     fn run_one(&mut self, planned: &PlannedRun) -> Result<CellRun, R::Error> {
         let is_first = std::mem::replace(&mut self.is_first_run, false);
         let cooldown = self.setup.plan.defaults.cooldown;
         let is_rested = self.runner.rest(if is_first { Duration::ZERO } else { cooldown });
         let mut run = self.runner.run(planned)?;
-        let is_disturbed = |flag: &Flag| matches!(flag, Flag::Unsteady | Flag::ControlLost);
-        if run.state == RunState::Done && run.flags.iter().any(is_disturbed) {
+        let is_disturbed = |run: &CellRun| {
+            let mut flags = run.flags.iter();
+            run.state == RunState::Done && flags.any(|flag| matches!(flag, Flag::Unsteady | Flag::ControlLost))
+        };
+        if is_disturbed(&run) && self.vain_repeats < VAIN_REPEATS_MAX {
             run = self.runner.run(planned)?;
+            self.vain_repeats += u32::from(is_disturbed(&run));
         }
         run.flags.extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
         Ok(run)
@@ -235,6 +244,7 @@ mod tests {
         added: u32,
         stops_after: usize,
         flag_once: Option<Flag>,
+        is_always_unsteady: bool,
         is_gone_once: bool,
         goodput_bps: f64,
     }
@@ -283,7 +293,12 @@ mod tests {
                 reason: is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned()),
                 key: planned.key,
                 repeat: planned.repeat,
-                flags: self.flag_once.take().into_iter().collect(),
+                flags: self
+                    .flag_once
+                    .take()
+                    .into_iter()
+                    .chain(self.is_always_unsteady.then_some(Flag::Unsteady))
+                    .collect(),
                 ..fixture::run(load)
             })
         }
@@ -366,6 +381,14 @@ mod tests {
     }
 
     #[test]
+    fn hosts_on_which_no_run_is_steady_do_not_double_the_time() {
+        let setup = matrix(&TWO_CELLS.replace("repeats = 2", "repeats = 10"));
+        let mut hosts = Hosts { is_always_unsteady: true, ..hosts() };
+        run(&setup, false, Kept::default(), &mut hosts).expect("a study");
+        assert_eq!((hosts.ran.len(), hosts.kept), (22, 20));
+    }
+
+    #[test]
     fn path_that_is_not_clean_ends_the_experiment_unless_forced() {
         let setup = matrix(TWO_CELLS);
         let mut slow = hosts();
@@ -387,6 +410,8 @@ mod tests {
             have: String::new(),
             need: String::new(),
             fix: Vec::new(),
+            undo: Vec::new(),
+            advice: String::new(),
             cells: vec!["matrix-1k-c256".to_owned()],
         }];
         let mut checked = hosts();

@@ -201,6 +201,10 @@ impl Agent for HostAgent {
         self.watch.readings(from, timeout)
     }
 
+    fn last_reading(&self) -> Option<Reading> {
+        self.watch.last_reading()
+    }
+
     fn restart_workers(&self) -> Result<(), Refusal> {
         match &self.server {
             Some(server) => server.restart(),

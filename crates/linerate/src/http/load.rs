@@ -8,13 +8,15 @@ use linerate_doctor::http::{cell_verdict, run_flags};
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
+use linerate_http::request::RequestSpec;
 use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::{Kept, Setup, StudyInput, study};
-use linerate_model::http::{Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, RunState};
-use linerate_report::http::{LoadReport, load_json, load_text};
+use linerate_lab::http::units::payload_bytes;
+use linerate_model::http::{Baseline, Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, Reading, RunState};
+use linerate_report::http::{LoadReport, end_line, load_json, load_text};
 use linerate_sys::{interfaces, process};
 
 use super::generator::{self, Opening};
@@ -22,8 +24,7 @@ use super::lab::{is_local, is_wanted, outputs};
 use super::observed::{BothSides, LoadProgress, Observed};
 use super::server_side::{ControlPath, ServerSide};
 use super::signals::Stop;
-use super::watch::Watch;
-use super::{Output, own_environment, probe_error, protocol_name};
+use super::{Output, own_environment, probe_error, protocol_name, tcp_alone};
 use crate::progress::Progress;
 use crate::{Error, Outcome};
 
@@ -62,12 +63,7 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     let mut side = ServerSide::contact(first, &plan.control)?;
     let claims = ServerSide::ownership(side.as_ref(), first, plan.claims);
     let scope = TargetScope::of(first.ip(), &interfaces::addresses());
-    let demand = Demand {
-        connections: spec.connections,
-        mode: spec.mode,
-        duration_ns: spec.duration_ns.saturating_add(spec.warmup_ns),
-    };
-    let bytes_max = safety_limits::check(&demand, scope, claims).map_err(Error::usage)?;
+    let bytes_max = safety_limits::check(&demand(&spec), scope, claims).map_err(Error::usage)?;
     spec.sources.extend(generator::addresses_of_device(plan.opening.source_device.as_deref())?);
     let answer = probe_server(&spec, first)?;
     let mut progress = Progress::new(plan.output.quiet);
@@ -81,10 +77,61 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
         return Ok(Outcome::NotCompleted);
     }
-    let stop = Stop::new()?;
+    let mut stop = Stop::new()?;
+    let mut kept = Kept::default();
+    if !is_local(first.ip()) && needs_baseline(plan, side.as_ref(), &answer) {
+        match baseline(plan, &spec, (side.as_mut(), &mut stop), (scope, claims)) {
+            Ok(found) => kept.baseline.extend(found),
+            Err(why) => kept.notes.push(format!("no TCP baseline: {why}")),
+        }
+    }
+    let remarks = [remark].into_iter().chain(kept.baseline.iter().map(tcp_alone::text)).chain(kept.notes.clone());
+    let remarks: Vec<String> = remarks.collect();
+    remarks.iter().skip(1).for_each(|remark| progress.line(remark));
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
-    let (load, sides) = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
-    report(plan, &load, &sides, side.as_ref(), (first, remark))
+    let (load, sides) = watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress)?;
+    report(plan, &load, &sides, side.as_ref(), (first.ip(), kept, remarks))
+}
+
+/// Whether TCP alone is measured: the server has linerate's payloads, and the user names no rate.
+fn needs_baseline(plan: &LoadPlan, side: Option<&ServerSide>, answer: &ProbeResult) -> bool {
+    let size = plan.target.path.strip_prefix("/b/").and_then(|size| payload_bytes(size.split('?').next()?).ok());
+    let has_payloads = (answer.status, Some(answer.body_bytes)) == (200, size);
+    let is_ours = has_payloads || side.is_some_and(|side| side.info.can("restart-workers"));
+    let is_idle = matches!(plan.spec.mode, Mode::Idle { .. });
+    is_ours && plan.line_rate_bps.is_none() && !is_idle && plan.spec.protocol.is_plain_http1()
+}
+
+fn demand(load: &LoadSpec) -> Demand {
+    Demand {
+        connections: load.connections,
+        mode: load.mode,
+        duration_ns: load.duration_ns.saturating_add(load.warmup_ns),
+    }
+}
+
+/// TCP alone by a download from the server. `None`: it exceeds the limits of the target, or the user ended it.
+fn baseline(
+    plan: &LoadPlan,
+    spec: &LoadSpec,
+    (side, stop): (Option<&mut ServerSide>, &mut Stop),
+    (scope, claims): (TargetScope, TargetOwnership),
+) -> Result<Option<Baseline>, String> {
+    let text = |error: Error| error.to_string();
+    let target = Target { path: format!("/b/{}", tcp_alone::BODY_BYTES), ..plan.target.clone() };
+    let request = RequestSpec::get().bytes(&target).map_err(|error| error.to_string())?;
+    let load = LoadSpec {
+        timeout_ns: spec.timeout_ns.min(BASELINE_TIMEOUT_NS),
+        ..tcp_alone::download(spec, request, tcp_alone::OF_LOAD)
+    };
+    let Ok(bytes_max) = safety_limits::check(&demand(&load), scope, claims) else {
+        return Ok(None);
+    };
+    let pool = generator::worker_pool(load.connections, generator::threads(false, plan.opening.threads), None);
+    let watch = generator::watch(load.destinations.first().copied()).map_err(text)?;
+    let mut silent = tcp_alone::Silent;
+    let hosts = Observed::new(&watch, side, stop, &mut silent, CellMark::named(tcp_alone::ID));
+    tcp_alone::measure(hosts, load, &pool.map_err(text)?, bytes_max)
 }
 
 /// Runs the workers a parent assigns over standard input, and reports over standard output.
@@ -101,7 +148,7 @@ fn watched(
     plan: &LoadPlan,
     spec: LoadSpec,
     breaker: Breaker,
-    (side, mut stop): (Option<&mut ServerSide>, Stop),
+    (side, stop): (Option<&mut ServerSide>, &mut Stop),
     progress: Progress,
 ) -> Result<(LoadResult, BothSides), Error> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
@@ -113,7 +160,7 @@ fn watched(
         is_stream: plan.output.json_stream,
         seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
     };
-    let hosts = Observed::new(&watch, side, &mut stop, &mut progress, CellMark::named("load"));
+    let hosts = Observed::new(&watch, side, stop, &mut progress, CellMark::named("load"));
     let found = hosts.run(spec, &pool, breaker);
     progress.progress.clear();
     let (mut load, sides) = found?;
@@ -170,7 +217,7 @@ fn report(
     load: &LoadResult,
     sides: &BothSides,
     side: Option<&ServerSide>,
-    (address, remark): (SocketAddr, String),
+    (address, kept, remarks): (IpAddr, Kept, Vec<String>),
 ) -> Result<Outcome, Error> {
     let run = CellRun {
         key: CellKey {
@@ -191,7 +238,7 @@ fn report(
         flags: load.flags.clone(),
         load: Some(load.clone()),
     };
-    let judged = judged(plan, run, side, address.ip());
+    let judged = judged(plan, &Kept { runs: vec![run], ..kept }, side, address);
     let target = plan.target.to_string();
     let report = LoadReport {
         target: &target,
@@ -200,7 +247,7 @@ fn report(
         client: sides.client.as_ref(),
         server: sides.server.as_ref(),
         verdict: judged.as_ref().map(|cell| &cell.verdict),
-        remarks: &[remark],
+        remarks: &remarks,
     };
     outputs::print(&if plan.output.json || plan.output.json_stream {
         load_json(&report)
@@ -211,7 +258,7 @@ fn report(
 }
 
 /// The run as an experiment of one cell.
-fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpAddr) -> Option<Cell> {
+fn judged(plan: &LoadPlan, kept: &Kept, side: Option<&ServerSide>, address: IpAddr) -> Option<Cell> {
     if matches!(plan.spec.mode, Mode::Idle { .. }) {
         return None;
     }
@@ -219,17 +266,15 @@ fn judged(plan: &LoadPlan, run: CellRun, side: Option<&ServerSide>, address: IpA
         target: String::new(),
         port: *plan.target.ports.start(),
         is_ipv6: address.is_ipv6(),
-        plan: Plan::default(),
+        plan: Plan { line_rate_bps: plan.line_rate_bps, ..Plan::default() },
         phases: Phases::ALL,
-        started_unix_ms: run.started_unix_ms,
+        started_unix_ms: linerate_sys::clock::unix_ms(),
         checks: Vec::new(),
         client: own_environment(address, Duration::ZERO),
         server: side.map(|side| side.info.environment.clone()),
-        line_rate_bps: plan.line_rate_bps,
         judge: cell_verdict,
     };
-    let kept = Kept { runs: vec![run], ..Kept::default() };
-    let study = study(&StudyInput { setup: &setup, elapsed_ns: 0, is_complete: true, kept: &kept });
+    let study = study(&StudyInput { setup: &setup, elapsed_ns: 0, is_complete: true, kept });
     study.cells.into_iter().next()
 }
 
@@ -256,7 +301,11 @@ impl LoadProgress for SecondsPrinter {
         self.progress.line(&format!("{opened} of {wanted} connections open"));
     }
 
-    fn second(&mut self, second: &SecondPart, _: &Watch) {
+    fn is_shown(&self) -> bool {
+        !self.progress.is_silent()
+    }
+
+    fn second(&mut self, second: &SecondPart, [_, server]: [Option<Reading>; 2]) {
         // The drain follows the last second.
         if u64::from(second.index) >= self.seconds_total {
             return;
@@ -266,8 +315,9 @@ impl LoadProgress for SecondsPrinter {
             let _ = outputs::print(&load_event(second));
         }
         let p99 = second.quantile_ns(0.99).map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));
+        let server = server.map_or_else(String::new, |server| format!("; server: {}", end_line(&server)));
         self.progress.update(&format!(
-            "{} of {} s: {} answers/s, {:.1} MB/s of payload{p99}, {} errors",
+            "{} of {} s: {} answers/s, {:.1} MB/s of payload{p99}, {} errors{server}",
             second.index + 1,
             self.seconds_total,
             second.ok,
@@ -290,5 +340,7 @@ fn load_event(second: &SecondPart) -> String {
     format!("{object}\n")
 }
 
+/// Time for outstanding responses of the download: a slow path must not delay the load.
+const BASELINE_TIMEOUT_NS: u64 = 1_000_000_000;
 /// The first response may take longer than the measured ones.
 const SHORTEST_PROBE: Duration = Duration::from_secs(5);

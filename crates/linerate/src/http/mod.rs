@@ -10,6 +10,7 @@ mod restartable_server;
 pub mod serve;
 mod server_side;
 mod signals;
+mod tcp_alone;
 pub(crate) mod watch;
 
 use std::net::IpAddr;

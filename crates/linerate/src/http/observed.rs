@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
-use linerate_model::http::{EndpointStats, LoadResult, Mode};
+use linerate_model::http::{EndpointStats, LoadResult, Mode, Reading};
 
-use super::server_side::ServerSide;
+use super::server_side::{LiveSamples, ServerSide};
 use super::signals::Stop;
 use super::watch::{STEP, STEP_LONG, Watch};
 use crate::Error;
@@ -17,8 +17,11 @@ pub(super) trait LoadProgress {
     /// Its connections are open.
     fn ramped(&mut self, opened: u64, wanted: u64);
 
-    /// A second is over.
-    fn second(&mut self, second: &SecondPart, watch: &Watch);
+    /// Whether the seconds are shown.
+    fn is_shown(&self) -> bool;
+
+    /// A second is over; the last samples of client and server.
+    fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]);
 }
 
 /// Begins and ends the statistics of both hosts with the window of a load.
@@ -33,6 +36,7 @@ pub(super) struct Observed<'a> {
     /// Time between two samples of this host.
     step: Duration,
     stats: BothSides,
+    live: Option<LiveSamples>,
 }
 
 impl<'a> Observed<'a> {
@@ -43,7 +47,8 @@ impl<'a> Observed<'a> {
         progress: &'a mut dyn LoadProgress,
         mark: CellMark,
     ) -> Self {
-        Self { watch, side, stop, progress, mark, server: None, step: STEP, stats: BothSides::default() }
+        let live = side.as_ref().filter(|_| progress.is_shown()).map(|side| side.live());
+        Self { watch, side, stop, progress, mark, server: None, step: STEP, stats: BothSides::default(), live }
     }
 
     /// Runs a load.
@@ -95,7 +100,8 @@ impl Observer for Observed<'_> {
     }
 
     fn second(&mut self, second: &SecondPart) {
-        self.progress.second(second, self.watch);
+        let server = self.live.as_ref().and_then(LiveSamples::last);
+        self.progress.second(second, [self.watch.last_reading(), server]);
     }
 
     fn window_closed(&mut self) {

@@ -7,8 +7,18 @@ use linerate_model::http::EndpointStats;
 /// How long both hosts are looked at to know whether they are at rest.
 pub(super) const REST_WINDOW: Duration = Duration::from_millis(200);
 
-/// A host whose CPUs idle, whose test connections are gone, and whose old ones do not take the ports.
-pub(super) fn is_quiet(stats: &EndpointStats) -> bool {
+/// What is left of an earlier test on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rest {
+    /// Nothing: its CPUs idle, its test connections are gone, and the old ones do not take the ports.
+    Quiet,
+    /// Its CPUs are busy, which other programs may cause.
+    Busy,
+    /// Connections or ports.
+    Connections,
+}
+
+pub(super) fn rest_of(stats: &EndpointStats) -> Rest {
     let is_idle = stats.cpu_busy.is_none_or(|busy| busy < BUSY_MAX);
     let is_empty = stats.connections.is_none_or(|open| open <= CONNECTIONS_MAX)
         && stats.accept_queue.is_none_or(|queue| queue.peak == 0);
@@ -16,7 +26,11 @@ pub(super) fn is_quiet(stats: &EndpointStats) -> bool {
         let waiting = stats.time_wait.map_or(0, |waiting| waiting.peak);
         ports.limit.is_none_or(|limit| waiting * 4 <= limit)
     });
-    is_idle && is_empty && has_ports
+    match (is_empty && has_ports, is_idle) {
+        (false, _) => Rest::Connections,
+        (true, false) => Rest::Busy,
+        (true, true) => Rest::Quiet,
+    }
 }
 
 const BUSY_MAX: f64 = 0.10;

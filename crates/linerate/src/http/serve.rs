@@ -1,7 +1,7 @@
 //! The HTTP server with what belongs to it: a control channel, and an iperf3 server for the TCP baseline.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_host::{Tested, Watched};
@@ -11,6 +11,7 @@ use linerate_model::policy::AccessRules;
 use linerate_sys::{interfaces, process};
 
 use super::agent::{self, ControlChannel};
+use super::lab::local_address;
 use super::restartable_server::RestartableServer;
 use crate::Error;
 use crate::server::{self as iperf3, in_use};
@@ -61,7 +62,7 @@ impl HttpServer {
             error => Error::failed(error),
         })?;
         let mut introduction = announcement(&plan.spec, &server);
-        let address = server.addresses().first().copied();
+        let listeners = server.addresses().to_vec();
         let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
         if let Some(tcp) = &tcp {
             introduction.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
@@ -78,7 +79,7 @@ impl HttpServer {
             running.open_control(channel)?;
         }
         let control = running.control.as_ref().map(Control::address).zip(plan.control.as_ref());
-        running.introduction.push_str(&client_command(address, control));
+        running.introduction.push_str(&client_command(&listeners, control));
         Ok(running)
     }
 
@@ -109,12 +110,12 @@ impl HttpServer {
 }
 
 /// The command line of a client on another host.
-fn client_command(address: Option<SocketAddr>, control: Option<(SocketAddr, &ControlChannel)>) -> String {
-    let Some(address) = address else {
+fn client_command(listeners: &[SocketAddr], control: Option<(SocketAddr, &ControlChannel)>) -> String {
+    let Some(address) = reachable(listeners) else {
         return String::new();
     };
-    let host = reachable(address.ip());
-    let mut text = format!("  client       linerate http load http://{}/b/1k", SocketAddr::new(host, address.port()));
+    let host = address.ip();
+    let mut text = format!("  client       linerate http load http://{address}/b/1k");
     if let Some((control, channel)) = control {
         if address.port().checked_add(1) != Some(control.port()) {
             let control =
@@ -131,16 +132,35 @@ fn client_command(address: Option<SocketAddr>, control: Option<(SocketAddr, &Con
     text + "\n"
 }
 
-/// The address under which others reach a listener: for all addresses, the first of this host that is neither loopback nor
-/// link-local, IPv4 before IPv6.
-fn reachable(address: IpAddr) -> IpAddr {
+/// The address under which clients on other hosts reach one of the listeners. For all addresses of a family that is the one
+/// on the default route, or the first that is neither loopback nor link-local; the first listener is for clients here where
+/// there is none.
+fn reachable(listeners: &[SocketAddr]) -> Option<SocketAddr> {
+    let first = listeners.first()?;
+    let found =
+        listeners.iter().find_map(|listener| Some(SocketAddr::new(address_of(listener.ip())?, listener.port())));
+    Some(found.unwrap_or_else(|| {
+        let here: IpAddr = if first.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        SocketAddr::new(here, first.port())
+    }))
+}
+
+fn address_of(listener: IpAddr) -> Option<IpAddr> {
+    if !listener.is_unspecified() {
+        return Some(listener);
+    }
     let is_usable = |address: &IpAddr| match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
         IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
     };
-    let known = interfaces::addresses().into_iter().map(|(address, _)| address).filter(is_usable);
-    let first = || known.min_by_key(IpAddr::is_ipv6).unwrap_or(Ipv4Addr::LOCALHOST.into());
-    if address.is_unspecified() { first() } else { address }
+    // An address of documentation (RFC 5737, RFC 3849) takes the default route; nothing is sent.
+    let elsewhere: IpAddr = match listener {
+        IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    };
+    let known = || interfaces::addresses().into_iter().map(|(address, _)| address).filter(is_usable);
+    let of_route = local_address(SocketAddr::new(elsewhere, 9)).filter(is_usable);
+    of_route.or_else(|| known().find(|address| address.is_ipv4() == listener.is_ipv4()))
 }
 
 /// Starts the iperf3 server.

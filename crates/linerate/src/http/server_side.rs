@@ -1,12 +1,16 @@
 //! Measurements of the server's host over the control channel.
 
 use std::net::SocketAddr;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token};
 use linerate_http::safety_limits::TargetOwnership;
-use linerate_model::http::EndpointStats;
+use linerate_model::http::{EndpointStats, Reading};
 
-use super::rest::{REST_WINDOW, is_quiet};
+use super::rest::{REST_WINDOW, Rest, rest_of};
 use crate::{Error, Outcome};
 
 /// A way to a control channel.
@@ -81,13 +85,18 @@ impl ServerSide {
         stats.ok()
     }
 
+    /// Requests the server's samples while they are shown.
+    pub(super) fn live(&self) -> LiveSamples {
+        LiveSamples::start(self.client.another())
+    }
+
     /// The CPUs' busy share and the connections, over a moment.
-    pub(super) fn is_at_rest(&mut self) -> Option<bool> {
+    pub(super) fn rest(&mut self) -> Option<Rest> {
         let mark = CellMark::named("rest");
         self.client.begin_cell(&mark).ok()?;
-        std::thread::sleep(REST_WINDOW);
+        thread::sleep(REST_WINDOW);
         let stats = self.client.end_cell(&mark.id).ok()?;
-        Some(is_quiet(&stats))
+        Some(rest_of(&stats))
     }
 
     /// Its threads as if newly started, so that memory is measured from the same beginning.
@@ -101,5 +110,37 @@ impl ServerSide {
     /// Forgets that it was lost once.
     pub(super) fn take_loss(&mut self) -> bool {
         std::mem::take(&mut self.is_lost)
+    }
+}
+
+/// The server's last sample, requested every second over a connection and a thread of its own: a channel that does not respond
+/// must not hold the load up. Dropping it ends the requests.
+pub(super) struct LiveSamples {
+    last: Arc<Mutex<Option<Reading>>>,
+    _is_shown: Sender<()>,
+}
+
+impl LiveSamples {
+    fn start(mut client: ControlClient) -> Self {
+        let (is_shown, end) = channel::<()>();
+        let last = Arc::new(Mutex::new(None));
+        let shared = Arc::clone(&last);
+        let requests = move || {
+            while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let sample = client.last_reading();
+                let is_lost = sample.is_err();
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = sample.ok().flatten();
+                if is_lost {
+                    break;
+                }
+            }
+        };
+        // Without a thread nothing is shown of the server.
+        let _ = thread::Builder::new().name("lr-live".into()).spawn(requests);
+        Self { last, _is_shown: is_shown }
+    }
+
+    pub(super) fn last(&self) -> Option<Reading> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -41,8 +41,14 @@ pub struct Check {
     pub have: String,
     /// What the plan needs.
     pub need: String,
-    /// Commands that change it, or what else can be done; empty where nothing needs to be.
+    /// Commands that change it, each with its undo; empty without.
     pub fix: Vec<String>,
+    /// Commands that restore the former state, in this order.
+    #[serde(default)]
+    pub undo: Vec<String>,
+    /// What else helps; empty without.
+    #[serde(default)]
+    pub advice: String,
     /// Cells it concerns, in words; empty for all.
     pub cells: Vec<String>,
 }

@@ -1,5 +1,4 @@
-//! A drawing as data: axes, series and marks. It is drawn as SVG, summed up as small curves for a terminal, and listed
-//! as a table.
+//! A drawing as data: axes, series and marks. It is drawn as SVG, listed as a table, and some are drawn as bars on a terminal.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +17,7 @@ pub(crate) struct Chart {
     pub series: Vec<Series>,
     /// Height in units of which the width has 800.
     pub height: f64,
-    /// Text shows a bar for each point instead of a curve.
+    /// Text shows a bar for each point; it does not show other charts.
     pub has_bars: bool,
 }
 
@@ -32,8 +31,6 @@ pub(crate) struct Axis {
     pub text: Box<dyn Fn(f64) -> String>,
     /// Values to write at it; chosen when empty.
     pub ticks: Vec<f64>,
-    /// It reaches to here at least, so that axes of several drawings are the same.
-    pub reach: f64,
 }
 
 /// How values lie on an axis.
@@ -93,7 +90,7 @@ impl Point {
 impl Axis {
     /// An axis from 0.
     pub(crate) fn linear(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
-        Self { label, scale: Scale::Linear, text: Box::new(text), ticks: Vec::new(), reach: 0.0 }
+        Self { label, scale: Scale::Linear, text: Box::new(text), ticks: Vec::new() }
     }
 
     /// An axis by ratio.
@@ -107,31 +104,15 @@ impl Axis {
         self
     }
 
-    /// The same axis, with room for this value.
-    pub(crate) fn to(mut self, reach: f64) -> Self {
-        self.reach = reach;
-        self
-    }
-
     fn has_place_for(&self, value: f64) -> bool {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 }
 
-/// A series in one line of text.
-pub(crate) struct Curve {
-    /// Which one.
-    pub name: String,
-    /// One character for each point, thinned.
-    pub line: String,
-    /// Its first and last point in words.
-    pub ends: String,
-}
-
 /// Most series of a drawing; more are not distinguishable.
 pub(crate) const SERIES_MAX: usize = 8;
-/// Most characters of a small curve.
-const CURVE_CHARS_MAX: usize = 60;
+/// Fewest measured points of a curve.
+const CURVE_POINTS_MIN: usize = 3;
 /// Characters of the longest bar.
 const BAR_CHARS: usize = 40;
 
@@ -161,6 +142,12 @@ impl Chart {
         }
         self.series.retain(|series| !series.points.is_empty());
         self.series.iter().any(|series| series.line_style == LineStyle::Main).then_some(self)
+    }
+
+    /// Whether some measured series has the points of a curve.
+    pub(crate) fn has_curve(&self) -> bool {
+        let mut series = self.series.iter();
+        series.any(|series| series.line_style == LineStyle::Main && series.points.len() >= CURVE_POINTS_MIN)
     }
 
     /// Smallest and largest place from left to right.
@@ -201,32 +188,6 @@ impl Chart {
         points.into_iter().map(bar).collect()
     }
 
-    /// The drawing as small curves: one for each series that was measured, on a common scale.
-    pub(crate) fn curves(&self, style: Style) -> Vec<Curve> {
-        let (low, high) = self.y_range();
-        let place = |y: f64| match self.y.scale {
-            Scale::Linear => y / high,
-            Scale::Log if high > low => (y / low).ln() / (high / low).ln(),
-            Scale::Log => 1.0,
-        };
-        let curve = |series: &Series| Curve {
-            name: style.line(format!("{} {}", self.name, series.name).trim_start()),
-            line: style.glyphs.curve(fitting(&series.points).map(|point| Some(place(point.y)))),
-            ends: style.line(&self.ends(&series.points)),
-        };
-        self.series.iter().filter(|series| series.line_style == LineStyle::Main).map(curve).collect()
-    }
-
-    /// `47.5 MB/s (c16) to 103.8 MB/s (c1024)`
-    fn ends(&self, points: &[Point]) -> String {
-        let text = |point: &Point| format!("{} ({})", (self.y.text)(point.y), (self.x.text)(point.x));
-        match points {
-            [] => String::new(),
-            [only] => text(only),
-            [first, .., last] => format!("{} to {}", text(first), text(last)),
-        }
-    }
-
     /// Values of all series at each place something was measured at; `n/a` where a series has none.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let mut places: Vec<f64> = self
@@ -253,9 +214,4 @@ impl Chart {
         let label = point.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
         format!("{}{label}", (self.y.text)(point.y))
     }
-}
-
-/// As many points as a small curve has room for.
-fn fitting(points: &[Point]) -> impl Iterator<Item = &Point> {
-    points.iter().step_by(points.len().div_ceil(CURVE_CHARS_MAX).max(1))
 }

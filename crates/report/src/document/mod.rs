@@ -52,7 +52,7 @@ pub(crate) enum Block {
     /// An empty line of text.
     Space,
     /// A part that HTML shows on demand, and text does not.
-    Details(&'static str, Box<Self>),
+    Details(String, Box<Self>),
 }
 
 /// Text beside a label, wrapped within its own column.

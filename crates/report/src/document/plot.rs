@@ -11,8 +11,6 @@ use super::wrap::{LINE_CHARS, wrapped};
 
 /// Drawings that belong together.
 pub(crate) struct Plot {
-    /// Its number; absent where it is the only one.
-    pub number: Option<usize>,
     /// What it shows.
     pub title: String,
     /// What its lines and marks mean.
@@ -23,17 +21,17 @@ pub(crate) struct Plot {
 }
 
 impl Plot {
-    /// A plot of one drawing; none where nothing was measured.
-    pub(crate) fn of(number: usize, title: &str, key: &'static str, note: String, chart: Chart) -> Option<Self> {
-        Some(Self { number: Some(number), title: title.to_owned(), key, note, charts: vec![chart.checked()?] })
+    /// A plot of one drawing; none without a curve.
+    pub(crate) fn of(title: &str, key: &'static str, note: String, chart: Chart) -> Option<Self> {
+        let chart = chart.checked().filter(Chart::has_curve)?;
+        Some(Self { title: title.to_owned(), key, note, charts: vec![chart] })
     }
 
     /// As HTML with inline SVG.
     pub(crate) fn html(&self, out: &mut String) {
         let _ = writeln!(
             out,
-            "<figure><figcaption>{}{} <small>({}{})</small></figcaption>",
-            self.prefix(),
+            "<figure><figcaption>{} <small>({}{})</small></figcaption>",
             escaped(&shortened(&self.title)),
             escaped(self.key),
             escaped(&shortened(&self.note))
@@ -46,28 +44,15 @@ impl Plot {
         out.push_str("</figure>\n");
     }
 
-    /// As bars for a terminal, or as small curves where no chart has bars.
+    /// As bars for a terminal.
     pub(crate) fn text(&self, style: Style) -> String {
         let mut out = String::new();
-        let title = style.line(&format!("{}{} ({})", self.prefix(), self.title, self.note));
-        for line in wrapped(&title, LINE_CHARS) {
+        for line in wrapped(&style.line(&format!("{} ({})", self.title, self.note)), LINE_CHARS) {
             let _ = writeln!(out, "{line}");
         }
         for bar in self.charts.iter().filter(|chart| chart.has_bars).flat_map(|chart| chart.bars(style)) {
             let _ = writeln!(out, "{bar}");
         }
-        let has_bars = self.charts.iter().any(|chart| chart.has_bars);
-        let curves: Vec<_> = self.charts.iter().filter(|_| !has_bars).flat_map(|chart| chart.curves(style)).collect();
-        let width = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0);
-        for curve in curves {
-            let line = format!("  {:<width$} {} {}", curve.name, curve.line, curve.ends);
-            // Names of cells are short; this bounds those of a hostile file.
-            let _ = writeln!(out, "{}", line.chars().take(LINE_CHARS).collect::<String>());
-        }
         out
-    }
-
-    fn prefix(&self) -> String {
-        self.number.map_or_else(String::new, |number| format!("P{number} "))
     }
 }

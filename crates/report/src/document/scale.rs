@@ -14,7 +14,6 @@ pub(crate) struct Ruler {
 impl Ruler {
     /// An axis for values from `low` to `high`, with some air, from place `begin` to place `end`.
     pub(crate) fn new(axis: &Axis, (low, high): (f64, f64), (begin, end): (f64, f64)) -> Self {
-        let high = high.max(axis.reach);
         let (low, high) = match axis.scale {
             Scale::Linear if high > 0.0 => (0.0, high * 1.05),
             Scale::Linear => (0.0, 1.0),

@@ -27,7 +27,7 @@ pub(crate) fn svg(out: &mut String, chart: &Chart, label: &str) {
     let label = escaped(&shortened(label));
     let _ = writeln!(
         out,
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\">\n<title>{label}</title>"
+        "<div class=\"wide\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\">\n<title>{label}</title>"
     );
     let canvas = Canvas {
         x: Ruler::new(&chart.x, chart.x_range(), (LEFT, WIDTH - RIGHT)),
@@ -39,7 +39,7 @@ pub(crate) fn svg(out: &mut String, chart: &Chart, label: &str) {
         canvas.series(out, series);
     }
     legend(out, chart);
-    out.push_str("</svg>\n");
+    out.push_str("</svg></div>\n");
     numbers(out, chart, &label);
 }
 

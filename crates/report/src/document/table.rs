@@ -33,12 +33,19 @@ pub(crate) struct Column {
 pub(crate) struct Cell {
     text: String,
     is_marked: bool,
+    /// Share of the row's best, which HTML shows as a colour.
+    heat: Option<f64>,
 }
 
 impl Cell {
     /// A cell, marked or not.
     pub(crate) fn marked(text: String, is_marked: bool) -> Self {
-        Self { text, is_marked }
+        Self { text, is_marked, heat: None }
+    }
+
+    /// The same cell, coloured in HTML by a share from 0 to 1.
+    pub(crate) fn heated(self, heat: Option<f64>) -> Self {
+        Self { heat, ..self }
     }
 }
 
@@ -218,12 +225,11 @@ impl Table {
 
     /// The table as HTML.
     pub(crate) fn html(&self, out: &mut String) {
-        let _ = write!(
-            out,
-            "<div class=\"wide\"><table><caption>{} {}</caption>\n<thead><tr>",
-            self.id,
-            escaped(&shortened(&self.title))
-        );
+        let caption = match self.title.as_str() {
+            "" => String::new(),
+            title => format!("<caption>{} {}</caption>", self.id, escaped(&shortened(title))),
+        };
+        let _ = write!(out, "<div class=\"wide\"><table>{caption}\n<thead><tr>");
         for column in &self.columns {
             let class = class(column);
             let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escaped(&shortened(&column.head)));
@@ -233,7 +239,8 @@ impl Table {
             out.push_str("<tr>");
             for (cell, column) in row.iter().zip(&self.columns) {
                 let text = escaped(&shortened(&cell.text));
-                let class = class(column);
+                let heat = cell.heat.map_or_else(String::new, |heat| format!(" style=\"--heat:{:.0}%\"", 100.0 * heat));
+                let class = format!("{}{heat}", class(column));
                 let _ = match cell.is_marked {
                     true => write!(out, "<td{class}><strong>*{text}</strong></td>"),
                     false => write!(out, "<td{class}>{text}</td>"),

@@ -8,7 +8,7 @@ use linerate_model::stored_name;
 /// The letter of a kind of bottleneck in a matrix, and its meaning.
 pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
     match class {
-        VerdictClass::Invalid => ('x', "invalid, says nothing"),
+        VerdictClass::Invalid => ('x', "invalid"),
         VerdictClass::ClientLimit => ('L', "limit of the client's host"),
         VerdictClass::ServerLimit => ('S', "limit of the server's queues or descriptors"),
         VerdictClass::NetworkBound => ('N', "network-bound"),

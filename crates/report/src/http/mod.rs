@@ -23,7 +23,7 @@ pub use compare::{comparison_html, comparison_json, comparison_text};
 pub use load::{LoadReport, load_json, load_text};
 pub use plan::{Needs, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};
-pub use progress::{HostSample, Progress, Stage, block, event, finished_line};
+pub use progress::{Progress, Stage, block, end_line, event, finished_line};
 pub use study::{html, json, text};
 
 pub use crate::document::style::Style;

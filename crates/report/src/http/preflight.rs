@@ -31,7 +31,7 @@ pub fn preflight(checks: &[Check], style: Style) -> String {
     Document { name, blocks }.text(style)
 }
 
-/// Checks for programs: one JSON array of `{id, side, status, have, need, fix, cells}`.
+/// Checks for programs: one JSON array of `{id, side, status, have, need, fix, undo, advice, cells}`.
 #[must_use]
 pub fn preflight_json(checks: &[Check]) -> String {
     crate::pretty_json(&checks)
@@ -51,9 +51,15 @@ fn blocks(check: &Check) -> Vec<Block> {
         ..Entry::default()
     });
     let concerns = (!check.cells.is_empty()).then(|| format!("concerns {}", check.cells.join(", ")));
-    let fixes = check.fix.iter().map(|fix| format!("fix: {}", shortened(fix)));
+    let commands = |label: &'static str, commands: &[String]| -> Vec<Block> {
+        let lines = commands.iter().map(|command| format!("{label:<6}{}", shortened(command)));
+        lines.map(|text| Block::verbatim("", INDENT, text)).collect()
+    };
+    let advice = (!check.advice.is_empty()).then(|| format!("next  {}", check.advice));
     std::iter::once(first)
         .chain(concerns.map(|text| Block::entry("", INDENT, text)))
-        .chain(fixes.map(|text| Block::verbatim("", INDENT, text)))
+        .chain(commands("do", &check.fix))
+        .chain(commands("undo", &check.undo))
+        .chain(advice.map(|text| Block::entry("", INDENT, text)))
         .collect()
 }

@@ -3,19 +3,19 @@
 
 use std::fmt::Write;
 
-use linerate_model::http::{CellKey, CellRun, Peak, Share};
+use linerate_model::http::{CellKey, CellRun, Reading, Share};
 use linerate_model::stored_name;
 use serde::Serialize;
 
-use crate::numbers::clock;
+use crate::numbers::{clock, rate};
 
 use super::labels::{ending, phase};
-use super::numbers::{cell, grouped, known, mega, peak, per_s, percent, quantile, time_ns};
+use super::numbers::{cell, grouped, known, mega, per_s, quantile, time_ns};
 use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
 
 /// Progress of an experiment in this second. What is not known is absent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Progress {
     /// The cell that runs.
     #[serde(rename = "cell")]
@@ -36,31 +36,16 @@ pub struct Progress {
     pub ok_per_s: Option<f64>,
     /// Bytes of their bodies.
     pub payload_bytes_per_s: Option<f64>,
-    /// Answers per second as a share of the network's ceiling.
-    pub of_ceiling: Option<Share>,
     /// 99th percentile of the latency in the last second.
     pub p99_ns: Option<u64>,
     /// Failures of this run so far.
     pub errors: u64,
     /// Connections open now.
     pub open: u64,
-    /// The client.
-    pub client: HostSample,
-    /// The server; absent without an agent there.
-    pub server: Option<HostSample>,
-}
-
-/// One end in the last second.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct HostSample {
-    /// Share of all CPUs that was busy.
-    pub cpu_busy: Option<Share>,
-    /// Share of the busiest CPU that was busy.
-    pub busiest_cpu_busy: Option<Share>,
-    /// Descriptors of the program.
-    pub fds: Option<Peak>,
-    /// TCP sockets in TIME_WAIT.
-    pub time_wait: Option<Peak>,
+    /// The last sample of the client.
+    pub client: Option<Reading>,
+    /// That of the server; absent without an agent there.
+    pub server: Option<Reading>,
 }
 
 /// What a run is doing.
@@ -90,16 +75,17 @@ pub fn block(now: &Progress, style: Style) -> String {
         clock(now.elapsed_ms as f64 / 1e3)
     );
     let second = format!(
-        "{} 2xx/s, {} of X_net, payload {} MB/s, p99 {}, {} errors, {} open",
+        "{} 2xx/s, payload {} MB/s, p99 {}, {} errors, {} open",
         known(now.ok_per_s, per_s),
-        known(now.of_ceiling, percent),
         known(now.payload_bytes_per_s, mega),
         known(now.p99_ns, time_ns),
         grouped(now.errors),
         grouped(now.open)
     );
-    let client = format!("client: {}", end(now.client));
-    let server = format!("server: {}", now.server.map_or_else(|| "no agent there".to_owned(), end));
+    let end = |name: &str, end: &Option<Reading>| {
+        format!("{name}: {}", end.as_ref().map_or_else(|| "no figures".to_owned(), end_line))
+    };
+    let (client, server) = (end("client", &now.client), end("server", &now.server));
     let mut out = String::new();
     for line in [first, second, client, server] {
         let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
@@ -108,13 +94,19 @@ pub fn block(now: &Progress, style: Style) -> String {
     out
 }
 
-fn end(end: HostSample) -> String {
+/// `CPU 45 % (busiest 99 %), 64 connections, 941 Mbit/s sent, 12 Mbit/s received`
+#[must_use]
+pub fn end_line(end: &Reading) -> String {
+    let per_s = |bytes: Option<u64>| {
+        known(bytes.filter(|_| end.window_ns > 0), |bytes| rate(8e9 * bytes as f64 / end.window_ns as f64))
+    };
     format!(
-        "CPU {} (max core {}), fds {}, tw {}",
+        "CPU {} (busiest {}), {} connections, {} sent, {} received",
         known(end.cpu_busy, whole_percent),
         known(end.busiest_cpu_busy, whole_percent),
-        known(end.fds, peak),
-        known(end.time_wait, |sockets| grouped(sockets.peak))
+        known(end.connections, grouped),
+        per_s(end.tx_bytes),
+        per_s(end.rx_bytes)
     )
 }
 

@@ -6,7 +6,6 @@ use super::numbers::moment;
 use super::plots::plots;
 use super::preflight::preflight;
 use super::tables;
-use crate::document::plot::Plot;
 use crate::document::style::Style;
 use crate::document::table::Table;
 use crate::document::{Block, Document};
@@ -14,6 +13,11 @@ use crate::numbers::{clock, rate};
 
 /// Most bytes of a plan that are shown; a plan written by hand has a few thousand.
 const PLAN_BYTES_MAX: usize = 64 << 10;
+
+/// Name of the report.
+const NAME: &str = "linerate http lab";
+/// The table of throughput by payload and connections.
+const HEAT_MAP: &str = "T2a";
 
 const HEADINGS: [&str; 3] = [
     "1 Baseline: is the path clean?",
@@ -24,42 +28,63 @@ const HEADINGS: [&str; 3] = [
 /// The report as text in lines of at most 120 columns, without plots; only commands to copy may be longer.
 #[must_use]
 pub fn text(study: &Study, style: Style) -> String {
-    document(study, Vec::new()).text(style)
-}
-
-/// The report as one HTML file.
-#[must_use]
-pub fn html(study: &Study) -> String {
-    document(study, plots(study)).html()
-}
-
-/// The study as one JSON object whose keys are always in the same order; `schema` names its form.
-#[must_use]
-pub fn json(study: &Study) -> String {
-    crate::pretty_json(study)
-}
-
-fn document(study: &Study, plots: Vec<Plot>) -> Document {
-    let mut lines = head(study).into_iter();
-    let mut blocks: Vec<Block> = lines.next().map(Block::Title).into_iter().collect();
-    blocks.extend(lines.map(Block::Remark));
-    for ((heading, sentence), tables) in HEADINGS.iter().zip(&study.sentences).zip(sections(study)) {
+    let (title, remarks) = head(study);
+    let mut blocks = vec![Block::Title(title)];
+    blocks.extend(remarks.into_iter().map(Block::Remark));
+    for ((heading, sentence), tables) in HEADINGS.iter().zip(sentences(study)).zip(sections(study)) {
         blocks.push(Block::Heading((*heading).to_owned()));
-        blocks.push(Block::Answer(sentence.clone().unwrap_or_else(|| "not run".to_owned())));
+        blocks.push(Block::Answer(sentence.unwrap_or_else(|| "not run".to_owned())));
         blocks.extend(tables.into_iter().map(Block::Table));
-    }
-    if !plots.is_empty() {
-        blocks.push(Block::Heading("Plots".to_owned()));
-        blocks.extend(plots.into_iter().map(Block::Plot));
     }
     if !study.checks.is_empty() {
         blocks.push(Block::Heading("T6 preflight".to_owned()));
         blocks.push(Block::Verbatim(preflight(&study.checks, Style::UNSTYLED)));
     }
     blocks.push(Block::Table(tables::environment(study)));
-    let plan: String = study.plan.chars().take(PLAN_BYTES_MAX).collect();
-    blocks.push(Block::Details("Plan", Box::new(Block::Verbatim(plan))));
-    Document { name: "linerate http lab", blocks }
+    Document { name: NAME, blocks }.text(style)
+}
+
+/// The report as one HTML file: the answers and the throughput of the matrix first, then the plots, and all tables folded.
+#[must_use]
+pub fn html(study: &Study) -> String {
+    let (title, remarks) = head(study);
+    let mut blocks = vec![Block::Title(title)];
+    blocks.extend(sentences(study).into_iter().rev().flatten().map(Block::Answer));
+    let [baseline, payload, whole] = sections(study);
+    let (heated, more): (Vec<Table>, Vec<Table>) = whole.into_iter().partition(|table| table.id == HEAT_MAP);
+    blocks.extend(heated.into_iter().map(|mut table| {
+        table.notes.push("colour: share of the best of the payload".to_owned());
+        Block::Table(table)
+    }));
+    blocks.extend(remarks.into_iter().map(Block::Remark));
+    blocks.extend(plots(study).into_iter().map(Block::Plot));
+    let tables = [baseline, payload, more, vec![tables::environment(study)]];
+    blocks.extend(tables.into_iter().flatten().map(folded));
+    let mut fold = |name: &str, text| blocks.push(Block::Details(name.to_owned(), Box::new(Block::Verbatim(text))));
+    if !study.checks.is_empty() {
+        fold("T6 preflight", preflight(&study.checks, Style::UNSTYLED));
+    }
+    fold("Plan", study.plan.chars().take(PLAN_BYTES_MAX).collect());
+    Document { name: NAME, blocks }.html()
+}
+
+/// The answers of the sections; none to what was not run.
+fn sentences(study: &Study) -> [Option<String>; 3] {
+    let [path, isolation, whole] = study.sentences.clone();
+    let none = || (!study.rows.is_empty()).then(|| "No number of connections has a valid result.".to_owned());
+    [path, isolation, whole.or_else(none)]
+}
+
+/// A table under its title.
+fn folded(table: Table) -> Block {
+    let title = format!("{} {}", table.id, table.title);
+    Block::Details(title, Box::new(Block::Table(Table { title: String::new(), ..table })))
+}
+
+/// The study as one JSON object whose keys are always in the same order; `schema` names its form.
+#[must_use]
+pub fn json(study: &Study) -> String {
+    crate::pretty_json(study)
 }
 
 /// The tables of each section.
@@ -78,16 +103,17 @@ fn sections(study: &Study) -> [Vec<Table>; 3] {
     [one(tables::baseline(study)), one(tables::payload(study)), whole]
 }
 
-/// What was run, from where to where, and what else must be known of it.
-fn head(study: &Study) -> Vec<String> {
+/// What was run; from where to where, and what else must be known of it.
+fn head(study: &Study) -> (String, Vec<String>) {
+    let title = format!(
+        "{NAME} {}: {}, took {}, seed {}{}",
+        study.target,
+        moment(study.started_unix_ms),
+        clock(study.elapsed_ns as f64 / 1e9),
+        study.seed,
+        if study.is_complete { "" } else { "; incomplete, with the runs finished by then" }
+    );
     let mut lines = vec![
-        format!(
-            "linerate http lab {}: {}, took {}, seed {}",
-            study.target,
-            moment(study.started_unix_ms),
-            clock(study.elapsed_ns as f64 / 1e9),
-            study.seed
-        ),
         format!("client: {}", host(&study.client)),
         match &study.server {
             Some(server) => format!("server: {}", host(server)),
@@ -98,11 +124,8 @@ fn head(study: &Study) -> Vec<String> {
     if let Some(why) = &study.ceiling_missing {
         lines.push(format!("2xx/s that the network allows (X_net), and shares of it: n/a, {why}"));
     }
-    if !study.is_complete {
-        lines.push("It did not come to its end: what was finished by then stands here".to_owned());
-    }
     lines.extend(study.notes.iter().map(|note| format!("note: {note}")));
-    lines
+    (title, lines)
 }
 
 /// `protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; HTTP/1.1 in

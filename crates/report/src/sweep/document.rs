@@ -44,7 +44,7 @@ fn document(sweep: &Sweep) -> Document {
     }
     blocks.push(Block::Paragraph(provenance(sweep)));
     blocks.push(Block::Paragraph(cost(sweep)));
-    blocks.push(Block::Details("All runs", Box::new(Block::Table(runs(sweep)))));
+    blocks.push(Block::Details("All runs".to_owned(), Box::new(Block::Table(runs(sweep)))));
     Document { name: "linerate sweep", blocks }
 }
 
@@ -89,7 +89,6 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     let round_trip = below("round trip", |us| format!("{} us", digits(us)), |metrics| metrics.rtt_us)
         .filter(|_| objective != Objective::Latency);
     Plot {
-        number: None,
         title: format!("{} by {}", values::title(objective), factor.name),
         key: "vertical: lowest to highest run; ",
         note: "ringed or *: advised".to_owned(),

@@ -12,7 +12,6 @@ use linerate_lab::http::plan::Plan;
 use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
-use super::values;
 use linerate::http::Output;
 use linerate::http::lab::{Directory, LabSpec, PLAN_FILE, Stage};
 
@@ -51,7 +50,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
     /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or that of the link]
-    #[arg(long, value_name = "RATE", value_parser = values::line_rate)]
+    #[arg(long, value_name = "RATE", value_parser = linerate_lab::http::plan::line_rate)]
     line_rate: Option<f64>,
     #[command(flatten)]
     protocol: ProtocolArgs,
@@ -117,6 +116,7 @@ impl LabArgs {
         if self.quick {
             plan = plan.quick();
         }
+        plan.line_rate_bps = self.line_rate.or(plan.line_rate_bps);
         let stage = match (self.print_plan, self.plan_only) {
             (true, _) => Stage::PrintPlan,
             (_, true) => Stage::ShowPlan,
@@ -142,7 +142,6 @@ impl LabArgs {
                 Some(directory) => Directory::Resumed(directory.clone()),
                 None => Directory::New(self.out.clone()),
             },
-            line_rate_bps: self.line_rate,
             output: self.output.resolve(),
             html: self.html.clone(),
         })
@@ -169,7 +168,6 @@ impl CheckArgs {
             is_forced: false,
             asserts: false,
             directory: Directory::New(None),
-            line_rate_bps: None,
             output: Output { json: self.json, ..Output::default() },
             html: None,
         })

@@ -51,8 +51,8 @@ pub(crate) struct LoadArgs {
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
     output: OutputArgs,
-    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: that of the link]
-    #[arg(long, value_name = "RATE", value_parser = values::line_rate)]
+    /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or that of the link]
+    #[arg(long, value_name = "RATE", value_parser = plan::line_rate)]
     line_rate: Option<f64>,
     /// Write everything that was counted: throughputs, latencies, failures, what it cost both ends
     #[arg(short, long)]

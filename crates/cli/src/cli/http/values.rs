@@ -47,17 +47,6 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Bits per second, with an optional 1000-based `k`, `M` or `G`.
-pub(super) fn line_rate(text: &str) -> Result<f64, String> {
-    let text = text.to_ascii_lowercase();
-    let scaled = |(unit, scale): (char, f64)| Some((text.strip_suffix(unit)?, scale));
-    let (number, scale) = [('k', 1e3), ('m', 1e6), ('g', 1e9)].into_iter().find_map(scaled).unwrap_or((&text, 1.0));
-    match number.parse::<f64>().map(|number| number * scale) {
-        Ok(bps) if (1e3..=1e13).contains(&bps) => Ok(bps),
-        _ => Err("not bits per second such as 1G, from 1k to 10000G".to_owned()),
-    }
-}
-
 /// `NAME: VALUE`.
 pub(super) fn field(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("no colon between name and value")?;
@@ -119,8 +108,6 @@ mod tests {
         assert_eq!(rate("5000/s"), Ok(5_000.0));
         assert_eq!(rate("2.5k"), Ok(2_500.0));
         assert!(rate("0").is_err() && rate("nan").is_err());
-        assert_eq!((line_rate("1G"), line_rate("2.5g"), line_rate("64000")), (Ok(1e9), Ok(2.5e9), Ok(64e3)));
-        assert!(["", "G", "0", "1T", "-1G", "é"].iter().all(|text| line_rate(text).is_err()));
         assert_eq!(ramp("max"), Ok(None));
         assert_eq!(ramp("2000/s"), Ok(Some(2000)));
         assert!(ramp("0").is_err());

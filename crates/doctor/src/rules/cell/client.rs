@@ -6,7 +6,7 @@ use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, happened, less_than};
 use super::{flow, fullness, network};
 use crate::rule::{NoMatch, Ruling, clear, require};
-use crate::rules::remedies;
+use crate::rules::remedies::{self, MORE_PORTS};
 
 /// Descriptors are all in use from here on, as a share of the limit.
 pub(super) const FDS_FULL: f64 = 0.98;
@@ -40,13 +40,12 @@ fn late(facts: &CellFacts) -> Option<Condition> {
 
 /// Connections for which this host had no port, descriptor or memory.
 pub(super) fn exhausted(facts: &CellFacts) -> Ruling {
-    let ports = remedies::line(&remedies::local_ports("ADDRESS/PREFIX", "DEVICE"));
     let remedies = [
         (ErrorClass::FdLimit, "connections for which there was no descriptor", descriptors(facts)),
         (
             ErrorClass::AddrNotAvail,
             "connections for which there was no local port",
-            format!("{ports}; or --src with further addresses"),
+            format!("{MORE_PORTS}, or a wider net.ipv4.ip_local_port_range"),
         ),
         (
             ErrorClass::NoBuffers,
@@ -61,8 +60,7 @@ pub(super) fn exhausted(facts: &CellFacts) -> Ruling {
 }
 
 fn descriptors(facts: &CellFacts) -> String {
-    let remedies = remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2));
-    format!("{}; or --procs auto", remedies::line(&remedies))
+    format!("{}; or --procs auto", remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2)))
 }
 
 /// What makes a late generator send in time.

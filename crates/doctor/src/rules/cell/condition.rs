@@ -97,11 +97,7 @@ impl Match {
     pub(super) fn also_advise(self, advice: &str) -> Self {
         match &self.advice {
             Some(known) if known.contains(advice) => self,
-            Some(known) => {
-                let both = format!("{known}; {advice}");
-                self.advice(both)
-            }
-            None => self.advice(advice),
+            _ => self.advice(advice),
         }
     }
 }

@@ -114,7 +114,7 @@ fn idle(facts: &CellFacts) -> Result<Condition, NoMatch> {
     };
     let is_link_unknown = facts.network != Network::Loopback && network::used_share(facts).is_none();
     Ok(if is_link_unknown {
-        Condition::unsure("no processor is full; the share of the link in use is not known")
+        Condition::unsure(format!("no processor is full; {}", network::NOT_JUDGED))
     } else {
         condition
     })

@@ -13,7 +13,7 @@ mod server;
 mod validity;
 
 use linerate_model::finding::{Confidence, Evidence};
-use linerate_model::http::{CellFacts, CellVerdict, EndpointFacts, Flag, Judgement, Peak, Side, VerdictClass};
+use linerate_model::http::{CellFacts, CellVerdict, EndpointFacts, Flag, Judgement, Network, Peak, Side, VerdictClass};
 
 use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 
@@ -121,6 +121,9 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
         .flat_map(|unknown| &unknown.missing)
         .map(|(fact, why)| Evidence::statement(format!("{fact} {why}")))
         .collect();
+    if facts.network == Network::Unknown {
+        reasons.push(Evidence::statement(network::NOT_JUDGED));
+    }
     if reasons.is_empty() {
         reasons.push(Evidence::statement("no rule fits the figures"));
     }

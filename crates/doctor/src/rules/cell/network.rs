@@ -10,6 +10,8 @@ use crate::rule::{Match, Ruling, clear, matched, require, unknown};
 const FULL: f64 = 0.97;
 /// Below this share of a link it does not limit a cell.
 pub(super) const ROOM: f64 = 0.95;
+/// What a verdict lacks where neither the link nor TCP alone names a rate.
+pub(super) const NOT_JUDGED: &str = "the network was not judged: its rate is not known, --line-rate names it";
 /// Segments may be lost for this share of those that were sent.
 const RETRANSMITS_MAX: f64 = 0.001;
 
@@ -53,7 +55,7 @@ pub(super) fn loss(facts: &CellFacts) -> Ruling {
 pub(super) fn has_room(facts: &CellFacts, found: Match, threshold: f64) -> Ruling {
     match (facts.network, used_share(facts)) {
         (Network::Loopback, _) => Ok(found),
-        (_, None) => Ok(found.and(Condition::unsure("the share of the link in use is not known"))),
+        (_, None) => Ok(found.and(Condition::unsure(NOT_JUDGED))),
         (_, used) => match less_than("share of the link in use", used, threshold) {
             Some(condition) => Ok(found.and(condition)),
             None => clear("the link is full"),

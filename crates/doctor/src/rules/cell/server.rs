@@ -1,13 +1,13 @@
 //! Rule 2: a limit of the server's host or program.
 
 use linerate_model::http::units::percent;
-use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCount, ErrorCounts, Side};
+use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCount, ErrorCounts};
 
 use super::client::FDS_FULL;
 use super::condition::{Condition, any, at_least, happened};
 use super::fullness;
 use crate::rule::{Ruling, clear};
-use crate::rules::remedies;
+use crate::rules::remedies::{LONGER_BACKLOG, descriptors, untracked};
 
 /// Connections may be lost, or refused by the server, for this share of what ended.
 const REFUSED_MAX: f64 = 0.001;
@@ -66,7 +66,7 @@ fn refused(facts: &CellFacts) -> Vec<(Condition, String)> {
 
 /// Counters of the kernel that stay constant on a host with room.
 fn overflowed(server: &EndpointFacts) -> Vec<(Condition, String)> {
-    let queue = format!("{}; or a slower --ramp", remedies::line(&remedies::accept_queue()));
+    let queue = format!("raise net.core.somaxconn and {LONGER_BACKLOG}; or a slower --ramp");
     let memory = "fewer connections, or more net.ipv4.tcp_mem on the server".to_owned();
     let counters = [
         ("ListenOverflows", server.listen_overflows, queue.clone()),
@@ -80,20 +80,18 @@ fn overflowed(server: &EndpointFacts) -> Vec<(Condition, String)> {
 }
 
 fn full(facts: &CellFacts, server: &EndpointFacts) -> Vec<(Condition, String)> {
-    let descriptors = remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2));
+    let descriptors = descriptors(u64::from(facts.key.connections).saturating_mul(2));
     let limits = [
         ("descriptors of the server as a share of its limit", server.fds, FDS_FULL, descriptors),
         (
             "connection tracking of the server as a share of its table",
             server.conntrack,
             CONNTRACK_FULL,
-            remedies::conntrack(Side::Server, facts.port),
+            format!("raise net.netfilter.nf_conntrack_max, or {}", untracked(facts.port)),
         ),
     ];
     let limits = limits.into_iter();
     limits
-        .filter_map(|(what, peak, threshold, remedies)| {
-            Some((at_least(what, fullness(peak), threshold)?, remedies::line(&remedies)))
-        })
+        .filter_map(|(what, peak, threshold, advice)| Some((at_least(what, fullness(peak), threshold)?, advice)))
         .collect()
 }

@@ -5,7 +5,7 @@ use linerate_model::http::units::{percent, shown};
 use linerate_model::http::{Check, Environment, Side};
 
 use super::Requirement;
-use crate::rules::remedies;
+use crate::rules::remedies::advise;
 
 const STEAL_MAX: f64 = 0.02;
 const OTHER_LOAD_MAX: f64 = 0.1;
@@ -16,11 +16,14 @@ pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
     if let Some(name) = &host.governor {
         let governor = Requirement::new("governor", side, "performance");
         let is_fast = name == "performance";
-        checks.push(governor.check(|it| it.ruling(is_fast, Severity::Medium, shown(name), remedies::governor())));
+        checks.push(governor.check(|it| {
+            let set = |name: &str| format!("cpupower frequency-set -g {name}");
+            it.ruling(is_fast, Severity::Medium, shown(name), |found| found.fix(set("performance"), set(name)))
+        }));
     }
     if let Some(is_throttled) = host.is_throttled {
         let have = if is_throttled { "the control group was held back" } else { "none" };
-        let remedy = vec!["lift the processor quota of the service or container".to_owned()];
+        let remedy = advise("lift the processor quota of the service or container");
         let throttling = Requirement::new("throttling", side, "none");
         checks.push(throttling.check(|it| it.ruling(!is_throttled, Severity::Medium, have, remedy)));
     }
@@ -34,7 +37,7 @@ pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
     {
         checks.push(Requirement::new(id, side, format!("at most {}", percent(most))).check(|share| {
             let used = share.read(used)?;
-            share.ruling(used <= most, Severity::Medium, percent(used), vec![remedy])
+            share.ruling(used <= most, Severity::Medium, percent(used), advise(remedy))
         }));
     }
     checks

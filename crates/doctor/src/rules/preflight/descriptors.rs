@@ -5,8 +5,8 @@ use linerate_model::http::units::grouped;
 use linerate_model::http::{CellKey, Check, Environment, Side};
 
 use super::{Preflight, Requirement, at_least};
-use crate::rule::Ruling;
-use crate::rules::remedies;
+use crate::rule::{Match, Ruling};
+use crate::rules::remedies::{self, advise};
 
 /// Listeners, files, the control channel.
 const OTHERS: u64 = 64;
@@ -14,6 +14,8 @@ const OTHERS: u64 = 64;
 const OF_THREAD: u64 = 8;
 /// Descriptors per worker process: the ends of its pipes, and files of its resource usage.
 const OF_WORKER: u64 = 8;
+/// The kernel's own `fs.nr_open`; half of what all processes together get.
+const NR_OPEN_USUAL: u64 = 1_048_576;
 /// More worker processes are a mistake.
 const WORKERS_MAX: u64 = 1024;
 
@@ -48,18 +50,21 @@ pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> V
     vec![
         at_least("nofile.soft", process.need).check(|soft| {
             let limit = soft.read(host.nofile_soft)?;
-            let remedy = "raised by linerate itself as far as the hard limit allows".to_owned();
-            soft.ruling(limit >= process.need, Severity::Info, grouped(limit), vec![remedy])
+            let remedy = advise("raised by linerate itself as far as the hard limit allows");
+            soft.ruling(limit >= process.need, Severity::Info, grouped(limit), remedy)
         }),
-        at_least("nofile.hard", process.need)
-            .check(|hard| process.hard(hard, host.nofile_hard, host.can_raise_nofile, remedies::descriptors)),
-        at_least("fs.nr_open", process.need)
-            .check(|kernel| process.hard(kernel, host.nr_open, false, remedies::kernel_descriptors)),
+        at_least("nofile.hard", process.need).check(|hard| {
+            process.hard(hard, host.nofile_hard, host.can_raise_nofile, advise(remedies::descriptors(process.need)))
+        }),
+        at_least("fs.nr_open", process.need).check(|kernel| {
+            let least = process.need.max(NR_OPEN_USUAL);
+            process.hard(kernel, host.nr_open, false, |found| found.raise_variable("fs.nr_open", host.nr_open, least))
+        }),
         // A limit of the kernel on all processes together.
         at_least("fs.file_max", all).check(|kernel| {
             let limit = kernel.read(host.file_max)?;
             let cells = preflight.cells_where(|key| process.of_cell(key).saturating_mul(2) > limit);
-            let remedy = remedies::kernel_descriptors(all);
+            let remedy = |found: Match| found.raise_variable("fs.file-max", host.file_max, all.max(2 * NR_OPEN_USUAL));
             Ok(kernel.ruling(limit >= all, Severity::Blocker, grouped(limit), remedy)?.subjects(cells))
         }),
     ]
@@ -84,12 +89,13 @@ impl Process<'_> {
         requirement: &Requirement<'_>,
         limit: Option<u64>,
         may_raise: bool,
-        remedies: fn(u64) -> Vec<String>,
+        help: impl FnOnce(Match) -> Match,
     ) -> Ruling {
         let limit = requirement.read(limit)?;
-        let ruling = |severity, remedy| requirement.ruling(limit >= self.need, severity, grouped(limit), remedy);
+        let is_met = limit >= self.need;
+        let info = |text: &str| requirement.ruling(is_met, Severity::Info, grouped(limit), advise(text));
         if may_raise {
-            return ruling(Severity::Info, vec!["raised by linerate itself, which may do so".to_owned()]);
+            return info("raised by linerate itself, which may do so");
         }
         let workers = |key: &CellKey| worker_processes(key.connections, self.threads, limit);
         let beyond = self.preflight.cells_where(|key| self.of_cell(key) > limit);
@@ -98,10 +104,9 @@ impl Process<'_> {
             Side::Client => self.preflight.cells_where(|key| workers(key).is_none()),
         };
         if self.side == Side::Server || !impossible.is_empty() {
-            return Ok(ruling(Severity::Blocker, remedies(self.need))?.subjects(impossible));
+            return Ok(requirement.ruling(is_met, Severity::Blocker, grouped(limit), help)?.subjects(impossible));
         }
         let most = self.preflight.cells.iter().filter_map(workers).max().unwrap_or(1);
-        let text = format!("{most} worker processes will be used, each with a limit of its own");
-        Ok(ruling(Severity::Info, vec![text])?.subjects(beyond))
+        Ok(info(&format!("{most} worker processes will be used, each with a limit of its own"))?.subjects(beyond))
     }
 }

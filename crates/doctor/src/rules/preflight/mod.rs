@@ -117,32 +117,41 @@ impl<'a> Requirement<'a> {
 
     /// Matches when the host, which has `have`, does not provide what is needed: [`Severity::Blocker`] makes cells
     /// impossible, [`Severity::Medium`] may change results, [`Severity::Info`] is provided for.
-    fn ruling(&self, is_met: bool, severity: Severity, have: impl Into<String>, remedy: Vec<String>) -> Ruling {
+    /// What changes that is added by `help`.
+    fn ruling(
+        &self,
+        is_met: bool,
+        severity: Severity,
+        have: impl Into<String>,
+        help: impl FnOnce(Match) -> Match,
+    ) -> Ruling {
         let have = have.into();
         if is_met {
             return clear(have);
         }
-        Ok(Match { remedy, ..matched().severity(severity).because(self.id, have, &self.need) })
+        Ok(help(matched().severity(severity).because(self.id, have, &self.need)))
     }
 
     fn check(self, rule: impl FnOnce(&Self) -> Ruling) -> Check {
         let ruling = rule(&self);
-        let check = |status, have: String, fix, cells| Check {
+        let check = |status, have: String, found: Match| Check {
             id: self.id.to_owned(),
             side: self.side,
             status,
             have,
             need: self.need.clone(),
-            fix,
-            cells,
+            fix: found.remedy,
+            undo: found.undo,
+            advice: found.advice.unwrap_or_default(),
+            cells: found.subjects,
         };
         match ruling {
             Err(NoMatch::Clear(have) | NoMatch::NotApplicable(_, have)) => {
-                check(CheckStatus::Pass, have, Vec::new(), Vec::new())
+                check(CheckStatus::Pass, have, Match::default())
             }
             Err(NoMatch::Unknown(unknown)) => {
                 let reasons = unknown.missing.into_iter().map(|(_, why)| why);
-                check(CheckStatus::Unknown, reasons.collect(), Vec::new(), Vec::new())
+                check(CheckStatus::Unknown, reasons.collect(), Match::default())
             }
             Ok(found) => {
                 let status = match found.severity {
@@ -150,8 +159,8 @@ impl<'a> Requirement<'a> {
                     Some(Severity::Info) => CheckStatus::Info,
                     _ => CheckStatus::Warn,
                 };
-                let have = found.evidence.into_iter().map(|evidence| evidence.value).collect();
-                check(status, have, found.remedy, found.subjects)
+                let have = found.evidence.iter().map(|evidence| evidence.value.as_str()).collect();
+                check(status, have, found)
             }
         }
     }

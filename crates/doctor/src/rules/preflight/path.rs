@@ -5,8 +5,8 @@ use linerate_model::http::units::{grouped, rate_name, time_name};
 use linerate_model::http::{Check, Environment, Side};
 
 use super::{Preflight, Requirement};
-use crate::rule::Ruling;
-use crate::rules::remedies;
+use crate::rule::{Match, Ruling};
+use crate::rules::remedies::advise;
 
 /// Samples of the two hosts are put on one time axis; further apart they do not fit.
 const CLOCK_ERROR_MAX_NS: u64 = 5_000_000;
@@ -38,7 +38,7 @@ fn same_host(preflight: &Preflight, is_same_host: bool) -> Check {
     };
     let remedy = format!("run the server on another host: here both ends share the processors{effect}");
     Requirement::new("same_host", Side::Client, "two hosts")
-        .check(|hosts| hosts.ruling(!is_same_host && !is_same_kernel, Severity::Medium, have, vec![remedy]))
+        .check(|hosts| hosts.ruling(!is_same_host && !is_same_kernel, Severity::Medium, have, advise(remedy)))
 }
 
 fn route(preflight: &Preflight) -> Check {
@@ -56,7 +56,7 @@ fn route_over(requirement: &Requirement<'_>, preflight: &Preflight, wanted: Opti
         Some(address) => (address.to_string(), if address.is_ipv4() { 32 } else { 128 }),
         None => ("SERVER".to_owned(), 32),
     };
-    let remedy = remedies::route(&server, prefix, wanted.unwrap_or("DEVICE"));
+    let remedy = advise(format!("route {server}/{prefix} over {}", wanted.unwrap_or("a wired device")));
     if is_other {
         return requirement.ruling(false, Severity::Blocker, have, remedy);
     }
@@ -79,14 +79,14 @@ pub(super) fn link(side: Side, host: &Environment) -> Vec<Check> {
     checks
 }
 
-fn doctor(host: &Environment) -> Vec<String> {
-    vec![format!("linerate doctor {}", host.device.as_deref().unwrap_or("DEVICE"))]
+fn doctor(host: &Environment) -> impl FnOnce(Match) -> Match {
+    advise(format!("find out why with `linerate doctor {}`", host.device.as_deref().unwrap_or("DEVICE")))
 }
 
 fn speed(requirement: &Requirement<'_>, host: &Environment) -> Ruling {
     let Some(bps) = host.link_bps else {
-        let remedy = "what the network allows cannot be computed; a full link is not recognised".to_owned();
-        return requirement.ruling(false, Severity::Info, "unknown speed", vec![remedy]);
+        let remedy = advise("what the network allows is what TCP alone reaches, or --line-rate");
+        return requirement.ruling(false, Severity::Info, "unknown speed", remedy);
     };
     let is_full_duplex = host.is_full_duplex != Some(false);
     let have = rate_name(bps as f64) + if is_full_duplex { "" } else { ", half duplex" };
@@ -109,7 +109,7 @@ fn clock(error_ns: Option<u64>) -> Check {
     let known = |error_ns: u64| format!("known to {}", time_name(error_ns as f64));
     let have = error_ns.map_or_else(|| "not known".to_owned(), known);
     let is_near = error_ns.is_some_and(|error_ns| error_ns < CLOCK_ERROR_MAX_NS);
-    let remedy = vec!["a nearer --control-url; only the common time axis of the samples suffers".to_owned()];
+    let remedy = advise("a nearer --control-url; only the common time axis of the samples suffers");
     Requirement::new("clock", Side::Server, known(CLOCK_ERROR_MAX_NS))
         .check(|clock| clock.ruling(is_near, Severity::Medium, have, remedy))
 }

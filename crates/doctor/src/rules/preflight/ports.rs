@@ -1,6 +1,5 @@
 //! Local ports of the client: the kernel's range, reserved ports, and those still in TIME_WAIT.
 
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use linerate_model::finding::Severity;
@@ -9,7 +8,7 @@ use linerate_model::http::{Check, Environment, Peak, Ports, Side};
 
 use super::{Preflight, Requirement};
 use crate::rule::Ruling;
-use crate::rules::remedies;
+use crate::rules::remedies::{MORE_PORTS, advise};
 
 /// Ports the generator chooses from when it chooses.
 const EXPLICIT: RangeInclusive<u16> = 1024..=65_535;
@@ -47,24 +46,16 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     let have = format!("{low} to {high}, {} valid", grouped(valid));
     let is_met = need <= valid || preflight.ports == Ports::Explicit;
     if preflight.ports == Ports::Auto {
-        let remedy = "the generator chooses ports itself where the kernel's do not suffice".to_owned();
-        return requirement.ruling(is_met, Severity::Info, have, vec![remedy]);
+        let remedy = advise("the generator chooses ports itself where the kernel's do not suffice");
+        return requirement.ruling(is_met, Severity::Info, have, remedy);
     }
     let pairs = pairs(preflight);
     let cells = preflight.cells_where(|key| u64::from(key.connections).div_ceil(pairs) > valid);
-    Ok(requirement.ruling(is_met, Severity::Blocker, have, more_ports(preflight))?.subjects(cells))
-}
-
-fn more_ports(preflight: &Preflight) -> Vec<String> {
-    let address = match preflight.client_address {
-        // The next address of the same network, as an example that may be free.
-        Some(IpAddr::V4(address)) => {
-            let [a, b, c, d] = address.octets();
-            format!("{a}.{b}.{c}.{}/24", if d < 254 { d + 1 } else { d - 1 })
-        }
-        _ => "ADDRESS/PREFIX".to_owned(),
-    };
-    remedies::local_ports(&address, preflight.client.device.as_deref().unwrap_or("DEVICE"))
+    let old = format!("{low} {high}");
+    let ruling = requirement.ruling(is_met, Severity::Blocker, have, |found| {
+        found.variable("net.ipv4.ip_local_port_range", Some(old), "1024 65535").advice(MORE_PORTS)
+    })?;
+    Ok(ruling.subjects(cells))
 }
 
 /// Whether connections may take a port that a program of this host listens on or will want.
@@ -85,10 +76,13 @@ fn reserved(preflight: &Preflight) -> Check {
     let listed = words.join(",");
     let own = client.reserved_ports.as_deref().map_or("", str::trim);
     let separator = if own.is_empty() { "" } else { "," };
-    let remedy = remedies::reserved_ports(&format!("{own}{separator}{listed}"));
+    let list = format!("{own}{separator}{listed}");
     let have = if open.is_empty() { "none".to_owned() } else { listed };
-    Requirement::new("ip_local_reserved_ports", Side::Client, need)
-        .check(|it| it.ruling(open.is_empty(), Severity::Medium, have, remedy))
+    Requirement::new("ip_local_reserved_ports", Side::Client, need).check(|it| {
+        it.ruling(open.is_empty(), Severity::Medium, have, |found| {
+            found.variable("net.ipv4.ip_local_reserved_ports", client.reserved_ports.as_deref(), &list)
+        })
+    })
 }
 
 /// `8080,9000-9010` as ports.
@@ -104,16 +98,23 @@ fn reserved_list(host: &Environment) -> Vec<u16> {
 }
 
 fn time_wait(preflight: &Preflight) -> Check {
-    let ports = match (preflight.ports, preflight.client.port_range) {
+    let client = &preflight.client;
+    let ports = match (preflight.ports, client.port_range) {
         (Ports::Kernel, Some((low, high))) => u64::from(high.saturating_sub(low)) + 1,
         _ => EXPLICIT.len() as u64,
     };
     let of_ports = (ports * pairs(preflight)) as f64 * TIME_WAIT_OF_PORTS;
-    let buckets = preflight.client.time_wait.and_then(|sockets| sockets.limit);
+    let buckets = client.time_wait.and_then(|sockets| sockets.limit);
     let of_buckets = buckets.map(|buckets| (buckets as f64 * TIME_WAIT_OF_BUCKETS) as u64);
     let most = of_buckets.into_iter().fold(of_ports as u64, u64::min);
     Requirement::new("time_wait", Side::Client, format!("at most {}", grouped(most))).check(|it| {
-        let Peak { peak, .. } = it.read(preflight.client.time_wait)?;
-        it.ruling(peak <= most, Severity::Medium, grouped(peak), remedies::time_wait())
+        let Peak { peak, .. } = it.read(client.time_wait)?;
+        it.ruling(peak <= most, Severity::Medium, grouped(peak), |found| {
+            let found = match client.timestamps {
+                Some(0) => found,
+                _ => found.variable("net.ipv4.tcp_tw_reuse", client.tw_reuse, "1"),
+            };
+            found.advice("wait 60 s, which the kernel fixes, or use --close rst, which leaves none")
+        })
     })
 }

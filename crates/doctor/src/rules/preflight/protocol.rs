@@ -5,6 +5,7 @@ use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Side};
 
 use super::{Preflight, Requirement};
+use crate::rules::remedies::advise;
 
 /// Most connections of the generator inside TLS or in HTTP/2: more cost gigabytes.
 const CONNECTIONS_MAX: u32 = 10_000;
@@ -36,7 +37,7 @@ pub(super) fn check(preflight: &Preflight) -> Option<Check> {
     let need = format!("{} connections{each}", grouped(preflight.connections()));
     let have = format!("at most {}", limits());
     let cells = preflight.cells_where(|key| exceeds(key.connections, streams));
-    let remedy = vec![fewer.to_owned(), PLAIN.to_owned()];
+    let remedy = advise(format!("{fewer}; {PLAIN}"));
     let requirement = Requirement::new("protocol", Side::Client, need);
     Some(requirement.check(|it| Ok(it.ruling(cells.is_empty(), Severity::Blocker, have, remedy)?.subjects(cells))))
 }

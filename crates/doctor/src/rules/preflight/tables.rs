@@ -6,7 +6,7 @@ use linerate_model::http::{CellKey, Check, Environment, Phase, Side};
 
 use super::{Preflight, Requirement};
 use crate::rule::{Ruling, clear};
-use crate::rules::remedies;
+use crate::rules::remedies::{advise, untracked};
 
 /// Entries for each connection: those that are ending stay a while.
 const TRACKED_PER_CONNECTION: f64 = 1.2;
@@ -21,6 +21,8 @@ const BUFFER_BYTES_MAX: u64 = 4 << 20;
 /// Share of the available memory a plan may take.
 const MEMORY_SHARE: f64 = 0.5;
 const PAGE_BYTES: u64 = 4096;
+/// Entries that are enough for every plan of usual size.
+const CONNTRACK_USUAL: u64 = 1_048_576;
 
 pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> [Check; 3] {
     let entries = tracked(preflight.connections());
@@ -50,8 +52,12 @@ fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Enviro
     let have = format!("{} of {} in use", grouped(table.peak), grouped(limit));
     let is_met = free >= tracked(preflight.connections());
     let cells = preflight.cells_where(|key| tracked(u64::from(key.connections)) > free);
-    let remedy = remedies::conntrack(requirement.side, preflight.port);
-    Ok(requirement.ruling(is_met, Severity::Blocker, have, remedy)?.subjects(cells))
+    let least = table.peak.saturating_add(tracked(preflight.connections())).max(CONNTRACK_USUAL);
+    let ruling = requirement.ruling(is_met, Severity::Blocker, have, |found| {
+        let advice = format!("or {}", untracked(preflight.port));
+        found.raise_variable("net.netfilter.nf_conntrack_max", Some(limit), least).advice(advice)
+    })?;
+    Ok(ruling.subjects(cells))
 }
 
 /// Bytes of a cell in sockets: the kernel's own, and the bodies of connections that are all busy.
@@ -74,15 +80,21 @@ fn memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environme
     let most = (available as f64 * MEMORY_SHARE) as u64;
     let have = format!("{} available", bytes_name(available as f64));
     let cells = preflight.cells_where(|key| bytes(preflight, key) > most);
-    let remedy = vec!["fewer connections or smaller payloads in the plan".to_owned()];
+    let remedy = advise("fewer connections or smaller payloads in the plan");
     Ok(requirement.ruling(need <= most, Severity::Blocker, have, remedy)?.subjects(cells))
 }
 
 /// Above the second value of `tcp_mem` the kernel saves memory, which slows all connections down.
 fn socket_memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment, need: u64) -> Ruling {
-    let [_, pressure, _] = requirement.read(host.tcp_mem_pages)?;
+    let old = requirement.read(host.tcp_mem_pages)?;
+    let [_, pressure, _] = old;
     let have = format!("{} pages", grouped(pressure));
     let cells = preflight.cells_where(|key| socket_bytes(key).div_ceil(PAGE_BYTES) > pressure);
-    let remedy = remedies::socket_memory(need.saturating_mul(2));
-    Ok(requirement.ruling(need <= pressure, Severity::Medium, have, remedy)?.subjects(cells))
+    let ruling = requirement.ruling(need <= pressure, Severity::Medium, have, |found| {
+        let more = need.saturating_mul(2);
+        let words = |[low, pressure, high]: [u64; 3]| format!("{low} {pressure} {high}");
+        let new = [more / 4 * 3, more, more.saturating_add(more / 2)];
+        found.variable("net.ipv4.tcp_mem", Some(words(old)), &words(new))
+    })?;
+    Ok(ruling.subjects(cells))
 }

@@ -98,8 +98,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         expect_ceiling(name, &study, ceiling(&study, row.segments, HEADERS_BYTES));
         assert_eq!(mss(&study, "client").as_u64(), row.of_client, "{name}: {study:?}");
         assert_eq!(mss(&study, "server").as_u64(), row.of_server, "{name}: {study:?}");
-        let again =
-            HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes", "--line-rate", "10G"]));
+        let again = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes"]));
         expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
 }

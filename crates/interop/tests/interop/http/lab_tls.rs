@@ -155,8 +155,8 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     let found = checks.find(|check| check["id"] == "protocol").expect("looked at");
     assert_eq!(found["status"], "fail", "{found:#}");
     assert_eq!(found["cells"], json!(["matrix-1k-c10001"]), "{found:#}");
-    let fix = found["fix"].to_string();
-    assert!(fix.contains("fewer connections") && fix.contains("plain text"), "{found:#}");
+    let advice = found["advice"].to_string();
+    assert!(advice.contains("fewer connections") && advice.contains("plain text"), "{found:#}");
     for (words, why) in [
         (&["matrix", "-k"][..], "a check before the experiment failed"),
         (&["matrix", "-k", "--force"], "at most 10,000 connections"),

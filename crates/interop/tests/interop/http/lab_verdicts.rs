@@ -6,8 +6,8 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{HttpLab, HttpStudy, Nginx, RawServer, Then, send_text, skip};
+use linerate_interop::namespaces::{DEVICE, Net, SERVER, run};
+use linerate_interop::{HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text, skip};
 use serde_json::Value;
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
@@ -113,6 +113,34 @@ fn a_full_shaper_is_the_network_without_the_tcp_phase() {
             HttpStudy::verdict(study.cell("matrix", 10 << 10, 16)) == "network-bound"
         },
     );
+}
+
+/// The same for a single load: neither device names a rate, the download before the load finds it.
+#[test]
+fn a_full_shaper_is_the_network_for_a_single_load() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 100mbit burst 64k latency 50ms", net.b));
+    let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
+    let mut wrong = None;
+    for _ in 0..ATTEMPTS {
+        let load = HttpLoad::in_net(&net, &server.url("/b/10k"), &["-d", "2s", "--warmup", "500ms", "-v"]).finish();
+        load.expect_code(0);
+        let report = load.json();
+        let remarks = report["remarks"].to_string();
+        // TCP alone is no measure of the path where a CPU was full.
+        if remarks.contains("a processor was full") {
+            continue;
+        }
+        assert!(remarks.contains("TCP server to client, 4 streams: "), "{load:?}");
+        if report["verdict"]["primary"]["class"] == "network-bound" {
+            return;
+        }
+        wrong = Some(load);
+    }
+    match wrong {
+        Some(load) => panic!("{load:?}"),
+        None => skip("other programs kept the processors busy"),
+    }
 }
 
 #[test]

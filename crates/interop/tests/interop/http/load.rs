@@ -114,7 +114,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
     let rows: [(&str, &str, &[&str]); 7] = [
         ("/1k", MANY, &["-c", "64"]),
         ("/100k", "sendfile on; keepalive_requests 1000000;", &["-c", "16"]),
-        ("/10k", "keepalive_requests 100;", &["-c", "8"]),
+        ("/10k", "keepalive_requests 5;", &["-c", "8"]),
         ("/1k", "keepalive_timeout 0;", &["-c", "8"]),
         ("/10k", "ssi on; ssi_types *; keepalive_requests 1000000;", &["-c", "8", "--verify"]),
         ("/1k", MANY, &["-c", "8", "-X", "HEAD"]),
@@ -126,7 +126,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
         load.expect_all_well();
         nginx.expect_logged(load.number("requests") + FIRST_CONTACT);
         assert_eq!(load.number("connections/dropped"), 0, "{load:?}");
-        let is_closed_now_and_then = ["keepalive_requests 100;", "keepalive_timeout 0;"].contains(server);
+        let is_closed_now_and_then = ["keepalive_requests 5;", "keepalive_timeout 0;"].contains(server);
         assert_eq!(load.number("connections/reconnects") > 0, is_closed_now_and_then, "{load:?}");
     });
 }
@@ -134,7 +134,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
 /// Requests that were sent behind the one whose response closes the connection get no response.
 #[test]
 fn a_keepalive_limit_shows_only_where_requests_were_sent_ahead() {
-    let nginx = Nginx::start("keepalive_requests 100;");
+    let nginx = Nginx::start("keepalive_requests 5;");
     let load = HttpLoad::run(&nginx.url("/1k"), &[&SHORT[..], &["--pipeline", "4"]].concat());
     load.expect_only("eof");
     nginx.expect_logged(load.number("ok") + FIRST_CONTACT);

@@ -4,8 +4,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use linerate_interop::namespaces::{self, CLIENT, DEVICE, Net, SERVER, inside};
 use linerate_interop::{
-    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, free_port, linerate, ours, wait_for_status,
+    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, linerate, ours, wait_for_status,
 };
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
@@ -236,14 +237,30 @@ fn signals_end_the_server_with_a_summary() {
     }
 }
 
+/// The command is run on the other host; a bridge with an address of its own is not on the way there.
 #[test]
 fn server_prints_a_command_that_clients_can_use() {
-    let port = free_port();
-    let server = linerate(&format!("http serve --no-control --bind 0.0.0.0:{port}"));
-    server.wait_for_stdout("  client ", 1);
-    let printed = server.stdout();
-    assert!(printed.contains("linerate http load http://") && printed.contains(&format!(":{port}/b/1k")), "{printed}");
-    assert!(!printed.contains("http load http://0.0.0.0"), "{printed}");
+    let Some(net) = Net::new() else { return };
+    for line in ["link add lr-bridge type bridge", "addr add 10.77.0.1/24 dev lr-bridge", "link set lr-bridge up"] {
+        namespaces::run(&format!("ip -n {} {line}", net.b));
+    }
+    namespaces::run(&format!("ip -n {} route add default via {CLIENT}", net.b));
+    for (name, address) in [(&net.a, "2001:db8:7::1"), (&net.b, "2001:db8:7::2")] {
+        namespaces::run(&format!("ip -n {name} addr add {address}/64 dev {DEVICE} nodad"));
+    }
+    for (bind, host) in [("0.0.0.0", SERVER), ("[::]", "[2001:db8:7::2]")] {
+        let words = ["http", "serve", "--bind", &format!("{bind}:8080")];
+        let server = Process::start(inside(&net.b, ours().path(), &words));
+        server.wait_for_stdout("  client ", 1);
+        let printed = server.stdout();
+        let command =
+            printed.lines().find_map(|line| line.trim().strip_prefix("client")?.trim().strip_prefix("linerate "));
+        let command: Vec<&str> = command.unwrap_or_else(|| panic!("{printed}")).split_whitespace().collect();
+        assert!(command[2].starts_with(&format!("http://{host}:8080/")), "{printed}");
+        let short = ["-d", "200ms", "--warmup", "0", "--line-rate", "1G", "--json"];
+        let load = Process::start(inside(&net.a, ours().path(), &[&command[..], &short].concat())).finish();
+        assert!(load.expect_code(0).json()["server"].is_object(), "the control channel as well: {load:?}");
+    }
 }
 
 #[test]

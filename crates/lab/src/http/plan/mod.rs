@@ -15,6 +15,7 @@ use thiserror::Error;
 
 pub use linerate_model::http::{Ports, Trust};
 pub use protocol::{Protocol, TrustError, file_name, fingerprint};
+pub use values::line_rate;
 
 /// Most bytes of a plan file.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -36,6 +37,9 @@ pub struct Plan {
     /// Device the route must take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dev: Option<String>,
+    /// Rate of the path in bit/s as the user knows it; by default measured, or that of the link.
+    #[serde(rename = "line_rate", with = "values::line_rates", skip_serializing_if = "Option::is_none")]
+    pub line_rate_bps: Option<f64>,
     /// Seed of the order of the cells and of Poisson arrivals.
     pub seed: u64,
     /// Version of HTTP, streams and trusted certificates.
@@ -262,10 +266,11 @@ impl Plan {
         explained::explained(&self.bare())
     }
 
-    /// Name of the plan's contents. Runs of different plans have different names; comments play no part.
+    /// Name of the runs. Those of different plans have different names; comments and the rate of the path play no part.
     #[must_use]
     pub fn hash(&self) -> String {
-        format!("{:016x}", fnv1a(self.bare().as_bytes()))
+        let runs = Self { line_rate_bps: None, ..self.clone() };
+        format!("{:016x}", fnv1a(runs.bare().as_bytes()))
     }
 
     /// Keys and values alone.
@@ -312,6 +317,7 @@ impl Default for Plan {
             target: None,
             control: None,
             dev: None,
+            line_rate_bps: None,
             seed: 1,
             protocol: Protocol::default(),
             defaults: Defaults::default(),

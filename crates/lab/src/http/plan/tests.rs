@@ -58,6 +58,7 @@ fn written_plan_is_read_back_unchanged() {
     let full = Plan {
         control: Some("http://10.9.0.2:8081/\"\\".to_owned()),
         dev: Some("enp1s0".to_owned()),
+        line_rate_bps: Some(2.5e9),
         ..Plan::parse(TOML).expect("TOML")
     };
     let trusting = |trust| Plan { protocol: Protocol { trust, ..Protocol::default() }, ..Plan::default() };
@@ -72,6 +73,12 @@ fn written_plan_is_read_back_unchanged() {
 fn template_is_the_default_plan() {
     assert_eq!(Plan::parse(explained::TEMPLATE), Ok(Plan::default()));
     assert_eq!(Plan::default().to_toml(), explained::TEMPLATE);
+}
+
+#[test]
+fn line_rates_are_bits_per_second_with_a_unit() {
+    assert_eq!((line_rate("1G"), line_rate("2.5g"), line_rate("64000")), (Ok(1e9), Ok(2.5e9), Ok(64e3)));
+    assert!(["", "G", "0", "1T", "-1G", "é"].iter().all(|text| line_rate(text).is_err()));
 }
 
 #[test]
@@ -119,6 +126,8 @@ fn hash_depends_on_values_only() {
     assert_ne!(Plan::default().hash(), Plan::default().quick().hash());
     let trusting = Plan::parse("[protocol]\ninsecure = true").expect("TOML");
     assert_ne!(Plan::default().hash(), trusting.hash());
+    let rated = Plan::parse("line_rate = \"1G\"").expect("TOML");
+    assert_eq!((rated.line_rate_bps, rated.hash()), (Some(1e9), Plan::default().hash()), "no run depends on it");
     // A run directory of an earlier version is resumed only while this stays as it is.
     assert_eq!(Plan::default().hash(), "4ff579ee4ac9fb63");
 }

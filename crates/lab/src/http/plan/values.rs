@@ -55,6 +55,30 @@ string_form!(time_or_off, Option<Duration>, |text| or("off", text), |time| name_
 string_form!(time_or_none, Option<Duration>, |text| or("none", text), |time| name_or("none", time));
 string_form!(payload, u64, payload_bytes, |bytes: &u64| payload_name(*bytes));
 
+string_form!(line_rates, Option<f64>, |text| line_rate(text).map(Some), |bps: &Option<f64>| {
+    let bps = bps.unwrap_or(0.0);
+    let (unit, scale) = RATE_UNITS.into_iter().rfind(|(_, scale)| bps % scale == 0.0).unwrap_or(("", 1.0));
+    format!("{}{unit}", bps / scale)
+});
+
+const RATE_UNITS: [(&str, f64); 3] = [("k", 1e3), ("M", 1e6), ("G", 1e9)];
+
+/// Bits per second, with an optional 1000-based `k`, `M` or `G`.
+///
+/// # Errors
+/// The expected form.
+pub fn line_rate(text: &str) -> Result<f64, &'static str> {
+    let scaled = |(unit, scale): (&str, f64)| {
+        let (number, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        last.eq_ignore_ascii_case(unit).then_some((number, scale))
+    };
+    let (number, scale) = RATE_UNITS.into_iter().find_map(scaled).unwrap_or((text, 1.0));
+    match number.parse::<f64>().map(|number| number * scale) {
+        Ok(bps) if (1e3..=1e13).contains(&bps) => Ok(bps),
+        _ => Err("expected bits per second such as 1G, from 1k to 10000G"),
+    }
+}
+
 /// Neither a time nor the word for none.
 #[derive(Debug, Error)]
 #[error("{0}, or {1:?}")]

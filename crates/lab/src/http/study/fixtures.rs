@@ -73,7 +73,6 @@ pub(crate) fn seed_input() -> OwnedInput {
             checks: Vec::new(),
             client: host.clone(),
             server: Some(host),
-            line_rate_bps: None,
             judge: linerate_doctor::http::cell_verdict,
         },
         kept: Kept { baseline: vec![tcp(false), tcp(true)], runs, notes: Vec::new() },

@@ -46,8 +46,6 @@ pub struct Setup {
     pub client: Environment,
     /// The server's host; absent without an agent there.
     pub server: Option<Environment>,
-    /// Rate of the path in bit/s as the user knows it.
-    pub line_rate_bps: Option<f64>,
     /// Rules that judge a cell.
     pub judge: fn(&CellFacts) -> CellVerdict,
 }
@@ -56,7 +54,7 @@ impl Setup {
     /// The link between both hosts; see [`Link::between`].
     #[must_use]
     pub fn link(&self) -> Option<Link> {
-        self.link_of(self.line_rate_bps)
+        self.link_of(self.plan.line_rate_bps)
     }
 
     /// The same with this rate instead of the known one.

@@ -86,7 +86,7 @@ fn without_a_link_speed_the_ceiling_is_what_tcp_alone_reached() {
         assert!(ratio.is_some_and(|ratio| (ratio - 1.0).abs() < 1e-3), "{ratio:?}");
         assert_eq!(cell.verdict.primary.class, expected.verdict.primary.class);
     }
-    owned.setup.line_rate_bps = Some(10e9);
+    owned.setup.plan.line_rate_bps = Some(10e9);
     owned.kept.baseline.clear();
     let classes: Vec<_> = study_of(&owned).cells.iter().map(|cell| cell.verdict.primary.class).collect();
     assert!(!classes.contains(&VerdictClass::NetworkBound), "{classes:?}");

@@ -4,40 +4,46 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::target::TargetServer;
-use crate::http::rest::{REST_WINDOW, is_quiet};
+use crate::http::rest::{REST_WINDOW, Rest, rest_of};
 use crate::http::signals::Stop;
 use crate::http::watch::{STEP, Watch};
 
-/// Waits at least `least`, then until both hosts are quiet. Returns whether they are.
+/// Waits at least `least`, then until both hosts are quiet. Returns whether they are. No wait without `least`.
 pub(super) fn rest(least: Duration, target: &mut TargetServer, watch: &Watch, stop: &mut Stop) -> bool {
     let begun = Instant::now();
-    let longest = (least * TIMEOUT_FACTOR).min(LONGEST);
     while begun.elapsed() < least {
         if stop.is_wanted() {
             return true;
         }
         thread::sleep(REST_WINDOW.min(least.saturating_sub(begun.elapsed())));
     }
-    while begun.elapsed() < longest && !stop.is_wanted() {
-        if are_quiet(target, watch) {
-            return true;
+    while !least.is_zero() && !stop.is_wanted() {
+        let longest = match rest_of_both(target, watch) {
+            Rest::Quiet => return true,
+            Rest::Busy => least + BUSY_TIMEOUT,
+            Rest::Connections => (least * TIMEOUT_FACTOR).min(LONGEST),
+        };
+        if begun.elapsed() >= longest {
+            return false;
         }
     }
-    least.is_zero() || are_quiet(target, watch)
+    true
 }
 
-fn are_quiet(target: &mut TargetServer, watch: &Watch) -> bool {
+fn rest_of_both(target: &mut TargetServer, watch: &Watch) -> Rest {
     watch.begin(Some(target.address().ip()), STEP);
-    let is_server_quiet = match &mut target.server {
-        Some(side) => side.is_at_rest().unwrap_or(true),
+    let server = match &mut target.server {
+        Some(side) => side.rest().unwrap_or(Rest::Quiet),
         None => {
             thread::sleep(REST_WINDOW);
-            true
+            Rest::Quiet
         }
     };
-    is_server_quiet && watch.end().is_none_or(|stats| is_quiet(&stats))
+    watch.end().map_or(Rest::Quiet, |stats| rest_of(&stats)).max(server)
 }
 
-/// A longer pause would not help: something else keeps the hosts busy.
+/// Work of an earlier run is done after the least pause; what still keeps CPUs busy are other programs, which go on.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
+/// Sockets in TIME_WAIT take a minute.
 const LONGEST: Duration = Duration::from_secs(90);
 const TIMEOUT_FACTOR: u32 = 10;

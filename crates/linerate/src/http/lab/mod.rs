@@ -20,7 +20,7 @@ use target::TargetServer;
 pub use spec::{Directory, LabSpec, PLAN_FILE, Stage};
 
 pub(crate) use runner::is_wanted;
-pub(crate) use target::is_local;
+pub(crate) use target::{is_local, local_address};
 
 /// Carries out an experiment, or the selected part of it.
 ///

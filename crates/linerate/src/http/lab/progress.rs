@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use linerate_http::load::SecondPart;
 use linerate_lab::http::cells::PlannedRun;
-use linerate_model::http::CellRun;
-use linerate_report::http::{HostSample, Progress as Now, Stage, Style, block, event, finished_line};
+use linerate_model::http::{CellRun, Reading};
+use linerate_report::http::{Progress as Now, Stage, Style, block, event, finished_line};
 
 use crate::http::Output;
 use crate::http::observed::LoadProgress;
-use crate::http::watch::Watch;
 use crate::progress::Progress;
 
 /// Shows the progress of an experiment.
@@ -20,8 +19,14 @@ pub(super) struct ExperimentProgress {
     has_events: bool,
     style: Style,
     begun: Instant,
-    /// Time all runs together are expected to take.
-    expected: Duration,
+    /// Time that the current run and those after it are expected to take.
+    pub(super) ahead: Duration,
+    /// The current run's part of it.
+    current: Duration,
+    /// Time that the finished runs were expected to take, and what they took.
+    past: [Duration; 2],
+    /// When the last one finished.
+    since: Instant,
     planned: Option<PlannedRun>,
     /// The current run, and of how many.
     run: u32,
@@ -34,13 +39,16 @@ pub(super) struct ExperimentProgress {
 }
 
 impl ExperimentProgress {
-    pub(super) fn new(output: Output, style: Style, runs: u32, expected: Duration) -> Self {
+    pub(super) fn new(output: Output, style: Style, runs: u32) -> Self {
         Self {
             progress: Progress::new(output.quiet || output.json_stream),
             has_events: output.json_stream,
             style,
             begun: Instant::now(),
-            expected,
+            ahead: Duration::ZERO,
+            current: Duration::ZERO,
+            past: [Duration::ZERO; 2],
+            since: Instant::now(),
             planned: None,
             run: 0,
             runs,
@@ -56,9 +64,23 @@ impl ExperimentProgress {
         self.progress.line(text);
     }
 
-    pub(super) fn begin(&mut self, planned: PlannedRun, warmup: Duration, period: Duration) {
-        self.planned = Some(planned);
-        self.run += 1;
+    /// Runs were added, each as long as the last one.
+    pub(super) fn add(&mut self, runs: u32) {
+        self.runs += runs;
+        self.ahead += self.current * runs;
+    }
+
+    /// Runs begin; what came before them took time of its own.
+    pub(super) fn begin_runs(&mut self) {
+        if self.run == 0 {
+            self.since = Instant::now();
+        }
+    }
+
+    pub(super) fn begin(&mut self, planned: PlannedRun, warmup: Duration, period: Duration, expected: Duration) {
+        self.current = expected;
+        // A run that is made once more is still the same.
+        self.run += u32::from(self.planned.replace(planned) != Some(planned));
         self.errors = 0;
         self.open = 0;
         self.warmup_s = u32::try_from(warmup.as_secs()).unwrap_or(u32::MAX);
@@ -66,6 +88,9 @@ impl ExperimentProgress {
     }
 
     pub(super) fn finished(&mut self, run: &CellRun) {
+        self.ahead = self.ahead.saturating_sub(self.current);
+        let took = [self.current, std::mem::replace(&mut self.since, Instant::now()).elapsed()];
+        self.past.iter_mut().zip(took).for_each(|(sum, time)| *sum += time);
         let line = finished_line(run, self.run, self.runs, self.style);
         self.progress.line(line.trim_end());
     }
@@ -74,7 +99,14 @@ impl ExperimentProgress {
         self.progress.clear();
     }
 
-    fn now(&self, planned: PlannedRun, second: &SecondPart, watch: &Watch) -> Now {
+    /// What is ahead, at the pace of the finished runs.
+    fn left_s(&self) -> f64 {
+        let [expected_s, took_s] = self.past.map(|time| time.as_secs_f64());
+        let pace = if expected_s > 0.0 { took_s / expected_s } else { 1.0 };
+        (self.ahead.as_secs_f64() * pace - self.since.elapsed().as_secs_f64()).max(0.0)
+    }
+
+    fn now(&self, planned: PlannedRun, second: &SecondPart, [client, server]: [Option<Reading>; 2]) -> Now {
         let elapsed = self.begun.elapsed();
         Now {
             key: planned.key,
@@ -87,15 +119,14 @@ impl ExperimentProgress {
             run: self.run,
             runs: self.runs,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            left_s: Some(self.expected.saturating_sub(elapsed).as_secs_f64()),
+            left_s: Some(self.left_s()),
             ok_per_s: Some(second.ok as f64),
             payload_bytes_per_s: Some(second.payload_bytes as f64),
-            of_ceiling: None,
             p99_ns: second.quantile_ns(0.99),
             errors: self.errors,
             open: self.open,
-            client: last_sample(watch),
-            server: None,
+            client,
+            server,
         }
     }
 }
@@ -105,12 +136,16 @@ impl LoadProgress for ExperimentProgress {
         self.open = opened;
     }
 
-    fn second(&mut self, second: &SecondPart, watch: &Watch) {
+    fn is_shown(&self) -> bool {
+        self.has_events || self.progress.is_terminal()
+    }
+
+    fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]) {
         self.errors += second.errors;
-        let Some(planned) = self.planned.filter(|_| self.has_events || self.progress.is_terminal()) else {
+        let Some(planned) = self.planned.filter(|_| self.is_shown()) else {
             return;
         };
-        let now = self.now(planned, second, watch);
+        let now = self.now(planned, second, ends);
         if self.has_events {
             // A closed standard output is noticed when the report is written.
             let _ = io::stdout().write_all(event(&now).as_bytes());
@@ -118,15 +153,4 @@ impl LoadProgress for ExperimentProgress {
             self.progress.update(&block(&now, self.style));
         }
     }
-}
-
-/// The last sample of this host.
-fn last_sample(watch: &Watch) -> HostSample {
-    let last = watch.last_reading();
-    last.map_or_else(HostSample::default, |reading| HostSample {
-        cpu_busy: reading.cpu_busy,
-        busiest_cpu_busy: reading.busiest_cpu_busy,
-        fds: reading.fds,
-        time_wait: reading.time_wait,
-    })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
 use linerate_http::control::{CellMark, TCP_CAPABILITY};
-use linerate_http::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
+use linerate_http::load::{Breaker, LoadSpec, WorkerPool};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
 use linerate_lab::http::environment::StartRecord;
@@ -13,7 +13,7 @@ use linerate_lab::http::estimate::{self, estimate};
 use linerate_lab::http::experiment::{self, CellRunner, skipped};
 use linerate_lab::http::plan::Close;
 use linerate_lab::http::study::{self, Ending, Kept, Setup};
-use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Flag, LoadResult, Phase, RunState, Study};
+use linerate_model::http::{Baseline, CellKey, CellRun, Flag, LoadResult, Phase, RunState, Study};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
@@ -23,10 +23,10 @@ use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
 use super::{cooldown, outputs};
-use crate::http::observed::{BothSides, LoadProgress, Observed};
+use crate::http::observed::{BothSides, Observed};
 use crate::http::signals::Stop;
 use crate::http::watch::Watch;
-use crate::http::{generator, protocol_name};
+use crate::http::{generator, protocol_name, tcp_alone};
 use crate::{Client, Error, Outcome};
 use linerate_lab::http::units::nanoseconds;
 
@@ -39,13 +39,17 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let expected = estimate(&spec.plan, spec.phases).total.time;
     let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-    let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count, expected);
+    let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count);
     progress.line(&introduction(&target, expected));
     if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
         return Err(Error::failed("not wanted"));
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path.display()));
+    let is_kept =
+        |planned: &&PlannedRun| kept.runs.iter().any(|run| (run.key, run.repeat) == (planned.key, planned.repeat));
+    let ahead = planned.iter().filter(|run| !is_kept(run));
+    progress.ahead = ahead.map(|run| estimate::run_time(&spec.plan, &run.key)).sum();
     let mut kept = Kept { notes: circumstances(&target), ..kept };
     let hosts = StartRecord { started_unix_ms: clock::unix_ms(), ..hosts };
     let started_unix_ms = start(spec, &hosts, &record, before, &mut kept)?;
@@ -59,7 +63,6 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         checks,
         client: hosts.client,
         server: hosts.server,
-        line_rate_bps: spec.line_rate_bps,
         judge: cell_verdict,
     };
     let mut runner = Runner {
@@ -171,14 +174,12 @@ impl CellRunner for Runner<'_> {
 
     fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
         if !self.spec.phases.has(0) {
-            return self.short_baseline(test);
+            return self.short_baseline();
         }
         let port = self.tcp_port();
         match self.baseline(test, port) {
             Ok(found) => {
-                let path = if found.is_reverse { "server to client" } else { "client to server" };
-                let (streams, mbps) = (found.streams, found.goodput_bps / 1e6);
-                self.progress.line(&format!("TCP {path}, {streams} streams: {mbps:.0} Mbit/s"));
+                self.progress.line(&tcp_alone::text(&found));
                 Ok(Some(found))
             }
             Err(failure) if failure.kind == FailureKind::Interrupted => {
@@ -192,6 +193,7 @@ impl CellRunner for Runner<'_> {
     }
 
     fn rest(&mut self, least: Duration) -> bool {
+        self.progress.begin_runs();
         cooldown::rest(least, &mut self.target, &self.watch, &mut self.stop)
     }
 
@@ -202,7 +204,8 @@ impl CellRunner for Runner<'_> {
             side.restart_workers();
         }
         let plan = &self.spec.plan;
-        self.progress.begin(*planned, plan.defaults.warmup, estimate::window(plan, &planned.key));
+        let (window, expected) = (estimate::window(plan, &planned.key), estimate::run_time(plan, &planned.key));
+        self.progress.begin(*planned, plan.defaults.warmup, window, expected);
         self.load(planned)
     }
 
@@ -216,7 +219,7 @@ impl CellRunner for Runner<'_> {
     }
 
     fn runs_added(&mut self, count: u32) {
-        self.progress.runs += count;
+        self.progress.add(count);
     }
 }
 
@@ -272,42 +275,30 @@ impl Runner<'_> {
         })
     }
 
-    /// TCP alone by a download from the server under test: large bodies, a few connections.
-    fn short_baseline(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+    /// TCP alone by a download from the server under test.
+    fn short_baseline(&mut self) -> Result<Option<Baseline>, String> {
         if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
-            return Err(
-                "the server has no payloads of linerate's in plain HTTP/1.1; --line-rate names the rate of the path"
-                    .to_owned(),
-            );
+            return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
         }
         let key = CellKey {
             phase: Phase::Matrix,
-            payload_bytes: SHORT_BODY_BYTES,
-            connections: test.streams,
+            payload_bytes: tcp_alone::BODY_BYTES,
+            connections: tcp_alone::CONNECTIONS,
             rate_per_s: None,
         };
         let planned = PlannedRun { key, repeat: 0 };
         let text = |error: Error| error.to_string();
-        let mut load = self.load_spec(&planned).map_err(text)?;
-        (load.warmup_ns, load.duration_ns) = (nanoseconds(SHORT_WARMUP), nanoseconds(SHORT_DURATION));
+        let load = self.load_spec(&planned).map_err(text)?;
+        let load = tcp_alone::download(&load, load.request.clone(), tcp_alone::OF_STUDY);
         let pool = self.pool(&load).map_err(text)?;
-        let mark = CellMark { id: "tcp-baseline".to_owned(), ..self.mark(&planned) };
-        let mut silent = Silent;
+        let mark = CellMark { id: tcp_alone::ID.to_owned(), ..self.mark(&planned) };
+        let mut silent = tcp_alone::Silent;
         let hosts = Observed::new(&self.watch, self.target.server.as_mut(), &mut self.stop, &mut silent, mark);
-        let (result, stats) = hosts.run(load, &pool, Breaker::new(true, self.bytes_max)).map_err(text)?;
-        if result.flags.contains(&Flag::Interrupted) {
-            return Ok(None);
+        let found = tcp_alone::measure(hosts, load, &pool, self.bytes_max)?;
+        if let Some(found) = &found {
+            self.progress.line(&tcp_alone::text(found));
         }
-        if is_limited_by_cpu(&stats) {
-            return Err("a processor was full, so TCP alone does not show what the path carries; --line-rate names it"
-                .to_owned());
-        }
-        let goodput_bps = 8.0 * result.http_bytes_per_s().unwrap_or(0.0);
-        if goodput_bps <= 0.0 {
-            return Err("nothing was received".to_owned());
-        }
-        self.progress.line(&format!("TCP server to client, {} streams: {:.0} Mbit/s", test.streams, goodput_bps / 1e6));
-        Ok(Some(Baseline { is_reverse: true, streams: test.streams, goodput_bps, ..Baseline::default() }))
+        Ok(found)
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
@@ -423,36 +414,6 @@ pub(crate) fn is_wanted() -> Result<bool, Error> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Whether a thread of a test was always busy, or full CPUs did much of its work.
-fn is_limited_by_cpu(stats: &BothSides) -> bool {
-    let ends = || stats.client.iter().chain(&stats.server);
-    let used = |end: &EndpointStats| end.process_cpu_ns.unwrap_or(0) as f64 / end.window_ns.max(1) as f64;
-    let programs: f64 = ends().map(used).sum();
-    let is_full = |end: &EndpointStats| {
-        let (cpus, softirq) = (f64::from(end.cpus.unwrap_or(1)), end.cpu_softirq.unwrap_or(0.0));
-        let is_own = programs + softirq * cpus >= OWN_SHARE_MIN * cpus;
-        end.cpu_busy.is_some_and(|busy| busy >= CPU_FULL) && is_own
-    };
-    ends().any(|end| is_full(end) || end.busiest_thread_busy.is_some_and(|busy| busy >= CPU_FULL))
-}
-
-/// Shows nothing of a load.
-struct Silent;
-
-impl LoadProgress for Silent {
-    fn ramped(&mut self, _: u64, _: u64) {}
-
-    fn second(&mut self, _: &SecondPart, _: &Watch) {}
-}
-
-/// Bodies of the download that measures TCP alone: large enough for a path of 10 Gbit/s, small enough for one of 10 Mbit/s.
-const SHORT_BODY_BYTES: u64 = 64 << 10;
-const SHORT_WARMUP: Duration = Duration::from_millis(500);
-const SHORT_DURATION: Duration = Duration::from_secs(2);
-/// CPUs and threads are full from here on.
-const CPU_FULL: f64 = 0.9;
-/// Of full CPUs a test that is limited by them gets more than this share, whatever else runs.
-const OWN_SHARE_MIN: f64 = 0.4;
 /// Slow start is not part of what the path carries.
 const OMITTED: Duration = Duration::from_secs(1);
 const CONNECTS_IN_FLIGHT: u32 = 256;

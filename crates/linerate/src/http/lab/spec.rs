@@ -41,8 +41,6 @@ pub struct LabSpec {
     pub asserts: bool,
     /// Where runs are kept.
     pub directory: Directory,
-    /// Rate of the path in bit/s as the user knows it.
-    pub line_rate_bps: Option<f64>,
     /// Form of the output.
     pub output: Output,
     /// File for an HTML report.

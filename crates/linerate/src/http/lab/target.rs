@@ -128,7 +128,7 @@ fn path_of(payload_bytes: u64) -> String {
 }
 
 /// The address this host would use towards another; nothing is sent.
-fn local_address(server: SocketAddr) -> Option<IpAddr> {
+pub(crate) fn local_address(server: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
     socket.connect(server).ok()?;

@@ -1,4 +1,4 @@
-//! Plots of the matrix: throughput (1) and latency (2) over connections, latency over throughput (7).
+//! Plots of the matrix: throughput and latency over connections.
 
 use linerate_model::http::{Cell, Study};
 
@@ -23,9 +23,10 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
             Series::new(limit, LineStyle::Limit, hue, cells().filter_map(allowed)),
         ]
     });
-    let chart = Chart::new(connections(&grid), rate(), 330.0, series.collect());
+    let rate = Axis::linear("payload MB/s (10^6 B/s)", |rate| format!("{} MB/s", mega(rate)));
+    let chart = Chart::new(connections(&grid), rate, 330.0, series.collect());
     let key = "ringed: best stable; dashed: what the network allows, X_net; ";
-    Plot::of(1, "payload throughput over connections", key, note(&grid), chart)
+    Plot::of("payload throughput over connections", key, note(&grid), chart)
 }
 
 /// 99th percentile and median.
@@ -51,26 +52,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
     });
     let chart = Chart::new(connections(&grid), Axis::log("latency", time), 330.0, series.collect());
     let title = "latency over connections: 99th percentile and median";
-    Plot::of(2, title, "thin: median; ringed: where it jumps; ", note(&grid), chart)
-}
-
-/// Latency over throughput: where a curve turns up, more connections stop to pay.
-pub(super) fn knee(study: &Study) -> Option<Plot> {
-    let grid = Grid::new(study);
-    let point = |cell: &Cell| {
-        Some(Point {
-            label: Some(format!("c{}", cell.key.connections)),
-            is_marked: grid.is_best_stable(cell),
-            ..Point::new(cell.median.payload_bytes_per_s?, cell.median.p99_ns? as f64)
-        })
-    };
-    let series = payloads(&grid).map(|(hue, bytes)| {
-        let points = grid.cells_of(bytes).filter_map(point);
-        Series::new(payload(bytes), LineStyle::Main, hue, points)
-    });
-    let chart = Chart::new(rate(), Axis::log("99th percentile", time), 380.0, series.collect());
-    let title = "99th percentile of the latency over throughput, by connections";
-    Plot::of(7, title, "ringed: best stable; ", note(&grid), chart)
+    Plot::of(title, "thin: median; ringed: where it jumps; ", note(&grid), chart)
 }
 
 /// The payloads that are drawn, each with its hue.
@@ -86,10 +68,6 @@ fn x(cell: &Cell) -> f64 {
 /// An axis of the connections that were run, by ratio.
 fn connections(grid: &Grid<'_>) -> Axis {
     Axis::log("connections", |c| format!("c{c:.0}")).at(grid.connections().into_iter().map(f64::from))
-}
-
-fn rate() -> Axis {
-    Axis::linear("payload MB/s (10^6 B/s)", |rate| format!("{} MB/s", mega(rate)))
 }
 
 /// Over how many runs, and whether something is left out.

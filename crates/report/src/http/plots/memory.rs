@@ -1,4 +1,4 @@
-//! Plot 4: memory over idle connections with the fitted lines.
+//! Memory over idle connections with the fitted lines.
 
 use linerate_model::http::{Idle, IdleStep, MemoryLine, Study};
 
@@ -28,7 +28,7 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
     let y = Axis::linear("memory in MiB", |mebibytes| format!("{} MiB", digits(mebibytes)));
     let runs = "one run of each step".to_owned();
     let chart = Chart::new(x, y, 300.0, series);
-    Plot::of(4, "memory over idle connections", "dashed: fitted line; ", runs, chart)
+    Plot::of("memory over idle connections", "dashed: fitted line; ", runs, chart)
 }
 
 fn measured(idle: &Idle, figure: Figure) -> Vec<Point> {

@@ -1,12 +1,11 @@
-//! Plots over payloads: requests per second (3) under what the network and the server's CPUs allow, and CPU time per
-//! answer (8).
+//! Answers per second over payloads, under what the network and the server's CPUs allow.
 
 use linerate_model::http::{Cell, Study};
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
 use crate::http::grid::{by_payload, runs_of};
-use crate::http::numbers::{payload as payload_name, per_s, time};
+use crate::http::numbers::{payload as payload_name, per_s};
 
 /// Points of a curve that are drawn.
 const POINTS_MAX: usize = 512;
@@ -28,24 +27,11 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
     ];
     let y = Axis::log("2xx per second", |rate| format!("{}/s", per_s(rate)));
     Plot::of(
-        3,
         "2xx per second over payloads",
         "dashed: what the network allows (X_net), and what the server's processors would at the measured time per answer; ",
         runs_of(cells.iter().copied()),
         Chart::new(payloads(&cells), y, 330.0, series),
     )
-}
-
-pub(super) fn cpu(study: &Study) -> Option<Plot> {
-    let cells = by_payload(study);
-    let server = points(&cells, |cell| cell.median.server_cpu_ns_per_request);
-    let client = points(&cells, |cell| cell.median.client_cpu_ns_per_request);
-    let series =
-        vec![Series::new("server", LineStyle::Main, 0, server), Series::new("client", LineStyle::Main, 1, client)];
-    let y = Axis::log("processor time per 2xx", time);
-    let chart = Chart::new(payloads(&cells), y, 280.0, series);
-    let runs = runs_of(cells.iter().copied());
-    Plot::of(8, "processor time per 2xx over payloads", "", runs, chart)
 }
 
 fn points(cells: &[&Cell], value: impl Fn(&Cell) -> Option<f64>) -> Vec<Point> {

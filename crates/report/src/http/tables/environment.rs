@@ -25,10 +25,7 @@ fn notes(study: &Study) -> Vec<String> {
         let missing = &environment.missing;
         (!missing.is_empty()).then(|| format!("not known of the {name}: {}", missing.join("; ")))
     };
-    let server = match &study.server {
-        Some(server) => missing("server", server),
-        None => Some("There was no agent at the server, so its host is not known".to_owned()),
-    };
+    let server = study.server.as_ref().and_then(|server| missing("server", server));
     missing("client", &study.client).into_iter().chain(server).collect()
 }
 

@@ -15,11 +15,14 @@ pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
     if grid.is_empty() {
         return Vec::new();
     }
+    let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
+    let best = |payload| grid.cells_of(payload).filter_map(rate).fold(f64::MIN_POSITIVE, f64::max);
     let throughput = matrix(
         &grid,
         "T2a",
         format!("payload MB/s (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}", runs_of(grid.all())),
         throughput(&grid),
+        |cell| Some(rate(cell)? / best(cell.key.payload_bytes)),
         legend(&grid),
     );
     let p99 = matrix(
@@ -27,6 +30,7 @@ pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
         "T2b",
         "99th percentile of the latency by connections".to_owned(),
         |cell| quantile_of(cell, cell.median.p99_ns, |latency| latency.p99),
+        |_| None,
         Vec::new(),
     );
     let errors = matrix(
@@ -34,6 +38,7 @@ pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
         "T2c",
         "error rate by connections: failures / (2xx + failures)".to_owned(),
         |cell| known(cell.median.error_share, percent),
+        |_| None,
         Vec::new(),
     );
     vec![throughput, p99, errors]
@@ -44,12 +49,13 @@ fn matrix(
     id: &'static str,
     title: String,
     text: impl Fn(&model::Cell) -> String,
+    heat: impl Fn(&model::Cell) -> Option<f64>,
     notes: Vec<String>,
 ) -> Table {
     let payloads = grid.payloads();
     let table = Table::of(id, title, &payloads).text("payload", |payload| payload_name(*payload));
     let cell = |payload: &u64, c| match grid.cell(*payload, c) {
-        Some(cell) => Cell::marked(text(cell), grid.is_best_stable(cell)),
+        Some(cell) => Cell::marked(text(cell), grid.is_best_stable(cell)).heated(heat(cell)),
         None => Cell::default(),
     };
     let table = table.numbers(grid.connections(), |c| format!("c{c}"), cell);
@@ -95,7 +101,7 @@ pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
     };
     let note = "knee: fewest connections that reach the best; predicted: from the latency with the fewest connections \
         (Little's law)";
-    Table::of("T2d", "what the connections of each payload say together", &study.rows)
+    Table::of("T2d", "best, knee and best stable number of connections of each payload", &study.rows)
         .text("payload", |row| payload_name(row.payload_bytes))
         .number("best 2xx/s", |row| known(row.best_per_s, per_s))
         .number("equal within", |row| percent(row.tolerance))

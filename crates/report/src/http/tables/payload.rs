@@ -32,7 +32,6 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
     let cells = by_payload(study);
     let is_plain = study.protocol.iter().all(NegotiatedProtocol::is_plain_http1);
     let unseen = "http is n/a inside TLS and in HTTP/2, where the bytes of heads are not seen";
-    let alone = "There was no agent at the server, so its figures are n/a";
     let title = format!("payloads by themselves; {}", runs_of(cells.iter().copied()));
     Table::of("T1", title, &cells)
         .text("payload", |cell| numbers::payload(cell.key.payload_bytes))
@@ -48,6 +47,5 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
         .text("verdict", |cell| letters(&cell.verdict))
         .notes([PAYLOAD_NOTE])
         .notes((!is_plain).then_some(unseen))
-        .notes(study.server.is_none().then_some(alone))
         .non_empty()
 }

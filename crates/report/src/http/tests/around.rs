@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use linerate_lab::http::estimate::{Cost, Estimate};
-use linerate_model::http::{CheckStatus, Phase, RunState, Study};
+use linerate_model::http::{CheckStatus, Phase, Reading, RunState, Study};
 
-use super::super::fixtures::{client_limited, full, idle_only, interrupted, run};
+use super::super::fixtures::{client_limited, full, idle_only, interrupted};
 use super::super::{
-    HostSample, Progress, Stage, Style, block, comparison_json, comparison_text, event, finished_line, plan_json,
-    plan_text, preflight, preflight_json,
+    Progress, Stage, Style, block, comparison_json, comparison_text, event, finished_line, plan_json, plan_text,
+    preflight, preflight_json,
 };
 use crate::expected::assert_expected;
 
@@ -18,13 +18,13 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
     assert_expected("http/checks.txt", &preflight(&checks, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&preflight_json(&checks)).expect("JSON");
     let keys: Vec<&String> = value[1].as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["id", "side", "status", "have", "need", "fix", "cells"]);
+    assert_eq!(keys, ["id", "side", "status", "have", "need", "fix", "undo", "advice", "cells"]);
     assert_eq!(value[1]["status"], "fail");
     let long = "x".repeat(300);
     let mut checks = checks;
     checks.retain(|check| check.status == CheckStatus::Fail);
     checks[0].fix = vec![long.clone()];
-    assert!(preflight(&checks, Style::PLAIN).contains(&format!("fix: {long}\n")), "a command is never broken");
+    assert!(preflight(&checks, Style::PLAIN).contains(&format!("do    {long}\n")), "a command is never broken");
 }
 
 #[test]
@@ -64,17 +64,19 @@ fn progress() -> Progress {
         left_s: Some(590.0),
         ok_per_s: Some(101_400.0),
         payload_bytes_per_s: Some(103.8e6),
-        of_ceiling: Some(0.9993),
         p99_ns: Some(1_200_000),
         errors: 0,
         open: 64,
-        client: HostSample {
-            cpu_busy: Some(0.41),
-            busiest_cpu_busy: Some(0.63),
-            fds: run().client.fds,
-            time_wait: run().client.time_wait,
-        },
-        server: None,
+        client: Some(Reading { cpu_busy: Some(0.41), busiest_cpu_busy: Some(0.63), ..Reading::default() }),
+        server: Some(Reading {
+            window_ns: 200_000_000,
+            cpu_busy: Some(0.95),
+            busiest_cpu_busy: Some(1.0),
+            connections: Some(64),
+            rx_bytes: Some(300_000),
+            tx_bytes: Some(23_525_000),
+            ..Reading::default()
+        }),
     }
 }
 
@@ -82,26 +84,25 @@ fn progress() -> Progress {
 fn the_status_block_has_four_lines_whatever_is_known() {
     let expected = "\
 matrix 1k c64, repeat 2, measure; run 17 of 54, 4:32 so far, about 9:50 left
-101,400 2xx/s, 99.9 % of X_net, payload 103.8 MB/s, p99 1.20 ms, 0 errors, 64 open
-client: CPU 41 % (max core 63 %), fds 1,090 of 200,000, tw 13
-server: no agent there
+101,400 2xx/s, payload 103.8 MB/s, p99 1.20 ms, 0 errors, 64 open
+client: CPU 41 % (busiest 63 %), n/a connections, n/a sent, n/a received
+server: CPU 95 % (busiest 100 %), 64 connections, 941 Mbit/s sent, 12.0 Mbit/s received
 ";
     assert_eq!(block(&progress(), Style::PLAIN), expected);
     let mut unknown = progress();
     unknown.left_s = None;
     unknown.ok_per_s = None;
-    unknown.client = HostSample::default();
-    unknown.server = Some(HostSample::default());
+    unknown.server = None;
     let text = block(&unknown, Style::PLAIN);
     assert_eq!(text.lines().count(), 4);
-    assert!(text.contains("n/a 2xx/s") && text.contains("server: CPU n/a (max core n/a), fds n/a, tw n/a\n"), "{text}");
+    assert!(text.contains("n/a 2xx/s") && text.contains("server: no figures\n"), "{text}");
     let event = event(&progress());
     assert_eq!(event.matches('\n').count(), 1);
     let value: serde_json::Value = serde_json::from_str(&event).expect("JSON");
     assert_eq!(value["event"], "second");
     assert_eq!(value["cell"]["connections"], 64);
     assert_eq!(value["stage"], "measure");
-    assert!(value["server"].is_null());
+    assert_eq!(value["server"]["connections"], 64);
 }
 
 #[test]

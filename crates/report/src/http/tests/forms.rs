@@ -1,6 +1,6 @@
 //! A study as HTML and JSON.
 
-use linerate_model::http::{CeilingPoint, Study};
+use linerate_model::http::{CeilingPoint, Phase, Study};
 
 use super::super::fixtures::{full, hostile, large};
 use super::super::{comparison_html, html, json, text};
@@ -44,42 +44,65 @@ fn check_tags(name: &str, page: &str) {
 }
 
 #[test]
-fn all_eight_plots_are_drawn_with_titles_and_tables() {
+fn page_has_answers_and_heat_map_first_then_charts_and_folded_tables() {
+    let page = html(&full());
+    let places: Vec<usize> = [
+        "<p><strong>Use 64 connections for 1k",
+        "<caption>T2a payload MB/s",
+        "<p class=\"remark\">client: ",
+        "<figcaption>payload throughput over connections",
+        "<details><summary>T0 TCP without HTTP",
+        "<details><summary>T2b 99th percentile",
+        "<details><summary>T6 preflight",
+        "<details><summary>Plan",
+    ]
+    .map(|part| page.find(part).unwrap_or_else(|| panic!("no {part}")))
+    .into();
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(page.matches("<caption>").count(), 1, "the heat map alone is not folded");
+    // 47.5 of 103.8 MB/s, and the best one.
+    assert!(page.contains("<td style=\"--heat:46%\">47.5 f  </td>"), "{page}");
+    assert!(page.contains("<td style=\"--heat:100%\"><strong>*103.8 N  </strong></td>"), "{page}");
+}
+
+#[test]
+fn charts_are_drawn_where_there_is_a_curve() {
     let page = html(&full());
     for title in [
-        "P1 payload throughput over connections",
-        "P2 latency over connections",
-        "P3 2xx per second over payloads",
-        "P4 memory over idle connections",
-        "P5 latency by quantile",
-        "P6 1k c64 over time",
-        "P7 99th percentile of the latency over throughput",
-        "P8 processor time per 2xx over payloads",
+        "payload throughput over connections",
+        "latency over connections",
+        "2xx per second over payloads",
+        "latency by quantile",
+        "memory over idle connections",
     ] {
         assert!(page.contains(&format!("<figcaption>{title}")), "{title}");
     }
     let drawings = page.matches("<svg ").count();
-    // Seven, and four panels for each of three payloads and the low rate.
-    assert_eq!(drawings, 7 + 4 * 4);
+    assert_eq!(drawings, 5);
     assert_eq!(page.matches("role=\"img\" aria-label=\"").count(), drawings);
-    assert_eq!(page.matches("<svg ").count(), page.matches("</svg>\n<details>").count());
-    let first = plot(&page, 1);
+    assert_eq!(page.matches("</svg></div>\n<details>").count(), drawings);
+    let first = plot(&page, "payload throughput");
     assert_eq!(first.matches("class=\"line limit").count(), 2 * 3, "a line and its legend for each payload");
     assert_eq!(first.matches("class=\"ring").count(), 3, "the best stable cells");
     assert!(first.contains("<td>c64</td><td>103.8 MB/s</td><td>103.9 MB/s</td>"), "{first}");
-    assert_eq!(plot(&page, 2).matches(">jumps</text>").count(), 3, "the cliffs");
+    assert_eq!(plot(&page, "latency over").matches(">jumps</text>").count(), 3, "the cliffs");
     assert!(page.contains("medians of 3 runs)</small>"));
+
+    let mut two_points = full();
+    two_points.cells.retain(|cell| cell.key.phase != Phase::Matrix || cell.key.connections <= 64);
+    let page = html(&two_points);
+    assert!(!page.contains("over connections") && page.contains("<figcaption>2xx per second"), "{page}");
 }
 
-/// The part of a page that is the plot of this number.
-fn plot(page: &str, number: u32) -> &str {
-    let [from, to] = [number, number + 1].map(|number| page.find(&format!("<figcaption>P{number}")));
-    &page[from.expect("the plot")..to.expect("the next plot")]
+/// The figure whose title begins so.
+fn plot<'a>(page: &'a str, title: &str) -> &'a str {
+    let from = page.find(&format!("<figcaption>{title}")).expect("the plot");
+    &page[from..from + page[from..].find("</figure>").expect("its end")]
 }
 
 #[test]
 fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_run() {
-    let third = |study: &Study| plot(&html(study), 3).to_owned();
+    let third = |study: &Study| plot(&html(study), "2xx per second").to_owned();
     let mut study = full();
     let straight = third(&study);
     study.ceiling = (40..=68)
