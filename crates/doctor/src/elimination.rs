@@ -1,6 +1,8 @@
 //! Where the time of a TCP test went, by elimination: every slice is put down to the first part of the two hosts that was at
 //! its limit, and to the path between them when neither host was.
 
+use linerate_model::placement::cpu_list;
+
 use crate::limit;
 use crate::period::TICKS_PER_SECOND;
 use crate::scope::{Host, Run, Scope, to_f64};
@@ -56,11 +58,10 @@ impl<'a> End<'a> {
 
     fn may_use(&self, cpu: u32) -> bool {
         let pinned = self.host.runs().find_map(|run| {
-            let is_client = (run.part() == Some("sender")) != run.is("reverse");
-            let fact = if is_client { "client_cpus" } else { "server_cpus" };
+            let fact = if run.is_client() { "client_cpus" } else { "server_cpus" };
             run.text(fact).ok().map(|list| list.value)
         });
-        pinned.is_none_or(|list| crate::rules::cpu_list(list).contains(&cpu))
+        pinned.is_none_or(|list| cpu_list(list).contains(&cpu))
     }
 
     /// CPU time of this process over the slice, in CPUs.

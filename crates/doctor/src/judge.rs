@@ -1,11 +1,12 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, NotEvaluated, RuledOut, Severity};
+use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
 use crate::observed::Observed;
 use crate::period::Period;
+use crate::placement::placements;
 use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling};
 use crate::rules;
 use crate::scope::{Host, Scope};
@@ -34,7 +35,8 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
     }
     let observed = observed.as_slice();
-    let (outcomes, verdict) = judged(observed, only, verdict::verdict);
+    let (outcomes, (verdict, placement)) =
+        judged(observed, only, |scope, findings| (verdict::verdict(scope, findings), placements(scope)));
     let watched = observed.iter().any(|one| one.period.is_some());
     Diagnosis {
         schema: DOCTOR_SCHEMA.to_owned(),
@@ -44,6 +46,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         ruled_out: outcomes.ruled_out,
         not_evaluated: outcomes.not_evaluated,
         loss: Vec::new(),
+        placement,
         differences: None,
         comparison: None,
         unread: Vec::new(),
@@ -125,7 +128,10 @@ impl Outcomes {
         let id = rule.id.to_owned();
         match ruling {
             Ok(matched) => self.findings.push((layer, finding(rule, subject, matched))),
-            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason }),
+            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason, inapplicable: None }),
+            Err(NoMatch::NotApplicable(to, reason)) => {
+                self.ruled_out.push(RuledOut { id, subject, reason, inapplicable: Some(to) });
+            }
             Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
                 self.not_evaluated.push(NotEvaluated { id, subject, missing, reasons, suspicion: unknown.suspicion });
@@ -161,6 +167,7 @@ impl Outcomes {
                 id: finding.id,
                 subject: finding.subject,
                 reason: format!("explained by {cause}"),
+                inapplicable: Some(Inapplicable::Explained),
             }));
         }
     }

@@ -25,6 +25,7 @@ mod judge;
 mod limit;
 mod observed;
 mod period;
+mod placement;
 mod rule;
 mod rules;
 mod scope;

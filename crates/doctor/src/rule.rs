@@ -4,7 +4,7 @@
 //! *ruled out*; only a rule that reaches its end fires. So removing a fact never makes a rule fire, nor rules
 //! anything out, and every finding carries exactly the facts that were read.
 
-use linerate_model::finding::{Confidence, Evidence, Severity};
+use linerate_model::finding::{Confidence, Evidence, Inapplicable, Severity};
 
 use crate::scope::{Host, Nic, Run, Scope};
 
@@ -114,6 +114,8 @@ pub(crate) type Ruling = Result<Match, NoMatch>;
 pub(crate) enum NoMatch {
     /// The facts rule it out.
     Clear(String),
+    /// It is about something that the device or the test does not have.
+    NotApplicable(Inapplicable, String),
     /// Facts are missing.
     Unknown(Unknown),
 }
@@ -129,7 +131,7 @@ pub(crate) struct Unknown {
     pub(crate) advice: Option<String>,
 }
 
-/// The rule does not apply, because of `reason`.
+/// The rule is ruled out, because of `reason`.
 pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
     Err(NoMatch::Clear(reason.into()))
 }
@@ -137,6 +139,11 @@ pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
 /// Continues when `holds`, otherwise the rule is ruled out.
 pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), NoMatch> {
     if holds { Ok(()) } else { Err(NoMatch::Clear(reason())) }
+}
+
+/// The rule does not apply, because of `reason`.
+pub(crate) fn inapplicable<T>(to: Inapplicable, reason: impl Into<String>) -> Result<T, NoMatch> {
+    Err(NoMatch::NotApplicable(to, reason.into()))
 }
 
 /// The rule cannot be checked without `fact`.
@@ -156,7 +163,7 @@ impl<T> Suspect for Result<T, NoMatch> {
             NoMatch::Unknown(unknown) => {
                 NoMatch::Unknown(Unknown { suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)), ..unknown })
             }
-            NoMatch::Clear(reason) => NoMatch::Clear(reason),
+            other => other,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The one sentence at the top: what limits, how sure that is, and what would limit next.
 
 use linerate_model::finding::{Confidence, Finding, Severity, Verdict};
+use linerate_model::limit::limit_sentence;
 
 use crate::elimination;
 use crate::limit::{self, Limit};
@@ -33,8 +34,7 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
     Some(eliminated.map_or(cause, |(name, run)| {
         let is_offload = matches!(name, limit::HOST_CPU | limit::SENDER_CPU) && strongest(findings, "OFF-01").is_some();
         let name = if is_offload { limit::OFFLOAD } else { name };
-        let sentence = Limit::of(name).map_or("", |limit| limit.sentence);
-        limited(name, sentence, Confidence::High, &run.label())
+        limited(name, limit_sentence(name), Confidence::High, &run.label())
     }))
 }
 
@@ -73,10 +73,10 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let runner_up = found.next();
     Verdict {
         verdict: limit.name.to_owned(),
-        sentence: format!("{} ({} on {})", limit.sentence, finding.id, finding.subject),
+        sentence: format!("{} ({} on {})", limit.sentence(), finding.id, finding.subject),
         confidence: confidence(scope, finding),
         runner_up: runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id)),
-        what_if: runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence)),
+        what_if: runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence())),
         ..Verdict::default()
     }
 }
@@ -94,7 +94,7 @@ fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict
     let limit = Limit::of(name)?;
     let (_, finding) = limit.rules.iter().find_map(|id| findings.iter().find(|(_, finding)| finding.id == *id))?;
     let subject = format!("{} on {}", finding.id, finding.subject);
-    Some(limited(name, limit.sentence, confidence(scope, finding), &subject))
+    Some(limited(name, limit.sentence(), confidence(scope, finding), &subject))
 }
 
 fn limited(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {

@@ -1,6 +1,7 @@
 //! The verdict over time: every slice votes with its length.
 
-use linerate_model::finding::{Confidence, LimitPeriod, Verdict, limit_name};
+use linerate_model::finding::{Confidence, LimitPeriod, Verdict};
+use linerate_model::limit::limit_name;
 
 use crate::limit::{LONGER, Limit};
 
@@ -25,44 +26,38 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
         return Verdict { confidence, ..whole };
     }
     let timeline = limit_periods(votes);
-    let votes = steady(votes);
-    let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
-    let mut tally = limits(votes);
-    let Some((seconds, winner)) = tally.next() else {
-        return Verdict {
-            confidence: Confidence::Low,
-            timeline,
-            ..if whole.verdict == UNKNOWN { whole } else { unproven(&whole) }
-        };
+    let steady = steady(votes);
+    let all: f64 = steady.iter().map(|(seconds, _)| seconds).sum();
+    let share = |seconds: f64| if all > 0.0 { seconds / all } else { 0.0 };
+    let mut limits = limits(steady).map(|(seconds, verdict)| (share(seconds), verdict));
+    let decided = match limits.next() {
+        Some(winner) => ranked(whole, winner, limits.next()),
+        None if whole.verdict == UNKNOWN => Verdict { confidence: Confidence::Low, ..whole },
+        None => unproven(&whole),
     };
-    let share = if all > 0.0 { seconds / all } else { 0.0 };
-    let second = tally.next().map(|(seconds, verdict)| (seconds / all, verdict));
-    let mut base = if whole.verdict == winner.verdict { whole } else { winner };
-    let rival = second.as_ref().filter(|(part, _)| share - part < CLEAR_LEAD).map(|(_, rival)| rival);
-    if let Some(rival) = rival {
-        base.sentence = undecided(&base, &rival.verdict);
+    Verdict { timeline, ..decided }
+}
+
+/// The verdict of the limit that held longest, with its share of the time, against the next one.
+fn ranked(whole: Verdict, (share, winner): (f64, Verdict), second: Option<(f64, Verdict)>) -> Verdict {
+    let mut verdict = if whole.verdict == winner.verdict { whole } else { winner };
+    let mut sure = confidence(share);
+    if let Some((part, rival)) = second {
+        if share - part < CLEAR_LEAD {
+            verdict.sentence = undecided(&verdict, &rival.verdict);
+            sure = Confidence::Low;
+        }
+        verdict.runner_up = Some(format!("{} ({} % of the time)", rival.verdict, percent(part)));
+        verdict.what_if = Some(format!("without it: {}", rival.sentence));
     }
-    let sure = match share {
-        _ if rival.is_some() => Confidence::Low,
+    Verdict { confidence: verdict.confidence.min(sure), share_of_time_percent: Some(percent(share)), ..verdict }
+}
+
+fn confidence(share: f64) -> Confidence {
+    match share {
         share if share > MOST => Confidence::High,
         share if share > HALF => Confidence::Medium,
         _ => Confidence::Low,
-    };
-    let (runner_up, what_if) = match second {
-        Some((part, verdict)) => {
-            let name = format!("{} ({} % of the time)", verdict.verdict, percent(part));
-            (Some(name), Some(format!("without it: {}", verdict.sentence)))
-        }
-        None => (base.runner_up, base.what_if),
-    };
-    Verdict {
-        confidence: base.confidence.min(sure),
-        runner_up,
-        what_if,
-        share_of_time_percent: Some(percent(share)),
-        timeline,
-        verdict: base.verdict,
-        sentence: base.sentence,
     }
 }
 

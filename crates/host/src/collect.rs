@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use linerate_model::snapshot::{Absence, Snapshot, Source};
 use linerate_sys::{clock, privileges, process};
 
+use crate::error::{ReadError, record_absent};
 use crate::kernel::HostCounters;
 use crate::kernel::cgroup::Group;
 use crate::kernel::file::Buffer;
@@ -13,6 +14,8 @@ use crate::kernel::{self, cpu, procfs, sockets};
 use crate::nic::links::Link;
 use crate::nic::{ethtool, links, route, sysfs};
 use crate::{short_file, tc};
+
+const SOFTIRQS: &str = "/proc/softirqs";
 
 /// What to collect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +42,12 @@ pub fn collect(request: &Request) -> Snapshot {
     let chosen = chosen(request, &snapshot, &all);
     let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let interrupts = procfs::interrupts(&text);
+    match fs::read_to_string(SOFTIRQS) {
+        Ok(text) => procfs::softirqs(&mut snapshot, &text),
+        Err(error) => {
+            record_absent(&mut snapshot, "softirq.net_rx", &ReadError::file(SOFTIRQS, &error), "procfs:softirqs");
+        }
+    }
     let mut query = ethtool::EthtoolQuery::open();
     for link in &chosen {
         link.record(&mut snapshot, &all);

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::placement::Placement;
+
 /// Schema name of a [`Diagnosis`] on disk.
 pub const DOCTOR_SCHEMA: &str = "linerate.doctor/1";
 
@@ -137,6 +139,23 @@ pub struct RuledOut {
     pub subject: String,
     /// Which facts speak against it.
     pub reason: String,
+    /// What the rule does not apply to; `None` for a rule that applies and was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inapplicable: Option<Inapplicable>,
+}
+
+/// What a rule does not apply to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inapplicable {
+    /// An interface without a link.
+    VirtualInterface,
+    /// The device or its driver lacks what the rule is about.
+    Device,
+    /// The test is of another kind.
+    Test,
+    /// Another finding explains what the rule found.
+    Explained,
 }
 
 /// A rule that could not be checked.
@@ -216,43 +235,6 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
     AREAS.into_iter()
 }
 
-/// What each verdict names, in words.
-const LIMIT_NAMES: [(&str, &str); 26] = [
-    ("configured-rate", "the configured rate"),
-    ("speed-step", "a speed step"),
-    ("line-rate", "the link's rate"),
-    ("link", "the link"),
-    ("tool-limit", "the test tool"),
-    ("path-mtu", "the path MTU"),
-    ("cpu-quota", "a CPU quota"),
-    ("cpu-steal", "the hypervisor"),
-    ("other-programs", "other programs"),
-    ("offload", "missing offloads"),
-    ("host-cpu", "the CPUs of this host"),
-    ("application-limited", "the application"),
-    ("sender-cpu", "the sender's CPU"),
-    ("receiver-cpu-app", "the receiver's CPU"),
-    ("receiver-cpu-softirq", "the receiver's soft interrupts"),
-    ("firewall", "a firewall"),
-    ("pcie", "PCIe"),
-    ("nic-queue-rx", "the receiver's NIC"),
-    ("flow-control", "pause frames"),
-    ("nic-queue-tx", "the sender's queue"),
-    ("receiver-window", "the receive window"),
-    ("sender-window", "the send buffer"),
-    ("path", "the path"),
-    ("policer", "a policer"),
-    ("loss-or-congestion", "loss"),
-    ("virtual-backend", "the virtual NIC's host"),
-];
-
-/// The limit that a verdict names, in words; a verdict that names none by its own name.
-#[must_use]
-pub fn limit_name(verdict: &str) -> String {
-    let row = LIMIT_NAMES.iter().find(|(name, _)| *name == verdict);
-    row.map_or_else(|| verdict.replace('-', " "), |(_, words)| (*words).to_owned())
-}
-
 /// The one sentence at the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -326,6 +308,9 @@ pub struct Diagnosis {
     /// Where the datagrams of a UDP test were lost, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<LossSplit>,
+    /// On which CPUs each end of a test ran, where that was observed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<Placement>,
     /// What differs between two snapshots, when two were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Vec<Difference>>,

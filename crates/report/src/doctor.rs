@@ -1,6 +1,7 @@
 //! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes; and of the proof of a fix.
 
 mod areas;
+mod placement;
 mod proof;
 mod words;
 
@@ -10,12 +11,13 @@ use std::fmt::Write;
 use crate::document::style::Style;
 use crate::document::{Block, Document, Entry};
 use crate::printable::printable;
-use linerate_model::finding::{
-    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict, limit_name,
-};
+use linerate_model::finding::{Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict};
+use linerate_model::limit::limit_name;
 use linerate_model::stored_name;
 pub use proof::{proof, proof_json};
 
+/// Its advice has a line of its own.
+const PLACEMENT_RULE: &str = "CPU-10";
 /// Column of the text beside the labels.
 const COLUMN: usize = 12;
 /// Metrics of the finding that the verdict names.
@@ -45,7 +47,8 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
         blocks.extend(differences(comparison, verbose, limit(DIFFERENCES_SHOWN)));
     }
     let is_other = |finding: &&Finding| {
-        named.is_none_or(|named| !std::ptr::eq(named, *finding)) && (verbose || finding.severity >= Severity::Medium)
+        let is_shown = finding.severity >= Severity::Medium && finding.id != PLACEMENT_RULE;
+        named.is_none_or(|named| !std::ptr::eq(named, *finding)) && (verbose || is_shown)
     };
     let others: Vec<&Finding> = diagnosis.findings.iter().filter(is_other).collect();
     let shown = others.iter().take(limit(FINDINGS_SHOWN)).enumerate();
@@ -54,6 +57,7 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
     if hidden > 0 {
         blocks.push(wrapped("", format!("{hidden} more: -v shows them")));
     }
+    blocks.extend(placement_blocks(diagnosis, verbose));
     if verbose {
         blocks.extend(ruled_out(diagnosis));
         blocks.extend(not_evaluated(diagnosis));
@@ -275,6 +279,22 @@ fn not_evaluated(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
     })
 }
 
+/// The CPUs of both ends; a short report has only the advice.
+fn placement_blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+    if verbose {
+        let labels = std::iter::once("PLACEMENT").chain(std::iter::repeat(""));
+        return diagnosis
+            .placement
+            .iter()
+            .zip(labels)
+            .map(|(end, label)| wrapped(label, placement::line(end)))
+            .collect();
+    }
+    let advised = diagnosis.findings.iter().filter(|finding| finding.id == PLACEMENT_RULE);
+    let advice = advised.filter_map(|finding| Some((finding, finding.advice.as_ref()?)));
+    advice.map(|(finding, advice)| wrapped("PLACEMENT", format!("{}: {advice}", finding.subject))).collect()
+}
+
 /// Lines of an import that were not understood.
 fn unread(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let Some(first) = diagnosis.unread.first() else { return Vec::new() };
@@ -385,8 +405,10 @@ mod tests {
             }],
             "ruled_out": [
                 {"id": "PCI-02", "subject": "receiver eth0", "reason": "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1"},
-                {"id": "LNK-01", "subject": "receiver lr0", "reason": "veth has no link"},
-                {"id": "IRQ-01", "subject": "receiver lr0", "reason": "veth has no link"},
+                {"id": "LNK-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
+                {"id": "IRQ-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
+                {"id": "WIN-01", "subject": "receiver", "reason": "not TCP", "inapplicable": "test"},
+                {"id": "CHN-01", "subject": "receiver", "reason": "no channels", "inapplicable": "device"},
             ],
             "not_evaluated": [
                 {"id": "PAU-02", "subject": "receiver eth0", "missing": ["nic.eth0.pause.partner"], "reasons": ["not-reported"]},
@@ -462,6 +484,26 @@ mod tests {
     fn short_reports_are_as_reviewed() {
         crate::expected::assert_expected("doctor.txt", &short(&diagnosis()));
         crate::expected::assert_expected("doctor-path.txt", &short(&path()));
+    }
+
+    #[test]
+    fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
+        let mut diagnosis = path();
+        let end = |host: &str| json!({"host": host, "worker": {"cpus": [{"cpu": 0, "percent": 100}]}, "softirq": {"absent": "not-reported"}});
+        diagnosis.placement = serde_json::from_value(json!([end("client"), end("server")])).expect("placements");
+        assert!(!short(&diagnosis).contains("PLACEMENT"), "{}", short(&diagnosis));
+        let advice = Some("try -A 1,0".to_owned());
+        let (id, subject) = (PLACEMENT_RULE.to_owned(), "client".to_owned());
+        diagnosis.findings.push(Finding { id, subject, advice, ..diagnosis.findings[0].clone() });
+        let text = short(&diagnosis);
+        assert!(text.contains("\nPLACEMENT   client: try -A 1,0\n") && !text.contains("ALSO"), "{text}");
+        let wide = Style { columns: 200, ..Style::PLAIN };
+        let text = super::text(&diagnosis, true, wide);
+        assert!(
+            text.contains("\nPLACEMENT   client: worker CPU 0 (100 %); softirq not known (not reported)\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n            server: worker CPU 0 (100 %)"), "{text}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Limits of applications, connections and the link itself.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::limit;
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
@@ -54,7 +54,9 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 }
 
 fn line_rate(run: &Run<'_>) -> Ruling {
-    require(!run.is("same_host"), || "loopback has no line rate".to_owned())?;
+    if run.is("same_host") {
+        return inapplicable(Inapplicable::Test, "loopback has no line rate");
+    }
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
     let Some(speed) = known.or_else(|| inferred_speed_mbps(goodput.value / 1e6)) else {
@@ -210,7 +212,7 @@ fn sys_05(host: &Host<'_>) -> Ruling {
 }
 
 fn app_01(run: &Run<'_>) -> Ruling {
-    require(!run.is_udp(), || "not TCP".to_owned())?;
+    run.over_tcp()?;
     if run.is_limited_by(&[limit::APPLICATION])? {
         let busy = run.number("busy_share")?;
         return Ok(matched().read(&busy, "all of the time").advice("look at disk, generator or target rate"));

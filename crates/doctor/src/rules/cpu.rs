@@ -1,8 +1,8 @@
 //! Processors: saturated, slowed down, stolen, or far away.
 
 use linerate_model::finding::{Confidence, Severity};
+use linerate_model::placement::cpu_list;
 
-use super::measurement::cpu_list;
 use crate::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Run};

@@ -1,9 +1,10 @@
 //! Is the measurement valid?
 
-use linerate_model::finding::Severity;
+use linerate_model::finding::{Inapplicable, Severity};
+use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::Value;
 
-use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::{Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
@@ -142,7 +143,9 @@ fn gbits(rate_bps: f64) -> String {
 fn tool_03(run: &Run<'_>) -> Ruling {
     let same_host = run.flag("same_host")?;
     require(same_host.value, || "client and server run on different hosts".to_owned())?;
-    let server = run.text("server_cpus").or_else(|stop| unpinned(run).map_or(Err(stop), clear))?;
+    let server = run
+        .text("server_cpus")
+        .or_else(|stop| unpinned(run).map_or(Err(stop), |why| inapplicable(Inapplicable::Test, why)))?;
     let confined = cpu_list(server.value);
     // A client that was not pinned may run everywhere, also where the server is.
     let client = run.text("client_cpus");
@@ -178,16 +181,6 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
         .read(&streams, "streams")
         .read(&busy, "of one core, used by the receiving thread")
         .advice("give the server more CPUs, or drop the pinning"))
-}
-
-/// `0-3,8` as numbers. A list that is longer than any machine is cut.
-pub(crate) fn cpu_list(text: &str) -> Vec<u32> {
-    const CPUS_MAX: usize = 8192;
-    let ranges = text.split(',').filter_map(|part| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        Some(from.trim().parse::<u32>().ok()?..=to.trim().parse::<u32>().ok()?)
-    });
-    ranges.flatten().take(CPUS_MAX).collect()
 }
 
 fn tool_04(run: &Run<'_>) -> Ruling {
@@ -237,7 +230,7 @@ fn tool_06(run: &Run<'_>) -> Ruling {
 }
 
 fn tool_07(run: &Run<'_>) -> Ruling {
-    require(!run.is_udp(), || "UDP: datagrams have the size they have".to_owned())?;
+    run.over_tcp()?;
     let size = run.number("block_len_bytes")?;
     require(size.value < 1448.0, || format!("writes of {} bytes", size.value))?;
     let cpu = run
@@ -294,7 +287,7 @@ fn meta_02(host: &Host<'_>) -> Ruling {
 pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::rule::NoMatch> {
     match meta_02(host) {
         Ok(_) => unknown("ovs.pmd.* under load", "META-02: the sample was taken without load"),
-        Err(crate::rule::NoMatch::Clear(_)) => Ok(()),
-        Err(missing) => Err(missing),
+        Err(missing @ crate::rule::NoMatch::Unknown(_)) => Err(missing),
+        Err(_) => Ok(()),
     }
 }

@@ -13,6 +13,7 @@ mod network;
 mod nic;
 mod offload;
 mod path;
+mod placement;
 pub(crate) mod preflight;
 mod qdisc;
 mod queues;
@@ -21,13 +22,13 @@ pub(crate) mod sweep;
 mod virtualisation;
 mod window;
 
-pub(crate) use measurement::cpu_list;
+pub(crate) use queues::irq_shares;
 pub(crate) use virtualisation::receive_aggregation_differs;
 
 use crate::rule::{Layer, Rule};
 
 /// The rules of each layer, in the order in which a reader should think about them.
-const CATALOGUE: [(Layer, &[Rule]); 14] = [
+const CATALOGUE: [(Layer, &[Rule]); 15] = [
     (Layer::Measurement, measurement::RULES),
     (Layer::Path, path::RULES),
     (Layer::Link, link::RULES),
@@ -36,6 +37,7 @@ const CATALOGUE: [(Layer, &[Rule]); 14] = [
     (Layer::Bus, bus::RULES),
     (Layer::Cpu, queues::RULES),
     (Layer::Cpu, cpu::RULES),
+    (Layer::Cpu, placement::RULES),
     (Layer::Offload, offload::RULES),
     (Layer::Offload, virtualisation::RULES),
     (Layer::Offload, qdisc::RULES),

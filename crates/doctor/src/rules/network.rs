@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn path_01(run: &Run<'_>) -> Ruling {
-    require(!run.is_udp(), || "UDP does not slow down".to_owned())?;
+    run.over_tcp()?;
     let first = run.number("first_second_bps")?;
     let later = run.number("later_median_bps")?;
     require(later.value <= 0.7 * first.value, || "the rate does not step down".to_owned())?;
@@ -142,7 +142,7 @@ fn path_03(host: &Host<'_>) -> Ruling {
 }
 
 fn path_06(run: &Run<'_>) -> Ruling {
-    require(!run.is_udp(), || "not TCP".to_owned())?;
+    run.over_tcp()?;
     run.is_limited_by(&[limit::PATH])?;
     require(run.spurious().is_none(), || "the repeated segments were late, not lost".to_owned())?;
     let loss = run.number("retransmit_share")?;
@@ -170,7 +170,7 @@ fn path_06(run: &Run<'_>) -> Ruling {
 }
 
 fn path_07(run: &Run<'_>) -> Ruling {
-    require(!run.is_udp(), || "not TCP".to_owned())?;
+    run.over_tcp()?;
     // The scheduler moves a sender between CPUs, and a virtual interface receives on the sender's CPU.
     require(!run.is("same_host"), || "both ends run on this host".to_owned())?;
     let seen = run.number("reordered_segments")?;

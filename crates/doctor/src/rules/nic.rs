@@ -1,12 +1,12 @@
 //! Drops and stalls of the NIC.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::{Confidence, Inapplicable, Severity};
 use linerate_model::snapshot::Source;
 
 use super::link::pace_command;
 use crate::arithmetic::ring_time_us;
 use crate::classes::Class;
-use crate::rule::{Rule, Ruling, clear, matched, require};
+use crate::rule::{Rule, Ruling, inapplicable, matched, require};
 use crate::scope::{Nic, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
@@ -145,7 +145,7 @@ fn nic_06(nic: &Nic<'_>) -> Ruling {
             if nic.host.snapshot.source == Source::Live
                 && nic.host.snapshot.counters_under(&nic.key("drv.")).next().is_some() =>
         {
-            return clear("the driver knows no allowance");
+            return inapplicable(Inapplicable::Device, "the driver knows no allowance");
         }
         other => other?,
     };

@@ -1,11 +1,12 @@
 //! Queues of the NIC and the CPUs that serve them.
 
 use linerate_model::finding::{Confidence, Severity};
+use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Source};
 
-use super::measurement::cpu_list;
 use crate::arithmetic::expected_queues;
 use crate::classes::Class;
+use crate::placement::{Shares, shares};
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
 
@@ -180,14 +181,14 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
 
 /// The CPU that took most interrupts of this interface, and its share of them: over the period, or since boot.
 fn irq_cpu(nic: &Nic<'_>) -> Result<(u32, f64), NoMatch> {
-    match irq_shares(nic)?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
-        Some(busiest) => Ok(busiest),
+    match irq_shares(nic)?.first() {
+        Some(busiest) => Ok(*busiest),
         None => unknown(nic.key("irq.total"), "no interrupt was counted"),
     }
 }
 
-/// Share of the interrupts of this interface each CPU took.
-fn irq_shares(nic: &Nic<'_>) -> Result<Vec<(u32, f64)>, NoMatch> {
+/// Share of the interrupts of this interface each CPU took, the largest first.
+pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
     let prefix = nic.key("irq.");
     let mut per_cpu = std::collections::BTreeMap::<u32, f64>::new();
     for (key, counter) in nic.host.snapshot.counters_under(&prefix) {
@@ -200,11 +201,7 @@ fn irq_shares(nic: &Nic<'_>) -> Result<Vec<(u32, f64)>, NoMatch> {
         };
         *per_cpu.entry(cpu).or_default() += to_f64(grown);
     }
-    let total: f64 = per_cpu.values().sum();
-    if total <= 0.0 {
-        return unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq")));
-    }
-    Ok(per_cpu.into_iter().map(|(cpu, grown)| (cpu, grown / total)).collect())
+    shares(per_cpu).map_or_else(|| unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq"))), Ok)
 }
 
 fn irq_01(nic: &Nic<'_>) -> Ruling {

@@ -62,7 +62,7 @@ pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &H
                 window: case.window_deficit().ok().filter(|_| name == "window-below-bdp"),
             })),
             Err(NoMatch::Unknown(unknown)) => missing.extend(unknown.missing),
-            Err(NoMatch::Clear(_)) => {}
+            Err(NoMatch::Clear(_) | NoMatch::NotApplicable(..)) => {}
         }
     }
     if reasons.is_empty() && best.is_some() {

@@ -121,7 +121,7 @@ fn limited(
     (end, name): (&str, &str),
     (host, sysctl): (&Host<'_>, &str),
 ) -> Ruling {
-    require(!run.is_udp(), || "UDP has no window".to_owned())?;
+    run.over_tcp()?;
     let is_concluded =
         run.is_limited_by(&[if end == "receiver" { limit::RECEIVER_WINDOW } else { limit::SENDER_WINDOW }])?;
     let share = share?;

@@ -1,5 +1,6 @@
 //! One host: reading an absent fact ends a rule as unknown, with the key and the reason.
 
+use linerate_model::finding::Inapplicable;
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
 use linerate_model::stored_name;
 
@@ -30,9 +31,11 @@ impl<'a> Host<'a> {
         self.typed(key, value)
     }
 
-    /// A number, or ruled out because the driver or the kind of device has no such thing.
+    /// A number; not applicable where the driver or the kind of device has no such thing.
     pub(crate) fn number_if_any(&self, key: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
-        self.number(key).map_err(|stop| if self.lacks(key) { NoMatch::Clear(otherwise.to_owned()) } else { stop })
+        self.number(key).map_err(|stop| {
+            if self.lacks(key) { NoMatch::NotApplicable(Inapplicable::Device, otherwise.to_owned()) } else { stop }
+        })
     }
 
     /// Whether the driver or the kind of device has no such fact or group of facts at all.

@@ -1,12 +1,13 @@
 //! One interface of a host and its queueing disciplines.
 
+use linerate_model::finding::Inapplicable;
 use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Absence, Fact, Quality, Value};
 
 use super::host::Host;
 use super::reading::{Growth, Reading};
 use crate::classes::{Class, classify};
-use crate::rule::{NoMatch, clear, require, unknown};
+use crate::rule::{NoMatch, inapplicable, unknown};
 
 /// One interface of a host.
 #[derive(Debug, Clone, Copy)]
@@ -39,14 +40,14 @@ impl<'a> Nic<'a> {
         self.host.text(&self.key(fact))
     }
 
-    /// A number, or ruled out because the driver or the kind of device has no such thing.
+    /// A number; not applicable where the driver or the kind of device has no such thing.
     pub(crate) fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
         self.host.number_if_any(&self.key(fact), otherwise)
     }
 
     /// Continues unless the driver or the kind of device has no such group of facts at all.
     pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
-        require(!self.host.lacks(&self.key(group)), || otherwise.to_owned())
+        if self.host.lacks(&self.key(group)) { inapplicable(Inapplicable::Device, otherwise) } else { Ok(()) }
     }
 
     /// How reports name it.
@@ -73,7 +74,7 @@ impl<'a> Nic<'a> {
     pub(crate) fn wired(&self) -> Result<(), NoMatch> {
         for fact in ["net.kind", "drv.name"] {
             if let Some(kind) = self.text(fact).ok().filter(|kind| is_software_kind(kind.value)) {
-                return clear(format!("{} has no link", kind.value));
+                return inapplicable(Inapplicable::VirtualInterface, format!("{} has no link", kind.value));
             }
         }
         Ok(())

@@ -1,9 +1,11 @@
 //! One test run a snapshot contains.
 
+use linerate_model::finding::Inapplicable;
+
 use super::host::Host;
 use super::nic::Nic;
 use super::reading::Reading;
-use crate::rule::{NoMatch, clear, require, unknown};
+use crate::rule::{NoMatch, clear, inapplicable, require, unknown};
 
 /// A round trip that grows this many times under load shows a queue, unless it is shorter than what schedulers add.
 pub(crate) const QUEUE_INFLATION_MIN: f64 = 3.0;
@@ -107,6 +109,11 @@ impl<'a> Run<'a> {
         self.text("end").ok().map(|reading| reading.value)
     }
 
+    /// Whether this host was the client, where both ends were watched.
+    pub(crate) fn is_client(&self) -> bool {
+        (self.part() == Some("sender")) != self.is("reverse")
+    }
+
     /// The host that received if it is known, otherwise the one that has the run.
     pub(crate) fn receiver(&self) -> Host<'a> {
         match self.host.other.filter(|_| self.part() == Some("sender")) {
@@ -118,7 +125,12 @@ impl<'a> Run<'a> {
     /// Continues only for a UDP test.
     pub(crate) fn over_udp(&self) -> Result<(), NoMatch> {
         let transport = self.text("transport")?;
-        require(transport.value == "udp", || "not UDP".to_owned())
+        if transport.value == "udp" { Ok(()) } else { inapplicable(Inapplicable::Test, "not UDP") }
+    }
+
+    /// Continues unless it is a UDP test.
+    pub(crate) fn over_tcp(&self) -> Result<(), NoMatch> {
+        if self.is_udp() { inapplicable(Inapplicable::Test, "not TCP") } else { Ok(()) }
     }
 
     pub(crate) fn is_udp(&self) -> bool {

@@ -1,31 +1,27 @@
 //! CPUs: how many, how fast, shared with whom.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_model::placement::cpu_list;
+use linerate_model::snapshot::{Absence, Snapshot, Value};
 
+use crate::kernel::process::cpu_of_task;
 use crate::short_file::{read, read_number};
 
 const SRC: &str = "sysfs";
-
-/// Numbers in a list such as `0-3,8`.
-pub(crate) fn count_of(list: &str) -> i64 {
-    let ranges = list.split(',').filter_map(|part| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        Some(to.trim().parse::<i64>().ok()?.saturating_sub(from.trim().parse::<i64>().ok()?).saturating_add(1))
-    });
-    ranges.filter(|count| *count > 0).fold(0, i64::saturating_add)
-}
 
 /// Records the facts about the CPUs.
 pub(crate) fn record(snapshot: &mut Snapshot) {
     let root = Path::new("/sys/devices/system");
     if let Some(online) = read(root.join("cpu/online")) {
-        snapshot.set("cpu.count", count_of(&online), SRC);
+        let cpus = cpu_list(&online);
+        snapshot.set("cpu.count", cpus.len(), SRC);
+        shared(snapshot, root, &cpus);
         snapshot.set("cpu.online", online, SRC);
     }
-    let nodes = read(root.join("node/online")).map_or(1, |online| count_of(&online));
+    let nodes = read(root.join("node/online")).map_or(1, |online| cpu_list(&online).len());
     snapshot.set("numa.nodes", nodes, SRC);
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let is_guest =
@@ -35,11 +31,50 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     frequency(snapshot, &root.join("cpu/cpu0/cpufreq"));
 }
 
+/// Records the groups of CPUs that share a core or a cache, and those of each node. A CPU that shares with no other is left out.
+fn shared(snapshot: &mut Snapshot, root: &Path, cpus: &[u32]) {
+    let cpu = |number: &u32| root.join(format!("cpu/cpu{number}"));
+    let Some(caches) = cpus.first().map(|first| cpu(first).join("cache")) else { return };
+    let cache = |level: i64| {
+        let mut names = (0..CACHES_MAX).map(|index| format!("index{index}"));
+        let name = names.find(|name| read_number(caches.join(name).join("level")) == Some(level))?;
+        Some(format!("cache/{name}/shared_cpu_list"))
+    };
+    let files = [("core", Some("topology/thread_siblings_list".to_owned())), ("l2", cache(2)), ("l3", cache(3))];
+    for (resource, file) in files {
+        let lists = file.and_then(|file| groups(cpus, |number| read(cpu(number).join(&file))));
+        snapshot.set_or_absent(format!("cpu.shared.{resource}"), lists, Absence::NotReported, SRC);
+    }
+    let nodes = fs::read_dir(root.join("node")).into_iter().flatten().flatten();
+    let lists: BTreeSet<String> = nodes.filter_map(|node| read(node.path().join("cpulist"))).collect();
+    let lists = lists.into_iter().filter(|list| !list.is_empty()).map(Value::from);
+    snapshot.set("cpu.shared.node", Value::List(lists.collect()), SRC);
+}
+
+/// Caches of one CPU.
+const CACHES_MAX: usize = 8;
+
+/// The lists of more than one CPU; `None` when a list cannot be read.
+fn groups(cpus: &[u32], list_of: impl Fn(&u32) -> Option<String>) -> Option<Value> {
+    let mut known = BTreeSet::new();
+    let mut lists = Vec::new();
+    for cpu in cpus {
+        if !known.contains(cpu) {
+            let list = list_of(cpu)?;
+            let members = cpu_list(&list);
+            if members.len() > 1 {
+                lists.push(list.into());
+            }
+            known.extend(members);
+        }
+    }
+    Some(Value::List(lists))
+}
+
 /// Cores of different speed differ in `cpu_capacity`.
 fn capacities(snapshot: &mut Snapshot, root: &Path) {
     let cpus = fs::read_dir(root.join("cpu")).into_iter().flatten().flatten();
-    let capacities: std::collections::BTreeSet<String> =
-        cpus.filter_map(|entry| read(entry.path().join("cpu_capacity"))).collect();
+    let capacities: BTreeSet<String> = cpus.filter_map(|entry| read(entry.path().join("cpu_capacity"))).collect();
     snapshot.set("cpu.hybrid", capacities.len() > 1, SRC);
 }
 
@@ -73,6 +108,7 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
         };
         let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         snapshot.count_known(format!("self.thread.{number}.ticks"), thread_ticks(&text));
+        snapshot.set_known(format!("self.thread.{number}.cpu"), cpu_of_task(text.as_bytes()), "procfs:stat");
         let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
         let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         snapshot.set_known(format!("self.thread.{number}.cpus"), cpus.map(str::trim), "procfs:status");
@@ -99,9 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_counted() {
-        for (list, count) in [("0-3,8", 5), ("0", 1), ("", 0), ("3-1", 0), ("x", 0)] {
-            assert_eq!(count_of(list), count, "{list}");
-        }
+    fn groups_of_several_cpus_are_listed_once() {
+        let cores = |cpu: &u32| ["0,4", "1", "2-3", "2-3", "0,4"].get(*cpu as usize).map(|list| (*list).to_owned());
+        let expected = ["0,4", "2-3"].map(Value::from);
+        assert_eq!(groups(&[0, 1, 2, 3, 4], cores), Some(Value::List(expected.into())));
+        assert_eq!(groups(&[0, 9], cores), None);
     }
 }

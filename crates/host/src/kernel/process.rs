@@ -243,7 +243,7 @@ fn number_at(text: &str, column: usize) -> Option<u64> {
 }
 
 /// `/proc/*/task/*/stat`: the CPU a thread runs on, or ran on last. The name in the second column may be anything.
-fn cpu_of_task(bytes: &[u8]) -> Option<u32> {
+pub(crate) fn cpu_of_task(bytes: &[u8]) -> Option<u32> {
     /// Columns between the name and the one of the CPU (proc_pid_stat(5)).
     const BETWEEN: usize = 36;
     let columns = std::str::from_utf8(bytes.rsplit(|byte| *byte == b')').next()?).ok()?;

@@ -48,6 +48,14 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
     })
 }
 
+/// `/proc/softirqs`: receive soft interrupts of each CPU that has taken one.
+pub(crate) fn softirqs(snapshot: &mut Snapshot, text: &str) {
+    let received = interrupts(text).into_iter().filter(|line| line.number == "NET_RX");
+    for (cpu, count) in received.flat_map(|line| line.per_cpu).filter(|(_, count)| *count > 0) {
+        snapshot.count(format!("softirq.net_rx.cpu{cpu}"), count, None);
+    }
+}
+
 /// `/proc/net/softnet_stat`: sums over all CPUs. Columns are hexadecimal: processed, dropped, time_squeeze, seven
 /// unused or about steering, and from kernel 2.6.35 on received_rps and flow_limit (`net/core/net-procfs.c`).
 pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
@@ -177,6 +185,9 @@ mod tests {
         assert_eq!(snapshot.counters["net.snmp.Tcp.InSegs"].v, 7);
         assert_eq!(snapshot.counters["net.netstat.TcpExt.PruneCalled"].v, 3);
         assert!(!snapshot.counters.contains_key("net.snmp.Tcp.MaxConn"));
+        softirqs(&mut snapshot, "          CPU0       CPU2\n NET_TX:    9   9\n NET_RX:   0   74\n");
+        assert_eq!(snapshot.counters["softirq.net_rx.cpu2"].v, 74);
+        assert!(!snapshot.counters.contains_key("softirq.net_rx.cpu0"), "offline");
         let line = "0000000a 00000001 000000ff 00000000 00000000 00000000 00000000 00000000 00000000\n";
         softnet(&mut snapshot, &line.repeat(2));
         assert_eq!(snapshot.counters["softnet.processed"].v, 20);

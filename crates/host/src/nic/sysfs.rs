@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Snapshot};
 
 use crate::kernel::procfs::Interrupt;
@@ -30,7 +31,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrup
 fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     snapshot.set_known(format!("{nic}.numa.node"), read_number(device.join("numa_node")), SRC);
     if let Some(cpus) = read(device.join("local_cpulist")) {
-        snapshot.set(format!("{nic}.numa.local_cpus"), crate::kernel::cpu::count_of(&cpus), SRC);
+        snapshot.set(format!("{nic}.numa.local_cpus"), cpu_list(&cpus).len(), SRC);
         snapshot.set(format!("{nic}.numa.local_cpulist"), cpus, SRC);
     }
 }

@@ -15,6 +15,7 @@ use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, Failure, Flow, SinkError};
 use linerate_report::iperf3::{Appendix, TestReport};
 use linerate_report::{Style, doctor};
+use linerate_sys::cpu;
 
 use super::watch::{OWN_THREADS, STEP, Watch};
 use crate::outcome::failure;
@@ -30,7 +31,7 @@ pub(crate) fn run_client(
     interrupts: &dyn Interrupts,
     verbose: bool,
 ) -> Result<(), Failure> {
-    let mut observer = Observer::default();
+    let mut observer = Observer::new();
     let result = client::run_before_end(spec, &mut Tee(&mut observer, &mut *report), interrupts);
     // A failure to report the end cannot be reported.
     let _ = report_end(&result, report, observer, verbose);
@@ -76,12 +77,14 @@ fn report_end(
 
 /// Collects facts of this host for clients that request them and may have them.
 pub(crate) fn facts_for_clients() -> CollectorFactory<String> {
-    Box::new(|| Box::new(Observer::default()))
+    Box::new(|| Box::new(Observer::new()))
 }
 
 /// Follows a test and the host it runs on.
 #[derive(Default)]
 struct Observer {
+    /// List of the CPUs that this process may use, before `-A` narrows it.
+    cpus: Option<String>,
     timeline: TestTimeline,
     endpoint: Option<Endpoint>,
     peer: Option<IpAddr>,
@@ -108,13 +111,19 @@ impl Collector<String> for Observer {
 }
 
 impl Observer {
+    fn new() -> Self {
+        let numbers = |affinity: cpu::Affinity| affinity.cpus().map(|cpu| cpu.to_string()).collect::<Vec<_>>();
+        Self { cpus: cpu::affinity().ok().map(|affinity| numbers(affinity).join(",")), ..Self::default() }
+    }
+
     fn request(&self) -> Request {
         Request { interfaces: Vec::new(), peer: self.peer, own_threads: true }
     }
 
     /// What this end knows; ends the watch.
     fn observation(&mut self) -> Option<EndpointObservation> {
-        let observed = self.watch.take()?.finish()?;
+        let mut observed = self.watch.take()?.finish()?;
+        observed.snapshot.set_known("self.cpus", self.cpus.take(), "sched_getaffinity");
         let thread = busiest_thread(&observed);
         let mut observation = EndpointObservation {
             snapshot: observed.snapshot,

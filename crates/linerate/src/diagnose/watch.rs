@@ -1,5 +1,6 @@
 //! Reads this host over and over for as long as something goes on.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -56,6 +57,7 @@ impl Watch {
             let connections = (!request.own_threads).then(|| Connections::read().ok()).flatten();
             let mut last = collect(&request);
             let mut period = Period::default();
+            let mut workers = WorkerCpus::default();
             let mut address_changes = 0_u32;
             let mut due = Instant::now();
             loop {
@@ -65,6 +67,7 @@ impl Watch {
                 // Readings of one host by one process can only fail to subtract when the clock stands still.
                 let _ = period.extend(&last, &next);
                 address_changes += u32::from(has_other_address(&last, &next));
+                workers.add(&last, &next);
                 keep_threads(&mut next, last);
                 last = next;
                 if over != Err(RecvTimeoutError::Timeout) {
@@ -76,6 +79,7 @@ impl Watch {
                     let is_resolved = last.text(NEXT_HOP).is_some();
                     last.set_known(NEXT_HOP_CHANGES, is_resolved.then_some(address_changes), "rtnetlink:GETNEIGH");
                     name_dropping_rule(&mut last, period.as_ref());
+                    workers.record(&mut last);
                     return Observed { snapshot: last, period };
                 }
             }
@@ -109,6 +113,36 @@ fn name_dropping_rule(last: &mut Snapshot, period: Option<&Period>) {
     last.set_known("firewall.rule.drops", rule, "netfilter:GETRULE");
 }
 
+/// CPU time of the worker threads of this process by CPU, in ticks. The time of a step is that of the CPU on which the thread was
+/// at its end.
+#[derive(Default)]
+struct WorkerCpus(BTreeMap<u64, u64>);
+
+impl WorkerCpus {
+    /// Threads with less than this part of the busiest thread's time, such as the one that reads the host, are no workers.
+    const MIN_PART: u64 = 10;
+
+    fn add(&mut self, before: &Snapshot, after: &Snapshot) {
+        let threads = after.counters_under(OWN_THREADS).filter_map(|(key, counter)| {
+            let before = before.counters.get(&format!("{OWN_THREADS}{key}"))?;
+            let cpu = after.whole(&format!("{OWN_THREADS}{}.cpu", key.strip_suffix(".ticks")?))?;
+            Some((cpu, counter.v.saturating_sub(before.v)))
+        });
+        let threads: Vec<(u64, u64)> = threads.collect();
+        let most = threads.iter().map(|(_, ticks)| *ticks).max().unwrap_or(0);
+        for (cpu, ticks) in threads.into_iter().filter(|(_, ticks)| *ticks > most / Self::MIN_PART) {
+            *self.0.entry(cpu).or_default() += ticks;
+        }
+    }
+
+    fn record(&self, snapshot: &mut Snapshot) {
+        let all: u64 = self.0.values().sum();
+        for (cpu, ticks) in &self.0 {
+            snapshot.set_in(format!("self.on_cpu.{cpu}.percent"), (ticks * 100 + all / 2) / all, "%", "procfs:stat");
+        }
+    }
+}
+
 /// Threads that are gone leave their facts behind.
 fn keep_threads(next: &mut Snapshot, last: Snapshot) {
     let threads = last.facts.into_iter().filter(|(key, _)| key.starts_with(OWN_THREADS));
@@ -122,7 +156,26 @@ mod tests {
     use linerate_doctor::Period;
     use linerate_model::snapshot::{Snapshot, Source};
 
-    use super::{NEXT_HOP, PLACES, Place, has_other_address, name_dropping_rule};
+    use super::{NEXT_HOP, OWN_THREADS, PLACES, Place, WorkerCpus, has_other_address, name_dropping_rule};
+
+    #[test]
+    fn time_of_the_workers_is_that_of_the_cpu_each_was_on() {
+        let at = |threads: [(u64, i64); 3]| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            for (thread, (ticks, cpu)) in threads.into_iter().enumerate() {
+                snapshot.count(format!("{OWN_THREADS}{thread}.ticks"), ticks, None);
+                snapshot.set(format!("{OWN_THREADS}{thread}.cpu"), cpu, "test");
+            }
+            snapshot
+        };
+        let mut workers = WorkerCpus::default();
+        let steps = [at([(0, 0), (50, 1), (7, 2)]), at([(60, 0), (90, 1), (9, 2)]), at([(120, 1), (130, 1), (11, 2)])];
+        steps.windows(2).for_each(|pair| workers.add(&pair[0], &pair[1]));
+        let mut last = Snapshot::new("a", Source::Live);
+        workers.record(&mut last);
+        let percent = |cpu: u32| last.whole(&format!("self.on_cpu.{cpu}.percent"));
+        assert_eq!([percent(0), percent(1), percent(2)], [Some(30), Some(70), None]);
+    }
 
     #[test]
     fn address_of_the_next_hop_changes_only_between_two_that_are_known() {

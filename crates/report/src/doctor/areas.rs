@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use linerate_model::facts;
-use linerate_model::finding::{Diagnosis, RuledOut, Severity, areas};
+use linerate_model::finding::{Diagnosis, Inapplicable, Severity, areas};
 
 use crate::number::counted;
 
 /// `windows, CPUs, MTU (53 checks; -v lists them)`; `None` where nothing was ruled out.
 pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
-    let checked = || diagnosis.ruled_out.iter().filter(|rule| !is_inapplicable(rule));
+    let checked = || diagnosis.ruled_out.iter().filter(|rule| rule.inapplicable.is_none());
     let is_fine = |area: &[&str]| checked().any(|rule| is_of(area, &rule.id)) && !is_suspect(diagnosis, area);
     let names: Vec<&str> = areas().filter(|(area, _)| is_fine(area)).map(|(_, name)| name).collect();
     let count = checked().map(|rule| &rule.id).collect::<BTreeSet<_>>().len();
@@ -36,10 +36,14 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
         add("it sent no facts", "the server");
     }
     for (area, name) in areas().filter(|(area, _)| !is_decided(diagnosis, area)) {
-        let is_of_device = |rule: &&RuledOut| is_of(area, &rule.id) && !rule.reason.starts_with("not ");
-        if let Some(rule) = diagnosis.ruled_out.iter().find(is_of_device) {
-            let is_virtual = rule.reason.ends_with(" has no link");
-            add(if is_virtual { "virtual interface" } else { &rule.reason }, name);
+        let reason =
+            diagnosis.ruled_out.iter().filter(|rule| is_of(area, &rule.id)).find_map(|rule| match rule.inapplicable {
+                Some(Inapplicable::VirtualInterface) => Some("virtual interface"),
+                Some(Inapplicable::Device) => Some(rule.reason.as_str()),
+                _ => None,
+            });
+        if let Some(reason) = reason {
+            add(reason, name);
         }
     }
     for rule in &diagnosis.not_evaluated {
@@ -70,14 +74,7 @@ fn is_suspect(diagnosis: &Diagnosis, area: &[&str]) -> bool {
 /// Whether some rule of the area applied to these hosts and had its facts.
 fn is_decided(diagnosis: &Diagnosis, area: &[&str]) -> bool {
     diagnosis.findings.iter().any(|finding| is_of(area, &finding.id))
-        || diagnosis.ruled_out.iter().any(|rule| is_of(area, &rule.id) && !is_inapplicable(rule))
-}
-
-/// Whether the rule is about something that the device or the test does not have.
-fn is_inapplicable(rule: &RuledOut) -> bool {
-    [" has no ", " offers no ", " knows no "].iter().any(|words| rule.reason.contains(words))
-        || rule.reason.starts_with("not ")
-        || rule.reason.starts_with("explained by ")
+        || diagnosis.ruled_out.iter().any(|rule| is_of(area, &rule.id) && rule.inapplicable.is_none())
 }
 
 /// The name of the rule's area and the number of facts it lacks, where nothing in it could be checked.
@@ -101,7 +98,7 @@ fn fact_name(diagnosis: &Diagnosis, key: &str) -> Option<&'static str> {
     (!is_optional).then(|| fact.meaning.split([',', ';', ':']).next().unwrap_or(fact.meaning))
 }
 
-fn reason_words(reason: &str) -> &str {
+pub(super) fn reason_words(reason: &str) -> &str {
     match reason {
         "unsupported-by-driver" => "not offered by the driver",
         "not-applicable-to-kind" => "not present here",

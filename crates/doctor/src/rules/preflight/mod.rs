@@ -146,7 +146,9 @@ impl<'a> Requirement<'a> {
             cells: found.subjects,
         };
         match ruling {
-            Err(NoMatch::Clear(have)) => check(CheckStatus::Pass, have, Match::default()),
+            Err(NoMatch::Clear(have) | NoMatch::NotApplicable(_, have)) => {
+                check(CheckStatus::Pass, have, Match::default())
+            }
             Err(NoMatch::Unknown(unknown)) => {
                 let reasons = unknown.missing.into_iter().map(|(_, why)| why);
                 check(CheckStatus::Unknown, reasons.collect(), Match::default())

@@ -1,13 +1,15 @@
 //! Goal: a test with `--lr-doctor` ends with its limit, seen from both ends, and has no effect on a peer that lacks
 //! it. Method: veth pairs in network namespaces of our own with one fault each, and the original at either end.
 
+use std::thread::available_parallelism;
+
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{Keys, Server, original, ours};
+use linerate_interop::{Keys, Server, original, ours, skip};
 use serde_json::Value;
 
 /// Findings that this machine may add to any test: its default congestion control paces, its two CPUs serve both
-/// ends and others, and so a first second may be slow.
-const CIRCUMSTANCES: [&str; 5] = ["QD-05", "OFF-02", "CPU-09", "WIN-06", "TOOL-04"];
+/// ends, which the scheduler may put on one of them, and others, and so a first second may be slow.
+const CIRCUMSTANCES: [&str; 6] = ["QD-05", "OFF-02", "CPU-09", "CPU-10", "WIN-06", "TOOL-04"];
 
 /// A test of ours against ours, with the diagnosis.
 fn examined(net: &Net, words: &[&str]) -> (Value, Value) {
@@ -68,6 +70,47 @@ fn ends_that_share_a_core_are_found() {
     assert!(found.contains(&"TOOL-03"), "{diagnosis:#}");
     assert!(found.iter().all(|id| matches!(*id, "TOOL-03" | "CPU-02")), "{found:?}");
     assert_eq!(diagnosis["verdict"]["verdict"], "tool-limit");
+}
+
+/// The CPUs of the workers of client and server.
+fn worker_cpus(diagnosis: &Value) -> [u64; 2] {
+    let cpu = |end: usize| diagnosis["placement"][end]["worker"]["cpus"][0]["cpu"].as_u64();
+    [0, 1].map(|end| cpu(end).unwrap_or_else(|| panic!("no CPU of end {end}: {diagnosis:#}")))
+}
+
+/// Ticks of every CPU but the first: without work, and all.
+fn idle_and_all_ticks() -> Vec<[u64; 2]> {
+    let text = std::fs::read_to_string("/proc/stat").expect("/proc/stat");
+    let lines = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).skip(1);
+    let ticks = lines.map(|line| line.split_whitespace().skip(1).map(|word| word.parse().expect("ticks")).collect());
+    ticks.map(|ticks: Vec<u64>| [ticks[3], ticks.iter().sum()]).collect()
+}
+
+#[test]
+fn timed_placement_that_is_advised_has_no_finding() {
+    if available_parallelism().map_or(1, usize::from) < 2 {
+        return skip("needs two CPUs");
+    }
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    let advice = |diagnosis: &Value| {
+        let mut findings = diagnosis["findings"].as_array().expect("findings").iter();
+        let advice = findings.find(|finding| finding["id"] == "CPU-10").map(|finding| finding["advice"].clone());
+        advice.map(|advice| advice.as_str().expect("advice").to_owned())
+    };
+    let before = idle_and_all_ticks();
+    let (_, bound) = examined(&net, &["-t", "5", "-A", "0,0"]);
+    assert_eq!(worker_cpus(&bound), [0, 0], "{bound:#}");
+    let mut during =
+        before.iter().zip(idle_and_all_ticks()).map(|(before, after)| [0, 1].map(|at| after[at] - before[at]));
+    if !during.any(|[idle, all]| idle * 10 > all * 8) {
+        return skip("other programs use the other CPUs");
+    }
+    let advised = advice(&bound).unwrap_or_else(|| panic!("no CPU-10: {bound:#}"));
+    let cpus = advised.strip_prefix("try -A ").and_then(|rest| rest.split(' ').next()).expect("an option");
+    let (_, moved) = examined(&net, &["-t", "5", "-A", cpus]);
+    assert_eq!(advice(&moved), None, "{moved:#}");
+    assert_eq!(format!("{:?}", worker_cpus(&moved)).replace(['[', ' ', ']'], ""), cpus);
 }
 
 #[test]

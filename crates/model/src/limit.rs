@@ -1,0 +1,49 @@
+//! The texts of what can limit a test.
+
+/// Name of a verdict, what it names in words, and the sentence that concludes it.
+const LIMITS: [(&str, &str, &str); 28] = [
+    ("invalid", "invalid", "the measurement does not say what it seems to"),
+    ("configured-rate", "the configured rate", "this host's own shaper sets the rate"),
+    ("speed-step", "a speed step", "a step down in speed without flow control loses packets"),
+    ("line-rate", "the link's rate", "the link is full"),
+    ("link", "the link", "the link itself is impaired"),
+    ("tool-limit", "the test tool", "the test tool is the limit"),
+    ("path-mtu", "the path MTU", "the path drops large packets"),
+    ("cpu-quota", "a CPU quota", "a quota takes the CPUs away"),
+    ("other-programs", "other programs", "other programs use the CPUs of the test"),
+    ("offload", "missing offloads", "segmentation offload is off, so the sender's CPU is the limit"),
+    ("host-cpu", "the CPUs of this host", "the host that runs both ends is the limit"),
+    ("application-limited", "the application", "the application has nothing to send"),
+    ("sender-cpu", "the sender's CPU", "the sender's CPU is the limit"),
+    ("receiver-cpu-app", "the receiver's CPU", "the receiving application is late"),
+    ("receiver-cpu-softirq", "the receiver's soft interrupts", "the receiver's interrupt work is the limit"),
+    ("firewall", "a firewall", "the firewall of one of the two hosts drops packets"),
+    ("pcie", "PCIe", "the PCIe slot of the NIC is full"),
+    ("nic-queue-rx", "the receiver's NIC", "the receiver's NIC drops packets"),
+    ("flow-control", "pause frames", "pause frames from downstream hold the sender"),
+    ("nic-queue-tx", "the sender's queue", "the sender's own queue drops or stalls"),
+    ("receiver-window", "the receive window", "the receiver's window is too small"),
+    ("sender-window", "the send buffer", "the sender's buffer is too small"),
+    ("path", "the path", "the path between the hosts is the limit"),
+    ("policer", "a policer", "something on the path drops above a rate"),
+    ("reordering", "reordering", "packets overtake each other"),
+    ("loss-or-congestion", "loss", "packets are lost on the way"),
+    ("virtual-backend", "the virtual NIC's host", "the host of the virtual NIC is the limit"),
+    ("cpu-steal", "the hypervisor", "the hypervisor gives the CPUs of the test to others"),
+];
+
+fn text(verdict: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    LIMITS.iter().find(|(name, ..)| *name == verdict)
+}
+
+/// The limit that a verdict names, in words; a verdict that names none by its own name.
+#[must_use]
+pub fn limit_name(verdict: &str) -> String {
+    text(verdict).map_or_else(|| verdict.replace('-', " "), |(_, words, _)| (*words).to_owned())
+}
+
+/// The sentence of a verdict; empty for one that names no limit.
+#[must_use]
+pub fn limit_sentence(verdict: &str) -> &'static str {
+    text(verdict).map_or("", |(.., sentence)| sentence)
+}
