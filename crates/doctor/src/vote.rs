@@ -4,7 +4,6 @@ use linerate_model::finding::{Confidence, LimitPeriod, Verdict};
 use linerate_model::limit::limit_name;
 
 use crate::limit::{LONGER, Limit};
-
 use crate::verdict::{NO_LOAD, SLOW_START, UNKNOWN};
 
 /// A limit that held for less than this is likely, and for less than [`HALF`] a guess.
@@ -118,6 +117,10 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
     let mut limit_periods: Vec<LimitPeriod> = Vec::new();
     for (seconds, vote) in votes {
         let length_ms = (seconds * 1e3).round().max(0.0) as u64;
+        // The end of a test may be a slice of microseconds.
+        if length_ms == 0 {
+            continue;
+        }
         match limit_periods.last_mut().filter(|period| period.verdict == vote.verdict) {
             Some(period) => period.length_ms = period.length_ms.saturating_add(length_ms),
             None => limit_periods.push(LimitPeriod { verdict: vote.verdict.clone(), length_ms }),

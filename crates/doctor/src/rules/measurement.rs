@@ -158,7 +158,7 @@ fn tool_03(run: &Run<'_>) -> Ruling {
     Ok(matched()
         .read_text(&client, format!("shares a CPU with the server, on {}", server.value))
         .read_text(&server, "must not share a CPU with the client")
-        .advice("give both disjoint lists with `taskset -c`, or drop the pinning"))
+        .advice("give both disjoint lists with -A or `taskset -c`, or drop the pinning"))
 }
 
 /// Why no CPUs are known: each end reports its own, and only pinned processes have a list.
