@@ -209,6 +209,7 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
         evidence: matched.evidence,
         explanation: rule.explanation.to_owned(),
         remedy: matched.remedy,
+        run_on: matched.run_on,
         advice: matched.advice,
         undo: matched.undo,
         persist: matched.persist,

@@ -169,6 +169,7 @@ pub(crate) struct Match {
     pub(crate) cap: Option<Confidence>,
     pub(crate) remedy: Vec<String>,
     pub(crate) undo: Vec<String>,
+    pub(crate) run_on: Option<String>,
     pub(crate) advice: Option<String>,
     pub(crate) persist: Option<String>,
     pub(crate) needs: Vec<String>,
@@ -224,6 +225,12 @@ impl Match {
     pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
         let advice = advice.into();
         self.advice = Some(self.advice.map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")));
+        self
+    }
+
+    /// The host on which the commands run, where the subject does not name it.
+    pub(crate) fn run_on(mut self, host: &str) -> Self {
+        self.run_on = Some(host.to_owned());
         self
     }
 

@@ -107,6 +107,9 @@ pub struct Finding {
     pub explanation: String,
     /// Commands that change it, ready to paste. Empty where no command helps.
     pub remedy: Vec<String>,
+    /// Host on which the commands run, where the subject does not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_on: Option<String>,
     /// What to do where a command is not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,

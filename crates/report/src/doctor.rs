@@ -157,11 +157,18 @@ fn place(finding: &Finding) -> &str {
 
 /// Commands, the way back, and advice.
 fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let mut blocks = labelled("  do", &finding.remedy);
-    blocks.extend(labelled("  undo", &finding.undo));
+    let there = |command: &String| command.clone() + &place_of_commands(finding);
+    let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
+    let mut blocks = labelled("  do", &commands(&finding.remedy));
+    blocks.extend(labelled("  undo", &commands(&finding.undo)));
+    let end = finding.run_on.as_ref().filter(|_| finding.remedy.is_empty());
     let advice = |text: &String| {
         let text = text.trim_start_matches("and ").trim_start_matches("or ");
-        if verbose { text.to_owned() } else { words::without_ids(text) }
+        let text = if verbose { text.to_owned() } else { words::without_ids(text) };
+        match end {
+            Some(end) => format!("on the {end}: {text}"),
+            None => text,
+        }
     };
     let cause = finding.retest_after.as_ref().map(|id| {
         let cause = diagnosis.findings.iter().find(|finding| finding.id == *id);
@@ -173,6 +180,11 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> 
 }
 
 /// Commands or evidence under a label that is written once.
+/// The host of the commands as a comment of the shell, where the subject does not name it.
+fn place_of_commands(finding: &Finding) -> String {
+    finding.run_on.as_ref().map_or_else(String::new, |end| format!("  # on the {end}"))
+}
+
 fn labelled(label: &str, lines: &[String]) -> Vec<Block> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     lines.iter().zip(labels).map(|(line, label)| verbatim(label, line)).collect()
@@ -326,10 +338,11 @@ pub fn fix_script(diagnosis: &Diagnosis) -> String {
             let _ = writeln!(out, "# needs: {need}");
         }
         for command in &finding.remedy {
-            let _ = writeln!(out, "# {}", one_line(command));
+            let _ = writeln!(out, "# {}{there}", one_line(command));
+        let there = place_of_commands(finding);
         }
         for command in &finding.undo {
-            let _ = writeln!(out, "# undo: {}", one_line(command));
+            let _ = writeln!(out, "# undo: {}{there}", one_line(command));
         }
     }
     printable(&out)
@@ -534,6 +547,22 @@ mod tests {
 
     #[test]
     fn json_reads_back_as_the_same_diagnosis() {
+    #[test]
+    fn commands_of_the_other_end_name_it_beside_them() {
+        let mut diagnosis = diagnosis();
+        diagnosis.findings[0].run_on = Some("receiver".to_owned());
+        let text = short(&diagnosis);
+        let lines = "  do        ethtool -G eth0 rx 4096 reboot  # on the receiver\n  undo      ethtool -G eth0 rx 256  # on the receiver\n";
+        assert!(text.contains(lines) && fix_script(&diagnosis).contains("rx 256  # on the receiver\n"), "{text}");
+        diagnosis.findings[0].remedy.clear();
+        diagnosis.findings[0].undo.clear();
+        assert!(
+            short(&diagnosis).contains("  next      on the receiver: shape the sender, or"),
+            "{}",
+            short(&diagnosis)
+        );
+    }
+
         let back: Diagnosis = serde_json::from_str(&json(&diagnosis())).expect("our own JSON");
         assert_eq!(back, diagnosis());
     }

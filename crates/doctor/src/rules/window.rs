@@ -143,7 +143,7 @@ fn limited(
     }
     let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
     Ok(match buffer_triple(host, sysctl, needed) {
-        Some(triple) => matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple).advice(format!("on the {end}")),
+        Some(triple) => matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple).run_on(end),
         None => matched.advice(format!(
             "net.ipv4.{sysctl} of the {end} allows more: look for a size that the application sets, or for short memory"
         )),
