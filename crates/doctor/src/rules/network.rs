@@ -149,6 +149,9 @@ fn path_06(run: &Run<'_>) -> Ruling {
     require(loss.value > 1e-5, || match loss.value {
         0.0 => "no segment was repeated".to_owned(),
         share => format!("{share:.1e} of the segments were repeated"),
+        Ok(rule) if ["iptables ", "ip6tables "].iter().any(|program| rule.value.starts_with(program)) => matched
+            .read_text(&rule, "the rule that dropped most")
+            .advice("iptables -L -v -n --line-numbers; change this rule"),
     })?;
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
     let goodput = run.goodput_bps()?;
