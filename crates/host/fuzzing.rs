@@ -18,6 +18,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     for message in messages(bytes) {
         let payload = message.payload;
         found.extend(links::link(payload));
+        let _ = links::duplicate(payload);
         let _ = tc::qdisc(&mut snapshot, "e", payload);
         for section in ethtool::SECTIONS {
             (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");

@@ -53,6 +53,7 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new(QUOTA, &["CPU-04"], "a quota takes the CPUs away").distinguished_by("measure without the quota"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test")
         .distinguished_by("end the other programs and measure again"),
+    Limit::new("duplicate-address", &["ADDR-02"], "two hosts use one address").during_slow_start().certain(),
     Limit::new(OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit")
         .distinguished_by("switch the segmentation offload on and measure again"),
     Limit::new(HOST_CPU, &["CPU-08"], "the host that runs both ends is the limit")

@@ -190,7 +190,7 @@ pub struct Comparison {
 }
 
 /// Areas by the prefixes of their rules' ids, in the order of a report.
-const AREAS: [(&[&str], &str); 18] = [
+const AREAS: [(&[&str], &str); 19] = [
     (&["WIN"], "windows"),
     (&["UDP"], "UDP buffers"),
     (&["CPU"], "CPUs"),
@@ -207,6 +207,7 @@ const AREAS: [(&[&str], &str); 18] = [
     (&["FW"], "firewall"),
     (&["PCI"], "PCIe"),
     (&["MTU"], "MTU"),
+    (&["ADDR"], "addresses"),
     (&["PATH"], "path"),
     (&["SYS"], "sockets and ports"),
 ];
@@ -217,13 +218,14 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 }
 
 /// What each verdict names, in words.
-const LIMIT_NAMES: [(&str, &str); 26] = [
+const LIMIT_NAMES: [(&str, &str); 27] = [
     ("configured-rate", "the configured rate"),
     ("speed-step", "a speed step"),
     ("line-rate", "the link's rate"),
     ("link", "the link"),
     ("tool-limit", "the test tool"),
     ("path-mtu", "the path MTU"),
+    ("duplicate-address", "a duplicate address"),
     ("cpu-quota", "a CPU quota"),
     ("cpu-steal", "the hypervisor"),
     ("other-programs", "other programs"),
