@@ -27,8 +27,8 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
         decode_files(payload);
         let _ = crate::kernel::sockets::socket(payload);
         crate::kernel::firewall::decode_anything(payload);
-        let _ = filters.add(payload);
         let _ = crate::kernel::iptables::table(found.len() % 2 == 0, "t", payload, payload);
+        let _ = filters.add(payload);
         classes.extend(shapers::class(payload));
         let _ = config_space::express(payload);
     }

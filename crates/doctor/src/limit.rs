@@ -14,6 +14,9 @@ pub(crate) const RECEIVER_SOFTIRQ: &str = "receiver-cpu-softirq";
 pub(crate) const APPLICATION: &str = "application-limited";
 pub(crate) const FIREWALL: &str = "firewall";
 pub(crate) const PATH: &str = "path";
+pub(crate) const PATH_OR_RECEIVER: &str = "path-or-receiver";
+pub(crate) const NIC_QUEUE_RX: &str = "nic-queue-rx";
+pub(crate) const SENDER_QUEUE: &str = "nic-queue-tx";
 pub(crate) const REORDERING: &str = "reordering";
 
 /// What distinguishes limits that have no measurement of their own.
@@ -50,10 +53,10 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05", "LNK-08"], "the link itself is impaired").certain(),
     Limit::new("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit").certain(),
     Limit::new("path-mtu", &["MTU-02"], "the path drops large packets").certain(),
+    Limit::new("duplicate-address", &["ADDR-02"], "two hosts use one address").during_slow_start().certain(),
     Limit::new(QUOTA, &["CPU-04"], "a quota takes the CPUs away").distinguished_by("measure without the quota"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test")
         .distinguished_by("end the other programs and measure again"),
-    Limit::new("duplicate-address", &["ADDR-02"], "two hosts use one address").during_slow_start().certain(),
     Limit::new(OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit")
         .distinguished_by("switch the segmentation offload on and measure again"),
     Limit::new(HOST_CPU, &["CPU-08"], "the host that runs both ends is the limit")
@@ -73,15 +76,21 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new(FIREWALL, &["FW-01"], "the firewall of one of the two hosts drops packets")
         .distinguished_by("measure with a rule that accepts the test's port first"),
     Limit::new("pcie", &["PCI-02", "PCI-03"], "the PCIe slot of the NIC is full").certain(),
-    Limit::new("nic-queue-rx", &["NIC-02", "NIC-01", "NIC-03"], "the receiver's NIC drops packets").certain(),
+    Limit::new(NIC_QUEUE_RX, &["NIC-02", "NIC-01", "NIC-03"], "the receiver's NIC drops packets").certain(),
     Limit::new("flow-control", &["PAU-03", "PAU-04"], "pause frames from downstream hold the sender").certain(),
-    Limit::new("nic-queue-tx", &["NIC-04", "QD-02"], "the sender's own queue drops or stalls").certain(),
+    Limit::new(SENDER_QUEUE, &["NIC-04", "QD-02"], "the sender's own queue drops or stalls").certain(),
     Limit::new(RECEIVER_WINDOW, &["WIN-01"], "the receiver's window is too small")
         .distinguished_by("raise net.ipv4.tcp_rmem on the receiver and measure again"),
     Limit::new(SENDER_WINDOW, &["WIN-02"], "the sender's buffer is too small")
         .distinguished_by("raise net.ipv4.tcp_wmem on the sender and measure again"),
-    Limit::new(PATH, &["PATH-10"], "the path between the hosts is the limit")
+    Limit::new(PATH, &["PATH-10", "PATH-11"], "the path between the hosts is the limit")
         .distinguished_by("measure other hosts over the same path"),
+    Limit::new(
+        PATH_OR_RECEIVER,
+        &["PATH-11"],
+        "undecided between the path and the receiver: compare `nstat -az UdpRcvbufErrors` on the receiver before and after a \
+         test to tell them apart",
+    ),
     Limit::new("policer", &["PATH-01"], "something on the path drops above a rate"),
     Limit::new(REORDERING, &["PATH-07"], "packets overtake each other"),
     Limit::new("loss-or-congestion", &["PATH-06"], "packets are lost on the way"),

@@ -218,7 +218,7 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 }
 
 /// What each verdict names, in words.
-const LIMIT_NAMES: [(&str, &str); 27] = [
+const LIMIT_NAMES: [(&str, &str); 28] = [
     ("configured-rate", "the configured rate"),
     ("speed-step", "a speed step"),
     ("line-rate", "the link's rate"),
@@ -243,6 +243,7 @@ const LIMIT_NAMES: [(&str, &str); 27] = [
     ("receiver-window", "the receive window"),
     ("sender-window", "the send buffer"),
     ("path", "the path"),
+    ("path-or-receiver", "the path or the receiver"),
     ("policer", "a policer"),
     ("loss-or-congestion", "loss"),
     ("virtual-backend", "the virtual NIC's host"),
@@ -300,10 +301,12 @@ pub struct LossSplit {
     /// Dropped by the receiver's NIC.
     #[serde(rename = "adapter")]
     pub nic: Option<u64>,
+    /// Dropped because the packet backlog of a CPU of the receiver was full.
+    #[serde(default)]
+    pub backlog: Option<u64>,
     /// Dropped because the receiver's socket buffer was full.
     pub socket: Option<u64>,
-    /// Packets that rules of the receiver's firewall dropped. One may be several datagrams that the kernel has joined; these are
-    /// in `network`.
+    /// Dropped by rules of the receiver's firewall.
     #[serde(default)]
     pub firewall: Option<u64>,
     /// The rest: lost between the hosts.

@@ -118,7 +118,8 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
     let mut blocks = vec![first];
     blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
     blocks.extend(timeline(verdict, periods_shown).map(|text| wrapped("  over time", text)));
-    blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
+    let splits = diagnosis.loss.iter().filter(|split| verbose || split.lost > 0);
+    blocks.extend(splits.map(|split| wrapped("", loss(split))));
     let repaired = named.filter(|_| verbose || !is_undecided);
     blocks.extend(repaired.into_iter().flat_map(|finding| steps(finding, diagnosis, verbose)));
     if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
@@ -179,12 +180,12 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> 
     blocks
 }
 
-/// Commands or evidence under a label that is written once.
 /// The host of the commands as a comment of the shell, where the subject does not name it.
 fn place_of_commands(finding: &Finding) -> String {
     finding.run_on.as_ref().map_or_else(String::new, |end| format!("  # on the {end}"))
 }
 
+/// Commands or evidence under a label that is written once.
 fn labelled(label: &str, lines: &[String]) -> Vec<Block> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     lines.iter().zip(labels).map(|(line, label)| verbatim(label, line)).collect()
@@ -243,16 +244,17 @@ fn timeline(verdict: &Verdict, shown: usize) -> Option<String> {
 /// A tenth of a second.
 const TENTH_MS: u64 = 100;
 
-/// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, firewall 0, socket buffer 1197`
+/// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
-        "{} datagrams lost ({}): sender {}, network {}, NIC {}, firewall {}, socket buffer {}",
+        "{} datagrams lost ({}): sender {}, network {}, NIC {}, backlog {}, firewall {}, socket buffer {}",
         split.lost,
         split.label,
         part(split.sender),
         split.network,
         part(split.nic),
+        part(split.backlog),
         part(split.firewall),
         part(split.socket)
     )
@@ -337,9 +339,9 @@ pub fn fix_script(diagnosis: &Diagnosis) -> String {
         for need in &finding.needs {
             let _ = writeln!(out, "# needs: {need}");
         }
+        let there = place_of_commands(finding);
         for command in &finding.remedy {
             let _ = writeln!(out, "# {}{there}", one_line(command));
-        let there = place_of_commands(finding);
         }
         for command in &finding.undo {
             let _ = writeln!(out, "# undo: {}{there}", one_line(command));
@@ -460,12 +462,12 @@ mod tests {
             lost: 12,
             sender: Some(0),
             nic: None,
+            backlog: Some(0),
             firewall: Some(0),
             socket: Some(9),
             network: 3,
         }];
-        let line =
-            "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
+        let line = "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 9\n";
         assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
     }
 
@@ -546,8 +548,6 @@ mod tests {
     }
 
     #[test]
-    fn json_reads_back_as_the_same_diagnosis() {
-    #[test]
     fn commands_of_the_other_end_name_it_beside_them() {
         let mut diagnosis = diagnosis();
         diagnosis.findings[0].run_on = Some("receiver".to_owned());
@@ -563,6 +563,8 @@ mod tests {
         );
     }
 
+    #[test]
+    fn json_reads_back_as_the_same_diagnosis() {
         let back: Diagnosis = serde_json::from_str(&json(&diagnosis())).expect("our own JSON");
         assert_eq!(back, diagnosis());
     }

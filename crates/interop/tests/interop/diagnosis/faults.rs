@@ -1,11 +1,11 @@
-//! Goal: the verdict on a TCP test names the part that limits it, and a finding that stands in the list. Method: one fault in
+//! Goal: the verdict on a test names the part that limits it, and a finding that stands in the list. Method: one fault in
 //! network namespaces of our own: at one of the two hosts, or at a bridge between them.
 
 use std::process::Command;
 use std::thread::available_parallelism;
 
-use linerate_interop::namespaces::{CLIENT_PORT, DEVICE, Net, SERVER_PORT, run, try_run};
-use linerate_interop::{Process, skip};
+use linerate_interop::namespaces::{CLIENT_PORT, DEVICE, Net, SERVER_PORT, inside, run, try_run};
+use linerate_interop::{Process, original, skip};
 use serde_json::Value;
 
 /// The diagnosis of a test of ours against ours.
@@ -21,12 +21,14 @@ fn explained<'a>(diagnosis: &'a Value, verdict: &str, id: &str) -> &'a Value {
     assert_eq!(diagnosis["verdict"]["verdict"], verdict, "{diagnosis:#}");
     let sentence = diagnosis["verdict"]["sentence"].as_str().unwrap_or_default();
     assert!(sentence.contains(id), "{sentence}");
-    let lists = ["ruled_out", "not_evaluated"].map(|list| diagnosis[list].as_array().into_iter().flatten());
-    for (other, list) in ["ruled_out", "not_evaluated"].into_iter().zip(lists) {
-        assert!(list.into_iter().all(|rule| rule["id"] != id), "{id} is also {other}: {diagnosis:#}");
+    let of_rule = |list: &str| diagnosis[list].as_array().into_iter().flatten().filter(|rule| rule["id"] == id);
+    let finding = of_rule("findings").next().unwrap_or_else(|| panic!("no {id}: {diagnosis:#}"));
+    for list in ["ruled_out", "not_evaluated"] {
+        // A rule about one of the hosts is applied to the other as well.
+        let is_here = of_rule(list).any(|rule| rule["subject"] == finding["subject"]);
+        assert!(!is_here, "{id} is also in {list}: {diagnosis:#}");
     }
-    let findings = diagnosis["findings"].as_array().into_iter().flatten();
-    findings.into_iter().find(|finding| finding["id"] == id).unwrap_or_else(|| panic!("no {id}: {diagnosis:#}"))
+    finding
 }
 
 #[test]
@@ -80,14 +82,36 @@ fn a_rule_of_the_firewall_that_drops_is_named() {
     nft.args(["netns", "exec", &net.b, "nft", rules]);
     assert!(nft.output().is_ok_and(|output| output.status.success()), "nft");
     let diagnosis = diagnosis(&net, &["-u", "-b", "50M"]);
-    let findings = diagnosis["findings"].as_array().into_iter().flatten();
-    let found = findings.into_iter().find(|finding| finding["id"] == "FW-01");
-    let found = found.unwrap_or_else(|| panic!("no FW-01: {diagnosis:#}"));
+    let found = explained(&diagnosis, "firewall", "FW-01");
     assert!(found["evidence"].to_string().contains("ip t c"), "{found:#}");
     let split = &diagnosis["loss"][0];
-    // A packet that is dropped may be several datagrams that the kernel has joined.
-    let [firewall, network] = ["firewall", "network"].map(|part| split[part].as_u64().expect("a number"));
-    assert!(firewall > network, "{split}");
+    let [firewall, lost] = ["firewall", "lost"].map(|part| split[part].as_u64().expect("a number"));
+    // The firewall is read before and after the data flow.
+    assert!(firewall * 10 > lost * 9, "{split}");
+}
+
+#[test]
+fn datagrams_lost_between_the_hosts_are_the_path() {
+    let Some(net) = Net::bridged() else { return };
+    let middle = net.middle.as_deref().unwrap_or_default();
+    run(&format!("tc -n {middle} qdisc add dev {SERVER_PORT} root tbf rate 50mbit burst 32k limit 100000"));
+    let words = ["-u", "-b", "100M"];
+    explained(&diagnosis(&net, &words), "path", "PATH-11");
+    // The original reports nothing of its host.
+    let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
+    server.wait_for_stdout("Server listening", 1);
+    let report = net.client(&[&["-J", "--lr-doctor", "-t", "5"], &words[..]].concat()).finish().json();
+    let finding = explained(&report["lr_doctor"], "path-or-receiver", "PATH-11");
+    assert!(finding["advice"].to_string().contains("UdpRcvbufErrors"), "{finding:#}");
+}
+
+#[test]
+fn a_shaper_that_holds_a_sender_of_datagrams_is_the_limit() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 50mbit burst 32k latency 50ms", net.a));
+    for words in [&["-u", "-b", "100M"][..], &["-u", "-b", "100M", "-l", "200"]] {
+        explained(&diagnosis(&net, words), "configured-rate", "QD-01");
+    }
 }
 
 #[test]
