@@ -1,7 +1,5 @@
 //! Output of `ss -tin`, with or without `-m` and `-O`: the busiest connections as a run.
 
-use std::net::SocketAddr;
-
 use linerate_model::runs;
 use linerate_model::snapshot::{Quality, Snapshot};
 use linerate_sys::tcp_info::{TcpInfo, decode};
@@ -24,7 +22,7 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn line(&mut self, line: &str) -> bool {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: Vec<&str> = line.split_whitespace().skip_while(|word| ["Netid", "tcp"].contains(word)).collect();
         let is_connection = !line.starts_with(char::is_whitespace) && self.connection(&words).is_some();
         if let (Some(ends), Some(state)) = (self.ends, state(&words)) {
             if self.connections.len() < CONNECTIONS_MAX {
@@ -34,18 +32,24 @@ impl Reader {
             self.ends = None;
             return true;
         }
-        is_connection || words.starts_with(&["State", "Recv-Q", "Send-Q"]) || words.starts_with(&["Recv-Q", "Send-Q"])
+        // A listener has no round trip.
+        let is_detail = |word: &&str| word.starts_with("cwnd:") || word.starts_with("skmem:(");
+        is_connection
+            || line.starts_with(char::is_whitespace) && words.iter().any(is_detail)
+            || words.starts_with(&["State", "Recv-Q", "Send-Q"])
+            || words.starts_with(&["Recv-Q", "Send-Q"])
     }
 
-    /// `ESTAB 0 0 192.0.2.1:44000 192.0.2.2:5201`, without the state where it was asked for.
+    /// `ESTAB 0 0 192.0.2.1:44000 192.0.2.2:5201`; a filter by state leaves the state out.
     fn connection(&mut self, words: &[&str]) -> Option<()> {
         let is_number = |word: &&&str| word.parse::<u64>().is_ok();
         let queues = usize::from(words.first().filter(is_number).is_none());
         let is_state = words.first()?.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
         words.get(queues).filter(is_number).and(words.get(queues + 1).filter(is_number)).filter(|_| is_state)?;
-        let address = |place: usize| words.get(queues + place)?.parse::<SocketAddr>().ok();
-        self.ends = address(2).zip(address(3));
-        words.get(queues + 3).map(drop)
+        let address = |place: usize| words.get(queues + place).filter(|word| word.contains(':'));
+        let (local, remote) = address(2).zip(address(3))?;
+        self.ends = local.parse().ok().zip(remote.parse().ok());
+        Some(())
     }
 
     pub(super) fn finish(self, snapshot: &mut Snapshot) {
@@ -126,6 +130,7 @@ ESTAB 0 4194304 192.0.2.1:44000 192.0.2.2:5201
 cwnd:90 bytes_sent:90000000 bytes_retrans:14480 bytes_acked:89000000 segs_out:62000 send 25.9Mbps pacing_rate 31124352bps \
 delivery_rate 12800000bps busy:9000ms rwnd_limited:8100ms(90.0%) retrans:0/10 dsack_dups:2 minrtt:20.1 snd_wnd:65536
 LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
+\t skmem:(r0,rb131072) cubic cwnd:10
 ";
 
     fn facts(text: &str) -> Snapshot {
@@ -140,7 +145,8 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
     #[test]
     fn busiest_connection_is_a_run() {
         let joined = PASTED.replace("5201\n", "5201 ");
-        for text in [PASTED, joined.as_str(), &PASTED.replace("ESTAB ", "")] {
+        let with_protocol = PASTED.replace("State ", "Netid State ").replace("ESTAB ", "tcp ESTAB ");
+        for text in [PASTED, &joined, &with_protocol, &PASTED.replace("ESTAB ", "")] {
             let snapshot = facts(text);
             for (fact, expected) in [
                 ("received_bps", 12.8e6),
@@ -164,7 +170,15 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
     fn connection_without_load_and_other_lines_are_no_run() {
         let idle: String = PASTED.lines().take(3).map(|line| format!("{line}\n")).collect();
         assert_eq!(facts(&idle).value("run.0.tool"), None);
-        for line in ["", "1 2", "TX: bytes packets", " 0 1 192.0.2.1:22 192.0.2.2:1", "net.core.x = 1", "ESTAB"] {
+        for line in [
+            "",
+            "1 2",
+            "00000012 00000000 00000001 00000000 00000000",
+            "TX: bytes packets",
+            " 0 1 192.0.2.1:22 192.0.2.2:1",
+            "net.core.x = 1",
+            "ESTAB",
+        ] {
             assert!(!Reader::default().line(line), "{line}");
         }
     }
