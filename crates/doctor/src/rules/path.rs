@@ -58,8 +58,9 @@ fn addr_02(host: &Host<'_>) -> Ruling {
             matched = matched.read_text(&address, "one of the MAC addresses");
         }
     }
-    // A router that fails over moves its address once.
-    let matched = if changes.value < 2.0 { matched.severity(Severity::Medium).cap(Confidence::Low) } else { matched };
+    // A router that fails over moves its address once, and no connection through it is reset.
+    let is_failover = changes.value < 2.0 && !host.runs().any(|run| run.is("interrupted"));
+    let matched = if is_failover { matched.severity(Severity::Medium).cap(Confidence::Low) } else { matched };
     Ok(matched.advice(
         "find both hosts by their MAC addresses (ip neigh, the switch's forwarding table) and change one's address",
     ))
