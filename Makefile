@@ -15,7 +15,7 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	tc=iproute2 taskset=util-linux setpriv=util-linux
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab soak scale \
+.PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab faults soak scale \
 	reports http-lab test-deps dist-deps
 
 # Without TLS and HTTP/2 of the HTTP lab, whose crates take a sixth of the time and which the trial does not use.
@@ -114,6 +114,12 @@ vm-lab: ## doctor on NICs, links and qdiscs of a guest
 		ethtool=ethtool ip=iproute2 lspci=pciutils strip=binutils python3=python3
 	$(CARGO) build --locked -p linerate-cli
 	vm/lab $(TARGET_DIR)/debug/linerate
+
+# Each fault three times without a second attempt, and 20 tests without a fault.
+faults: test-deps ## what doctor concludes from faults that are made here, counted
+	$(CARGO) build --locked --workspace --all-targets
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FAULT_RUNS=3 $(NEXTEST) -p linerate-interop \
+		-E 'test(/^diagnosis::faults::/)' --retries 0 --no-capture
 
 soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	$(CARGO) build --release --locked -p linerate-cli

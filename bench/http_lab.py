@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import signal
 import tempfile
 import time
@@ -37,6 +38,7 @@ IDLE_FEW = 100
 # What opening connections and leaving may take beyond the test itself.
 OVERTIME_S = 3
 START_LIMIT_S = 60
+TABLE_HEAD = "| test | figure | ours | peer | ratio (95 %) | notes |\n|---|---|---|---|---|---|"
 
 
 @dataclass
@@ -252,8 +254,9 @@ def resident_bytes(pid):
 def main():
     options = arguments()
     result, honest = [], True
-    print(headline(options), flush=True)
-    print("| test | figure | ours | peer | ratio (95 %) | notes |\n|---|---|---|---|---|---|", flush=True)
+    facts = environment(options)
+    print(headline(facts) + "\n", flush=True)
+    print(TABLE_HEAD, flush=True)
     with tempfile.TemporaryDirectory() as folder, Place(options.place, options.congestion) as place:
         for name, make in Bench(options, place, folder).rows():
             if options.only and options.only not in name:
@@ -264,7 +267,7 @@ def main():
             print("\n".join(markdown(row)), flush=True)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"environment": environment(options), "rows": result}, file, indent=2)
+            json.dump({"environment": facts, "rows": result}, file, indent=2)
             file.write("\n")
     return 0 if honest else 1
 
@@ -298,7 +301,7 @@ def amount(value):
 
 
 def environment(options):
-    peers = {peer.name: version(peer.name, peer.name, peer.version_option) for peer in (Nginx, Wrk, Ab, H2load)}
+    peers = {peer.name: version_number(peer) for peer in (Nginx, Wrk, Ab, H2load)}
     return {
         "ours": version(options.ours, "linerate"),
         "peers": peers,
@@ -314,18 +317,21 @@ def environment(options):
     }
 
 
+def version_number(peer):
+    text = version(peer.name, peer.name, peer.version_option)
+    return re.search(r"\d+(\.\d+)+", text).group()
+
+
 def host_congestion():
     with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="ascii") as file:
         return file.read().strip()
 
 
-def headline(options):
-    facts = environment(options)
-    peers = ", ".join(facts.pop("peers").values())
+def headline(facts):
     return (
-        "{ours} against {peers}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, {congestion}, {connections} connections, "
-        "{rounds} rounds of {seconds} s, generator and server pinned: {pinned}\n"
-    ).format(peers=peers, **facts)
+        "{ours} against {programs}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, {congestion}, {connections} connections, "
+        "{rounds} rounds of {seconds} s, generator and server pinned: {pinned}"
+    ).format(programs=", ".join(map(" ".join, facts["peers"].items())), **facts)
 
 
 if __name__ == "__main__":

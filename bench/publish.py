@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of BENCHMARKS.md anew from the measurements in bench/results.
 
-Every file there is what `bench.py`, `strategies.py` or `pace.py` wrote with `--json` on one machine: one section each,
+Every file there is what `bench.py`, `strategies.py`, `pace.py` or `http_lab.py` wrote with `--json` on one machine: one section each,
 headed by the machine, never mixed with another. The text around the tables stays.
 """
 
@@ -11,6 +11,7 @@ import os
 import sys
 
 import bench
+import http_lab
 import pace
 import strategies
 
@@ -39,10 +40,18 @@ def table(path):
         subject = f"pacing and start, {facts['peer']}"
         lines = [pace.RATES_HEAD, *map(pace.rate_line, result["rates"])]
         lines += ["", pace.STARTS_HEAD, *map(pace.start_line, result["starts"])]
+    elif "peers" in facts:
+        return http_table(facts, result["rows"])
     else:
         subject, lines = facts["peer"], [bench.TABLE_HEAD, *map(bench.markdown, result["rows"])]
     title = f"### {facts['cpu']}: {facts['place']}, {facts['congestion']}, CPUs {facts['pinned']}, {subject}"
     return "\n".join([title, "", bench.headline(facts), *lines, ""])
+
+
+def http_table(facts, rows):
+    title = f"### {facts['cpu']}: {facts['place']}, {facts['congestion']}, HTTP against nginx, wrk, ab and h2load"
+    lines = [line for row in rows for line in http_lab.markdown(row)]
+    return "\n".join([title, "", http_lab.headline(facts), "", http_lab.TABLE_HEAD, *lines, ""])
 
 
 if __name__ == "__main__":

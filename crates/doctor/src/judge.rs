@@ -199,7 +199,8 @@ impl Outcomes {
 }
 
 fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
-    let needs = if matched.remedy.is_empty() { Vec::new() } else { matched.needs };
+    let has_commands = !matched.remedy.is_empty();
+    let needs = if has_commands { matched.needs } else { Vec::new() };
     Finding {
         id: rule.id.to_owned(),
         severity: matched.severity.unwrap_or(rule.severity),
@@ -209,9 +210,9 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
         evidence: matched.evidence,
         explanation: rule.explanation.to_owned(),
         remedy: matched.remedy,
-        run_on: matched.run_on,
         advice: matched.advice,
         undo: matched.undo,
+        remedy_host: matched.remedy_host.filter(|_| has_commands),
         persist: matched.persist,
         needs,
         reference: rule.reference.to_owned(),

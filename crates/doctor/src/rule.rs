@@ -169,7 +169,7 @@ pub(crate) struct Match {
     pub(crate) cap: Option<Confidence>,
     pub(crate) remedy: Vec<String>,
     pub(crate) undo: Vec<String>,
-    pub(crate) run_on: Option<String>,
+    pub(crate) remedy_host: Option<String>,
     pub(crate) advice: Option<String>,
     pub(crate) persist: Option<String>,
     pub(crate) needs: Vec<String>,
@@ -222,15 +222,15 @@ impl Match {
         self.need("CAP_NET_ADMIN")
     }
 
-    pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
-        let advice = advice.into();
-        self.advice = Some(self.advice.map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")));
+    /// The commands are for this host.
+    pub(crate) fn on(mut self, host: impl Into<String>) -> Self {
+        self.remedy_host = Some(host.into());
         self
     }
 
-    /// The host on which the commands run, where the subject does not name it.
-    pub(crate) fn run_on(mut self, host: &str) -> Self {
-        self.run_on = Some(host.to_owned());
+    pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
+        let advice = advice.into();
+        self.advice = Some(self.advice.map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")));
         self
     }
 

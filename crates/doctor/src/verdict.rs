@@ -16,7 +16,7 @@ pub(crate) const NO_LOAD: &str = "no-load";
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
 pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
-    if let Some(refusal) = refusal(scope) {
+    if let Some(refusal) = refusal(scope).filter(|_| !is_blocked(scope, findings)) {
         return Verdict { verdict: NO_LOAD.to_owned(), sentence: summary(findings, &refusal), ..Verdict::default() };
     }
     cause(scope, findings)
@@ -135,6 +135,12 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
         return Some("two readings have no spread: take more with --window".to_owned());
     }
     is_idle(scope).then(|| "the interfaces were idle during the window".to_owned())
+}
+
+/// Whether a test moved nothing because of a cause that is certain.
+fn is_blocked(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> bool {
+    let is_found = |limit: &Limit| limit.rules.iter().any(|id| strongest(findings, id).is_some());
+    scope.runs().next().is_some() && limit::ALL.iter().any(|limit| limit.is_certain && is_found(limit))
 }
 
 /// Whether nothing worth explaining crossed an interface of any host.

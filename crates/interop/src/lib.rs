@@ -9,6 +9,7 @@
 
 mod cases;
 mod certificate;
+mod control_group;
 mod deadline;
 mod forged;
 mod http_control;
@@ -34,6 +35,7 @@ mod wire;
 
 pub use cases::{each_case, skip};
 pub use certificate::Certificate;
+pub use control_group::ControlGroup;
 pub use deadline::{TIMEOUT, wait_for, wait_until};
 pub use forged::{FORGED_BYTES, FlowMode, forged};
 pub use http_control::{CONTROL_TOKEN, HttpControl};

@@ -8,7 +8,7 @@
 //! their number is no measure of confidence.
 //!
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP lab, whose experiment
-//! has a fixed form.
+//! has a fixed form, and [`proof`] compares a setting of a host with a fix of it.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod factor;
 mod findings;
 pub mod http;
 mod plan;
+pub mod proof;
 mod runner;
 mod setting;
 pub mod stats;

@@ -77,6 +77,17 @@ pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
     share_below(halves / 2, candidate.len(), other.len())
 }
 
+/// How many times as high as `other` a candidate is: the median of the ratios of all pairs, and the interval that holds the
+/// true ratio with this confidence, by the rank-sum test (Hodges and Lehmann, 1963). Values are above 0; `None` of too few.
+#[must_use]
+pub fn ratio_interval(candidate: &[f64], other: &[f64], confidence: f64) -> Option<(f64, Interval)> {
+    let mut ratios: Vec<f64> = candidate.iter().flat_map(|own| other.iter().map(move |other| own / other)).collect();
+    let middle = median_in(&mut ratios)?;
+    let is_outside = |won: &usize| 2.0 * share_below(*won, candidate.len(), other.len()) <= 1.0 - confidence;
+    let outside = (1..=ratios.len() / 2).take_while(is_outside).last()?;
+    Some((middle, Interval { low: ratios[outside - 1], high: ratios[ratios.len() - outside] }))
+}
+
 /// Largest number of pairs whose arrangements are counted; of more, the normal distribution is close.
 const PAIRS_COUNTED_MAX: usize = 400;
 
@@ -157,6 +168,26 @@ mod tests {
         let many: Vec<f64> = (0..3000).map(f64::from).collect();
         let interval = median_interval(&many, 0.95).expect("enough runs");
         assert!(interval.low > 1400.0 && interval.high < 1600.0, "{interval:?}");
+    }
+
+    #[test]
+    fn intervals_hold_the_true_ratio_as_often_as_their_confidence() {
+        const SAMPLES: usize = 4000;
+        let mut rng = Rng::with_seed(5);
+        for (n, m) in [(4, 4), (5, 5), (6, 6), (12, 12), (24, 24)] {
+            let mut sample = |count: usize, scale: f64| -> Vec<f64> {
+                (0..count).map(|_| scale * (0.1 - (1.0 - rng.f64()).ln())).collect()
+            };
+            let held = (0..SAMPLES).filter(|_| {
+                let (_, interval) = ratio_interval(&sample(n, 3.0), &sample(m, 1.0), 0.95).expect("enough runs");
+                interval.low <= 3.0 && 3.0 <= interval.high
+            });
+            let share = held.count() as f64 / SAMPLES as f64;
+            assert!((0.936..0.985).contains(&share), "{share} of {n} and {m} runs");
+        }
+        assert_eq!(ratio_interval(&[1.0; 3], &[2.0; 3], 0.95), None);
+        let (ratio, interval) = ratio_interval(&[10.0; 6], &[5.0; 6], 0.95).expect("enough runs");
+        assert!([ratio, interval.low, interval.high].iter().all(|one| (one - 2.0).abs() < 1e-9));
     }
 
     #[test]

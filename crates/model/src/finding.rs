@@ -107,14 +107,14 @@ pub struct Finding {
     pub explanation: String,
     /// Commands that change it, ready to paste. Empty where no command helps.
     pub remedy: Vec<String>,
-    /// Host on which the commands run, where the subject does not name it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_on: Option<String>,
     /// What to do where a command is not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// Commands that restore what was found.
     pub undo: Vec<String>,
+    /// The host that the commands are for, where it is not the host of `subject`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy_host: Option<String>,
     /// How to keep the change over a reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist: Option<String>,

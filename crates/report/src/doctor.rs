@@ -1,6 +1,7 @@
-//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes.
+//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes; and of the proof of a fix.
 
 mod areas;
+mod proof;
 mod words;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use linerate_model::finding::{
     Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict, limit_name,
 };
 use linerate_model::stored_name;
+pub use proof::{proof, proof_json};
 
 /// Column of the text beside the labels.
 const COLUMN: usize = 12;
@@ -118,8 +120,7 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
     let mut blocks = vec![first];
     blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
     blocks.extend(timeline(verdict, periods_shown).map(|text| wrapped("  over time", text)));
-    let splits = diagnosis.loss.iter().filter(|split| verbose || split.lost > 0);
-    blocks.extend(splits.map(|split| wrapped("", loss(split))));
+    blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
     let repaired = named.filter(|_| verbose || !is_undecided);
     blocks.extend(repaired.into_iter().flat_map(|finding| steps(finding, diagnosis, verbose)));
     if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
@@ -162,14 +163,9 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> 
     let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
     let mut blocks = labelled("  do", &commands(&finding.remedy));
     blocks.extend(labelled("  undo", &commands(&finding.undo)));
-    let end = finding.run_on.as_ref().filter(|_| finding.remedy.is_empty());
     let advice = |text: &String| {
         let text = text.trim_start_matches("and ").trim_start_matches("or ");
-        let text = if verbose { text.to_owned() } else { words::without_ids(text) };
-        match end {
-            Some(end) => format!("on the {end}: {text}"),
-            None => text,
-        }
+        if verbose { text.to_owned() } else { words::without_ids(text) }
     };
     let cause = finding.retest_after.as_ref().map(|id| {
         let cause = diagnosis.findings.iter().find(|finding| finding.id == *id);
@@ -182,7 +178,7 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> 
 
 /// The host of the commands as a comment of the shell, where the subject does not name it.
 fn place_of_commands(finding: &Finding) -> String {
-    finding.run_on.as_ref().map_or_else(String::new, |end| format!("  # on the {end}"))
+    finding.remedy_host.as_ref().map_or_else(String::new, |host| format!("  # on {host}"))
 }
 
 /// Commands or evidence under a label that is written once.
@@ -244,13 +240,16 @@ fn timeline(verdict: &Verdict, shown: usize) -> Option<String> {
 /// A tenth of a second.
 const TENTH_MS: u64 = 100;
 
-/// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197`
+/// `client to server: 1200 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
+    let direction = split.label.rsplit(", ").next().unwrap_or_default();
+    if split.lost == 0 {
+        return format!("{direction}: no datagrams lost");
+    }
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
-        "{} datagrams lost ({}): sender {}, network {}, NIC {}, backlog {}, firewall {}, socket buffer {}",
+        "{direction}: {} datagrams lost: sender {}, network {}, NIC {}, backlog {}, firewall {}, socket buffer {}",
         split.lost,
-        split.label,
         part(split.sender),
         split.network,
         part(split.nic),
@@ -467,7 +466,7 @@ mod tests {
             socket: Some(9),
             network: 3,
         }];
-        let line = "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 9\n";
+        let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 9\n";
         assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
     }
 
@@ -550,17 +549,10 @@ mod tests {
     #[test]
     fn commands_of_the_other_end_name_it_beside_them() {
         let mut diagnosis = diagnosis();
-        diagnosis.findings[0].run_on = Some("receiver".to_owned());
+        diagnosis.findings[0].remedy_host = Some("the receiver".to_owned());
         let text = short(&diagnosis);
         let lines = "  do        ethtool -G eth0 rx 4096 reboot  # on the receiver\n  undo      ethtool -G eth0 rx 256  # on the receiver\n";
         assert!(text.contains(lines) && fix_script(&diagnosis).contains("rx 256  # on the receiver\n"), "{text}");
-        diagnosis.findings[0].remedy.clear();
-        diagnosis.findings[0].undo.clear();
-        assert!(
-            short(&diagnosis).contains("  next      on the receiver: shape the sender, or"),
-            "{}",
-            short(&diagnosis)
-        );
     }
 
     #[test]

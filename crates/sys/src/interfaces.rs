@@ -1,10 +1,25 @@
-//! Which network device has which address (`getifaddrs(3)`).
+//! Which network device has which address (`getifaddrs(3)`), and in which network namespace.
 
 use std::ffi::CStr;
 use std::iter;
 use std::net::IpAddr;
+use std::os::unix::net::UnixDatagram;
 
+use crate::error::{During, Result};
+use crate::option::option;
 use crate::syscall::socket_addr;
+
+/// Number of this process's network namespace, which no other one gets before the next boot (`SO_NETNS_COOKIE`).
+///
+/// # Errors
+/// The operating system's; `ENOPROTOOPT` before Linux 5.14.
+pub fn namespace_cookie() -> Result<u64> {
+    let socket = UnixDatagram::unbound().during("socket", "")?;
+    let mut cookie = [0; size_of::<u64>()];
+    let option: crate::option::SocketOption = option!(SOL_SOCKET, SO_NETNS_COOKIE);
+    option.get_bytes(socket, &mut cookie)?;
+    Ok(u64::from_ne_bytes(cookie))
+}
 
 /// The device that has this address. `None` where none has it, as with addresses of multicast groups, or where the
 /// kernel does not report it.
@@ -94,6 +109,12 @@ mod tests {
     #[test]
     fn the_loopback_device_has_the_loopback_address() {
         assert_eq!(device_of([127, 0, 0, 1].into()).as_deref(), Some("lo"));
+    }
+
+    #[test]
+    fn every_socket_of_this_process_is_in_one_namespace() {
+        let Ok(cookie) = namespace_cookie() else { return };
+        assert!(cookie != 0 && namespace_cookie().is_ok_and(|again| again == cookie));
     }
 
     #[test]

@@ -53,6 +53,18 @@ pub fn pid_is_alive(pid: i32) -> bool {
     pid > 0 && syscall(unsafe { libc::kill(pid, 0) }).map_or_else(|e| e.raw_os_error() == Some(libc::EPERM), |_| true)
 }
 
+/// Locks an open file until it is closed (flock(2)); `false` where another process holds the lock.
+///
+/// # Errors
+/// The operating system's.
+pub fn lock(file: impl AsFd) -> Result<bool> {
+    // SAFETY: no pointers are passed.
+    match syscall(unsafe { libc::flock(file.as_fd().as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        locked => locked.map(|_| true).during("flock", ""),
+    }
+}
+
 /// Raises the limit of open descriptors to what the process may (`RLIMIT_NOFILE`, getrlimit(2)) and returns it.
 ///
 /// # Errors
@@ -237,7 +249,10 @@ fn ask_hidden(
 }
 
 /// Waits until a line can be read, or for the signal that came instead.
-fn wait_for_line(input: BorrowedFd<'_>, signals: &Signals) -> io::Result<Option<Signal>> {
+///
+/// # Errors
+/// The operating system's.
+pub fn wait_for_line(input: BorrowedFd<'_>, signals: &Signals) -> io::Result<Option<Signal>> {
     loop {
         let watched = [(input, Interest::READ), (signals.as_fd(), Interest::READ)];
         let [is_readable, is_signalled] = poll::wait_fds(watched, None)?;

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::Outcome;
-use linerate::diagnose::{Query, Source, ceilings, diagnose, explanation};
+use linerate::diagnose::{ProofSpec, Query, Source, ceilings, diagnose, explanation, prove};
 use linerate::progress::style;
+use linerate::{Outcome, Progress};
 use linerate_model::facts;
 use linerate_model::finding::Severity;
 use linerate_report::doctor as report;
+use linerate_sys::signal::{Signal, Signals};
 
 use super::complain;
 
@@ -53,6 +54,23 @@ pub(crate) struct DoctorArgs {
     /// Explain a fact, or list all facts, and leave
     #[arg(long, value_name = "KEY", exclusive = true, num_args = 0..=1, default_missing_value = "")]
     explain_fact: Option<String>,
+    /// Apply the fix of a finding, compare tests to PEER without and with it, and restore the former settings (root)
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "to",
+        conflicts_with_all = ["interfaces", "window", "line_rate", "save", "only", "fix_script", "fail_on", "verbose"]
+    )]
+    prove: Option<String>,
+    /// With --prove: change settings without asking
+    #[arg(long, requires = "prove")]
+    yes: bool,
+    /// With --prove: time for all tests, for example 10m [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "prove")]
+    budget: Option<Duration>,
+    /// With --prove: port of the server, iperf3 or linerate [default: 5201]
+    #[arg(short, long, value_name = "PORT", requires = "prove")]
+    port: Option<u16>,
     /// Write the suggested commands with their undo as a script, all commented out
     #[arg(long, conflicts_with = "json")]
     fix_script: bool,
@@ -72,10 +90,12 @@ Examples:
   linerate doctor eth0 --window 5s         while a test runs: what holds it back
   linerate doctor --from pasted.txt        judge the output of ethtool, lspci, ip, tc, iperf3
   linerate doctor --diff a.txt b.txt       what differs between two hosts, and can matter
+  linerate doctor --prove QD-01 --to HOST  does the fix of this finding help?
 
-Nothing is ever changed.
+Nothing is changed, except for the tests of --prove, which restores the former settings.
 
-Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 see --fail-on, 4 server not reachable,
+130 interrupted.";
 
 /// Carries out the command line.
 pub(crate) fn main(args: &DoctorArgs) -> Outcome {
@@ -87,6 +107,9 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
     }
     if args.ceiling {
         return print(&ceilings());
+    }
+    if let (Some(id), Some(server)) = (&args.prove, &args.to) {
+        return prove_fix(args, id, server);
     }
     let diagnosis = match diagnose(&args.query()) {
         Ok(diagnosis) => diagnosis,
@@ -103,6 +126,26 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
         return Outcome::CheckFailed;
     }
     written
+}
+
+/// Compares tests without and with the fix of a finding.
+fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
+    let spec = ProofSpec {
+        id: id.to_owned(),
+        server: server.to_owned(),
+        port: args.port.unwrap_or(5201),
+        budget: args.budget.unwrap_or(PROOF_BUDGET),
+        is_confirmed: args.yes,
+    };
+    let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Quit]) {
+        Ok(signals) => signals,
+        Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
+    };
+    match prove(&spec, &signals, Progress::new(false)) {
+        Ok(proof) if args.json => print(&report::proof_json(&proof)),
+        Ok(proof) => print(&report::proof(&proof, style())),
+        Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
+    }
 }
 
 fn explain(id: &str) -> Outcome {
@@ -167,6 +210,8 @@ impl From<FailOn> for Severity {
     }
 }
 
+/// Time for the tests of --prove.
+const PROOF_BUDGET: Duration = Duration::from_secs(120);
 /// A day is longer than anybody watches counters.
 const WINDOW_SECONDS_MAX: f64 = 86_400.0;
 

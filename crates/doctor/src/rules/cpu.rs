@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
              is the speed of this host, not of a network.",
         )
         .reference("proc(5), /proc/stat"),
-    Rule::run("CPU-05", Severity::Medium, "The application runs far from the adapter", cpu_05)
+    Rule::run("CPU-05", Severity::Medium, "The application runs far from the NIC", cpu_05)
         .at_most(Confidence::Medium)
         .explanation(
             "Data crosses between NUMA nodes on its way to the application. That costs a few per cent and seldom \
@@ -175,7 +175,7 @@ fn cpu_07(run: &Run<'_>) -> Ruling {
         let name = host.text(&format!("{program}.name")).filter(|name| !is_end(name));
         let cpus = host.number(&format!("{program}.cpus")).filter(|cpus| *cpus >= NAMED_MIN_CPUS);
         if let (Some(name), Some(cpus)) = (name, cpus) {
-            matched = matched.because(format!("{} {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
+            matched = matched.because(format!("{}: {name}", host.host), format!("{cpus:.2} CPUs"), "another program");
         }
     }
     Ok(matched.advice("end these programs, or give the test CPUs of its own (-A), and measure again"))
@@ -210,10 +210,10 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     let near = cpu_list(nic.text("numa.local_cpulist")?.value);
     let used = cpu_list(threads.value);
     let far = used.iter().filter(|cpu| !near.contains(cpu)).count();
-    require(2 * far > used.len(), || "most threads run on the adapter's node".to_owned())?;
+    require(2 * far > used.len(), || "most threads run on the NIC's node".to_owned())?;
     Ok(matched()
-        .read_text(&threads, format!("CPUs of the adapter's node: {near:?}"))
-        .advice("bind the application to the adapter's node: numactl --cpunodebind=N --membind=N"))
+        .read_text(&threads, format!("CPUs of the NIC's node: {near:?}"))
+        .advice("bind the application to the NIC's node: numactl --cpunodebind=N --membind=N"))
 }
 
 fn cpu_06(run: &Run<'_>) -> Ruling {

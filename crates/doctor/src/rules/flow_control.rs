@@ -160,7 +160,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
         return Ok(matched()
             .grew(storms)
             .severity(Severity::Blocker)
-            .advice("the adapter gave up pausing: look for a stuck receiver"));
+            .advice("the NIC gave up pausing: look for a stuck receiver"));
     }
     let pausing = nic.growth(Class::PauseTx)?;
     pausing.in_period("pause frames", |total| format!("{total} pause frames sent since boot"))?;

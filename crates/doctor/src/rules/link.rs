@@ -167,6 +167,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let (host, device) = sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.name));
     let parameters = pace_parameters(ours);
     Ok(losses
+        .on(host)
         .change_or(sender.and_then(|peer| peer.replace_root("tbf", &parameters)), || pace_command(device, ours))
         .advice(format!("run the command on {host}; keep the rate below what the slower wire carries"))
         .persist(format!("repeat the command from the network configuration of {host}")))

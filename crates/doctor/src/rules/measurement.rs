@@ -116,8 +116,8 @@ fn tool_02(host: &Host<'_>) -> Ruling {
     };
     require(rate < 0.9 * best_rate, || "throughput does not fall with more streams".to_owned())?;
     Ok(matched()
-        .because(format!("sweep.{best_streams:.0}.rate_bps"), gbits(best_rate), "the maximum of the sweep")
-        .because(format!("sweep.{streams:.0}.rate_bps"), gbits(rate), "more than 10 % below the maximum")
+        .because(format!("rate with {best_streams:.0} streams"), gbits(best_rate), "the maximum of the sweep")
+        .because(format!("rate with {streams:.0} streams"), gbits(rate), "more than 10 % below the maximum")
         .advice(format!("test with -P {best_streams:.0}")))
 }
 

@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("NIC-02", Severity::High, "Receive ring overflows and is already at its maximum", nic_02)
         .explanation(
             "The device cannot absorb trains of packets at line rate. Pause frames toward it, work spread over more \
-             cores, or a shaped sender help; a better adapter is a valid answer.",
+             cores, or a shaped sender help; a better NIC is a valid answer.",
         )
         .reference("ethtool(8), --show-ring"),
     Rule::nic("NIC-03", Severity::High, "Memory for received frames runs out", nic_03)

@@ -32,14 +32,14 @@ pub(super) const RULES: &[Rule] = &[
         .reference("kernel core-api/irq/irq-affinity, networking/scaling"),
     Rule::nic("IRQ-02", Severity::High, "One queue saturates its CPU", irq_02)
         .explanation(
-            "Software steering (RPS) moves protocol work to other cores. It cannot help when the adapter drops before \
+            "Software steering (RPS) moves protocol work to other cores. It cannot help when the NIC drops before \
              the interrupt (NIC-02).",
         )
         .reference("kernel networking/scaling, RPS"),
     Rule::nic("IRQ-03", Severity::Medium, "Interrupts on a remote NUMA node", irq_03)
         .explanation(
             "Packets cross the link between processors before anybody looks at them. Bind the interrupts to the \
-             adapter's own node.",
+             NIC's own node.",
         )
         .reference("kernel core-api/irq/irq-affinity"),
     Rule::nic("IRQ-04", Severity::Low, "Software steering is redundant", irq_04)
@@ -89,7 +89,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
             format!("ethtool -L {} combined {}", nic.name, cur.value),
         )
         .need("link flap of about 2 s")
-        .advice("not more queues than cores on the adapter's node")
+        .advice("not more queues than cores on the NIC's node")
         .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
 }
 
@@ -222,7 +222,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
         .read(&vectors, "spread over several CPUs")
         .because(nic.key("irq.busiest_cpu"), cpu, format!("takes {:.0} %, at most 80 %", share * 100.0))
         .because(format!("cpu.{cpu}.softirq"), format!("{:.0} %", load.softirq * 100.0), "below 85 %")
-        .advice("start irqbalance, or write one CPU of the adapter's node into each /proc/irq/N/smp_affinity_list"))
+        .advice("start irqbalance, or write one CPU of the NIC's node into each /proc/irq/N/smp_affinity_list"))
 }
 
 fn irq_02(nic: &Nic<'_>) -> Ruling {
@@ -262,7 +262,7 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
     let remote: f64 = irq_shares(nic)?.iter().filter(|(cpu, _)| !near.contains(cpu)).map(|(_, share)| share).sum();
     require(remote > 0.5, || format!("{:.0} % of the interrupts are local", (1.0 - remote) * 100.0))?;
     Ok(matched()
-        .read(&node, "the adapter's node")
+        .read(&node, "the NIC's node")
         .because(nic.key("irq.remote_share"), format!("{:.0} %", remote * 100.0), "at most 50 % on other nodes")
         .advice(format!("write {} into the smp_affinity_list of its interrupts", local.value)))
 }

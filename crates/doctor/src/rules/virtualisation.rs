@@ -7,7 +7,7 @@ use crate::rule::{Match, Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("VIRT-01", Severity::High, "The guest's adapter has no offloads at all", virt_01)
+    Rule::nic("VIRT-01", Severity::High, "The guest's NIC has no offloads at all", virt_01)
         .at_most(Confidence::Medium)
         .explanation(
             "The back end on the host did not offer checksum, scatter-gather or segmentation, so each packet is \
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::scope("VIRT-02", Severity::Medium, "Receive aggregation differs between the compared guests", virt_02)
         .at_most(Confidence::Medium)
         .explanation(
-            "One guest may merge received packets in its adapter and the other cannot. Kernel or back end negotiated \
+            "One guest may merge received packets in its NIC and the other cannot. Kernel or back end negotiated \
              different features.",
         )
         .reference("kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw"),

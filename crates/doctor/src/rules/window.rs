@@ -142,8 +142,12 @@ fn limited(
         return Ok(matched.advice(format!("give no -w, so that the {end}'s {name} can grow")));
     }
     let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
+    let matched = if run.part() == Some(end) { matched } else { matched.on(format!("the {end}")) };
     Ok(match buffer_triple(host, sysctl, needed) {
-        Some(triple) => matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple).run_on(end),
+        Some(triple) => {
+            let matched = matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple);
+            if matched.remedy.is_empty() { matched.advice(format!("on the {end}")) } else { matched }
+        }
         None => matched.advice(format!(
             "net.ipv4.{sysctl} of the {end} allows more: look for a size that the application sets, or for short memory"
         )),

@@ -7,6 +7,7 @@ mod diagnosis {
     mod faults;
     mod first_minutes;
     mod fixes;
+    mod prove;
     mod sweep;
 }
 

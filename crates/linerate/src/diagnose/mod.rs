@@ -1,7 +1,8 @@
-//! What limits this host, or hosts whose facts were saved. Nothing is changed.
+//! What limits this host, or hosts whose facts were saved. Only [`prove()`] changes settings, and restores them.
 
 mod ceilings;
 pub(crate) mod observed_test;
+mod prove;
 pub(crate) mod watch;
 
 use std::fs;
@@ -23,6 +24,7 @@ use linerate_sys::error::io_text;
 use crate::Error;
 
 pub use ceilings::ceilings;
+pub use prove::{ProofSpec, prove};
 use watch::{STEP, Watch};
 
 /// Files one directory may contribute.
@@ -64,11 +66,13 @@ pub struct Query {
 /// # Errors
 /// An unknown rule, or facts that cannot be read.
 pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
-    let is_unknown = |id: &&String| !catalogue().any(|rule| rule.id.eq_ignore_ascii_case(id));
-    if let Some(unknown) = query.only.iter().find(is_unknown) {
-        return Err(Error::usage(format!("there is no rule {unknown}")));
-    }
+    query.only.iter().try_for_each(|id| check_rule(id))?;
     judged(query)
+}
+
+fn check_rule(id: &str) -> Result<(), Error> {
+    let is_known = catalogue().any(|rule| rule.id.eq_ignore_ascii_case(id));
+    if is_known { Ok(()) } else { Err(Error::usage(format!("there is no rule {id}"))) }
 }
 
 /// The rule with this id as text: what it finds, why that matters and where to read on; `None` if there is no such rule.

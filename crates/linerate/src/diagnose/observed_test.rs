@@ -9,6 +9,7 @@ use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_host::Request;
 use linerate_model::event::Endpoint;
+use linerate_model::finding::Diagnosis;
 use linerate_model::sink::{Collector, CollectorFactory, Tee};
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, Failure, Flow, SinkError};
@@ -16,6 +17,7 @@ use linerate_report::iperf3::{Appendix, TestReport};
 use linerate_report::{Style, doctor};
 
 use super::watch::{OWN_THREADS, STEP, Watch};
+use crate::outcome::failure;
 use crate::progress::style;
 
 /// Name of the diagnosis in structured reports.
@@ -33,6 +35,16 @@ pub(crate) fn run_client(
     // A failure to report the end cannot be reported.
     let _ = report_end(&result, report, observer, verbose);
     result.outcome
+}
+
+/// Runs one test as its client and diagnoses it.
+pub(super) fn diagnosed(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<Diagnosis, Failure> {
+    let mut observer = Observer::default();
+    let result = client::run(spec, &mut observer, interrupts);
+    result.outcome?;
+    let client = observer.observation().ok_or_else(|| failure(&"this host could not be observed"))?;
+    let server = result.peer_facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
+    Ok(diagnose_test(client, server))
 }
 
 /// Reports the diagnosis and the end of the test.

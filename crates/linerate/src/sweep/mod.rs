@@ -1,6 +1,6 @@
 //! Sweeps: which setting of a path is best. Joins the plan, the runs and the reasons.
 
-mod network;
+pub(crate) mod network;
 
 use std::fs;
 

@@ -31,21 +31,21 @@ const REOPENING_TIMEOUT: Duration = Duration::from_millis(1500);
 const REOPENING_RHYTHM: Duration = Duration::from_millis(50);
 
 /// The path under test.
-pub(super) struct Network<'a> {
+pub(crate) struct Network<'a> {
     spec: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
     signals: &'a Signals,
-    progress: crate::Progress,
+    pub(crate) progress: crate::Progress,
     started: Instant,
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
     log: RunLog,
-    pub(super) has_result: bool,
-    pub(super) is_interrupted: bool,
+    pub(crate) has_result: bool,
+    pub(crate) is_interrupted: bool,
 }
 
 impl<'a> Network<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         spec: &'a SweepSpec,
         space: &'a SettingSpace<'a>,
         signals: &'a Signals,
@@ -194,7 +194,7 @@ impl Runner for Network<'_> {
     }
 }
 
-fn is_one_of(failure: &Failure, codes: &[ErrorCode]) -> bool {
+pub(crate) fn is_one_of(failure: &Failure, codes: &[ErrorCode]) -> bool {
     codes.iter().any(|code| failure.code == Some(code.number()))
 }
 

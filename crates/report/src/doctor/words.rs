@@ -11,7 +11,7 @@ pub(super) fn metric(evidence: &Evidence) -> Option<String> {
     let Evidence { fact, value, threshold } = evidence;
     let (host, key) = owner(fact);
     let Some(known) = facts::find(&key) else {
-        return Some(format!("{fact} {}", written(value, "")).trim_end().to_owned());
+        return Some(format!("{key} {}", written(value, "")).trim_end().to_owned() + &host);
     };
     let value = written(value, known.unit);
     let mut words = match known.phrase {
@@ -123,7 +123,7 @@ mod tests {
             ("nic.eth0.drv.rx_missed", "3207", "total since boot, expected 0", "rx_missed 3207 since boot"),
             ("nic.eth0.feat.generic-receive-offload", "off", "on", "generic-receive-offload off"),
             ("sysctl.net.ipv4.tcp_sack", "0", "1", "net.ipv4.tcp_sack 0"),
-            ("client rustc", "0.95 CPUs", "another program", "client rustc 0.95 CPUs"),
+            ("client: rustc", "0.95 CPUs", "another program", "rustc 0.95 CPUs (client)"),
             ("a whole statement", "", "", "a whole statement"),
         ] {
             let evidence = Evidence { fact: fact.into(), value: value.into(), threshold: threshold.into() };

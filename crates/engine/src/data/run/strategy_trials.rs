@@ -119,8 +119,10 @@ const SLOT_MIN_NS: u64 = 10_000_000;
 /// (up to 10 MB each by default, 2 ms at 40 Gbit/s) and is read first.
 const SLOT_PER_STREAM_NS: u64 = 5_000_000;
 const SLOT_MAX_NS: u64 = 500_000_000;
-/// How many times as long as a rejected trial the current strategy is in force before the next one.
+/// How many times as long as a rejected trial the current strategy is in force before the next one, and the part of the
+/// payload that its challenger may have cost by then.
 const TRIALS_HELD: u64 = 3;
+const TRIAL_COST: f64 = 0.01;
 /// Period of checks whether a trial is due.
 const HOLD_NS: u64 = 100_000_000;
 const BACKOFF_MIN_NS: u64 = 1_000_000_000;
@@ -293,10 +295,8 @@ impl StrategyTrials {
         }
         self.postpone(loser, now_ns);
         if let State::Holding { until_ns, .. } = &mut self.state {
-            // A better strategy may be one step from another. After a rejection the current one is in force for a multiple of
-            // the trial, so that challengers have an eighth of any time at most.
-            let trial_ns = now_ns.saturating_sub(trial.since_ns);
-            let hold_ns = if is_better { self.slot_ns } else { TRIALS_HELD * trial_ns };
+            // A better strategy may be one step from another.
+            let hold_ns = if is_better { self.slot_ns } else { trial.hold_ns(now_ns) };
             *until_ns = now_ns.saturating_add(hold_ns);
         }
     }
@@ -311,6 +311,16 @@ impl StrategyTrials {
     fn slot_end_ns(&mut self, now_ns: u64) -> u64 {
         // The random part keeps trials of the two ends out of step.
         now_ns.saturating_add(self.slot_ns + self.random.next() % (self.slot_ns / 2))
+    }
+}
+
+impl Trial {
+    /// How long the current strategy is in force after this rejected trial, half of which the challenger had.
+    fn hold_ns(&self, now_ns: u64) -> u64 {
+        let trial_ns = now_ns.saturating_sub(self.since_ns);
+        let mean = self.pairs.iter().map(|pair| pair.rate).sum::<f64>() / self.pairs.len() as f64;
+        let lost_part = 0.5 * (1.0 - mean.exp()).max(0.0);
+        (TRIALS_HELD * trial_ns).max((trial_ns as f64 * lost_part / TRIAL_COST) as u64)
     }
 }
 

@@ -84,6 +84,22 @@ fn trials_take_a_small_part_of_a_long_test() {
 }
 
 #[test]
+fn challengers_cost_little_however_slow_they_are() {
+    let slow = |strategy: IoStrategy| if strategy == INITIAL { 5.0 } else { 1.0 };
+    let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(9)).expect("something is adjustable");
+    let (mut now, mut strategy) = (LoadSample::default(), INITIAL);
+    while now.at_ns < 10_000_000_000 {
+        let elapsed_ns = trials.next_ns() - now.at_ns;
+        now = now.after(elapsed_ns, (elapsed_ns as f64 * slow(strategy)) as u64);
+        strategy = trials.advance(now);
+    }
+    assert_eq!(trials.current(), INITIAL);
+    assert!(trials.decided() > 4, "{}", trials.decided());
+    let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(INITIAL));
+    assert!(of_best > 0.98, "{of_best}");
+}
+
+#[test]
 fn equal_strategies_are_not_exchanged_because_of_noise() {
     let changed = (1..=100).filter(|seed| run(BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current() != INITIAL);
     assert!(changed.count() < 30);

@@ -27,30 +27,6 @@ fn findings(diagnosis: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn left_over_shaper_is_the_verdict() {
-    let Some(net) = Net::new() else { return };
-    let _server = net.server();
-    for (rate, words) in [("100mbit", &["-t", "6"][..]), ("1gbit", &["-t", "6", "-P", "2"])] {
-        let shaper = format!("root tbf rate {rate} burst 256kb latency 50ms");
-        run(&format!("tc -n {} qdisc replace dev {DEVICE} {shaper}", net.a));
-        let (_, diagnosis) = examined(&net, words);
-        assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{diagnosis:#}");
-        let found = findings(&diagnosis);
-        assert!(found.contains(&"QD-01"), "{rate}: {found:?}");
-        assert!(found.iter().all(|id| *id == "QD-01"), "{rate}: {found:?}");
-        let undo = diagnosis["findings"]
-            .as_array()
-            .expect("findings")
-            .iter()
-            .find(|f| f["id"] == "QD-01")
-            .map(|f| f["undo"][0].clone());
-        let undo = undo.as_ref().and_then(Value::as_str).expect("a way back");
-        // The way back is a command that works.
-        run(&format!("ip netns exec {} {undo}", net.a));
-    }
-}
-
-#[test]
 fn timed_lost_datagrams_are_split_by_place() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
@@ -81,20 +57,6 @@ fn timed_a_small_window_is_found() {
     let found = findings(&diagnosis);
     assert!(found.iter().any(|id| matches!(*id, "WIN-01" | "WIN-02" | "WIN-03")), "{diagnosis:#}");
     assert!(found.iter().all(|id| id.starts_with("WIN-")), "{found:?}");
-}
-
-#[test]
-fn a_path_that_swallows_large_packets_is_found() {
-    let Some(net) = Net::new() else { return };
-    // The MTU of the receiver is below the sender's, and no ICMP error reports it.
-    run(&format!("ip netns exec {} ethtool -K {DEVICE} gso off tso off", net.a));
-    run(&format!("ip -n {} link set {DEVICE} mtu 1400", net.b));
-    run(&format!("ip -n {} route change 10.99.0.0/24 dev {DEVICE} advmss 1460", net.b));
-    let _server = net.server();
-    let (_, diagnosis) = examined(&net, &["-t", "5"]);
-    let found = findings(&diagnosis);
-    assert!(found.contains(&"MTU-02") && found.contains(&"MTU-01"), "{diagnosis:#}");
-    assert!(found.iter().all(|id| id.starts_with("MTU-") || *id == "OFF-01"), "{found:?}");
 }
 
 #[test]

@@ -1,18 +1,16 @@
 //! All attacks at the same time on a server with little memory and few descriptors: a client of another address is
 //! served, and the server ends when it is asked to.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, fresh_cookie, limited, original, ours_only, skip,
-    state, wait_for, wait_until,
+    ControlGroup, FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, fresh_cookie, limited, original,
+    ours_only, skip, state, wait_until,
 };
 
 /// Memory of the server's control group and of its data.
@@ -134,37 +132,9 @@ impl Drop for EndOfAttacks<'_> {
     }
 }
 
-/// A control group with a bound on its memory; removed when its last process is gone.
-struct Group(PathBuf);
-
-/// Mount point of the memory controller, and the file of a group with its limit (cgroups(7)).
-const CONTROLLERS: [(&str, &str); 2] =
-    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-
-impl Group {
-    fn new() -> Option<Self> {
-        let name = format!("linerate-test-{}", std::process::id());
-        CONTROLLERS.iter().find_map(|(root, file)| {
-            let folder = PathBuf::from(root).join(&name);
-            fs::create_dir(&folder).ok()?;
-            let group = Self(folder);
-            // The kernel makes the file; a folder without it belongs to no memory controller.
-            let limit = group.0.join(file);
-            (limit.exists() && fs::write(limit, MEMORY_BYTES.to_string()).is_ok()).then_some(group)
-        })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // A group that still has a process stays; nothing depends on it.
-        let _ = wait_for(Duration::from_secs(5), || fs::remove_dir(&self.0).ok());
-    }
-}
-
 /// The program with 256 descriptors, little memory for its data, and in the group where there is one.
-fn in_group(group: Option<&Group>) -> Command {
-    let join = group.map_or_else(String::new, |group| format!("echo $$ > {}/cgroup.procs;", group.0.display()));
+fn in_group(group: Option<&ControlGroup>) -> Command {
+    let join = group.map_or_else(String::new, |group| format!("echo $$ > {};", group.processes().display()));
     limited(&format!("{join} ulimit -n 256; ulimit -d 524288"))
 }
 
@@ -175,7 +145,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 #[test]
 fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_when_asked() {
     ours_only!("the original has no such service");
-    let group = Group::new();
+    let group = ControlGroup::with_memory(MEMORY_BYTES);
     if group.is_none() {
         skip("no control group with a limit on memory can be made here (root is needed): ulimit alone bounds it");
     }
