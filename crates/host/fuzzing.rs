@@ -18,6 +18,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     for message in messages(bytes) {
         let payload = message.payload;
         found.extend(links::link(payload));
+        let _ = links::duplicate(payload);
         let _ = tc::qdisc(&mut snapshot, "e", payload);
         for section in ethtool::SECTIONS {
             (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");
@@ -26,6 +27,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
         decode_files(payload);
         let _ = crate::kernel::sockets::socket(payload);
         crate::kernel::firewall::decode_anything(payload);
+        let _ = crate::kernel::iptables::table(found.len() % 2 == 0, "t", payload, payload);
         let _ = filters.add(payload);
         classes.extend(shapers::class(payload));
         let _ = config_space::express(payload);

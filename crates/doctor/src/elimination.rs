@@ -1,5 +1,5 @@
-//! Where the time of a TCP test went, by elimination: every slice is put down to the first part of the two hosts that was at
-//! its limit, and to the path between them when neither host was.
+//! Where the time of a test went, by elimination: every slice is put down to the first part of the two hosts that was at
+//! its limit, and to the path between them when neither host was. Of a UDP test, to the place that lost most datagrams.
 
 use linerate_model::placement::cpu_list;
 
@@ -105,13 +105,18 @@ impl<'a> End<'a> {
 
 /// What limited a direction in a slice; `None` where the facts do not decide.
 pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str> {
+    let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
+    let ends: Vec<End<'_>> = [sender, receiver].into_iter().flatten().collect();
     if run.is_udp() {
-        return None;
+        return match place_of_loss(run) {
+            Some(limit::RECEIVER_CPU) | None if ends.iter().any(End::is_throttled) => Some(limit::QUOTA),
+            // Without loss the receiver has no effect on the rate.
+            None => cpu_limit(run, sender, None, sender.as_slice()),
+            place => place,
+        };
     }
     let number = |fact: &str| run.number(fact).ok().map(|reading| reading.value);
     let busy = number("busy_share")?;
-    let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
-    let ends: Vec<End<'_>> = [sender, receiver].into_iter().flatten().collect();
     let is_filtered = ends.iter().map(End::filtered).sum::<f64>() >= FILTERED_MIN;
     if ends.iter().any(End::is_throttled) {
         return Some(limit::QUOTA);
@@ -146,6 +151,24 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
         Some(_) => Some(limit::PATH),
         None => None,
     }
+}
+
+/// The place that lost most datagrams of a UDP test, where enough were lost. Without counters of the receiver its host cannot
+/// be distinguished from the path.
+pub(crate) fn place_of_loss(run: &Run<'_>) -> Option<&'static str> {
+    run.datagram_loss()?;
+    let lost_in = |place: &str| run.number(&format!("lost_in_{place}")).map_or(0.0, |lost| lost.value);
+    let network = if run.number("lost_in_socket").is_ok() { limit::PATH } else { limit::PATH_OR_RECEIVER };
+    let places = [
+        (network, "network"),
+        (limit::SENDER_QUEUE, "sender"),
+        (limit::FIREWALL, "firewall"),
+        (limit::NIC_QUEUE_RX, "nic"),
+        (limit::RECEIVER_SOFTIRQ, "backlog"),
+        (limit::RECEIVER_CPU, "socket"),
+    ];
+    let most = places.into_iter().max_by(|(_, a), (_, b)| lost_in(a).total_cmp(&lost_in(b)))?;
+    (lost_in(most.1) > 0.0).then_some(most.0)
 }
 
 fn cpu_limit(
@@ -262,6 +285,29 @@ mod tests {
         assert_eq!(limit_at([100, 100], std::slice::from_ref(&same_host)), Some(limit::OTHER_PROGRAMS));
         let bound = [same_host, ("client_cpus", "0".into()), ("server_cpus", "1".into())];
         assert_eq!(limit_at([40, 100], &bound), Some(limit::OTHER_PROGRAMS));
+    }
+
+    #[test]
+    fn place_that_lost_most_datagrams_is_the_limit() {
+        let udp = |share: f64, places: &[(&'static str, i64)]| {
+            let given: [(&str, Value); 2] = [("transport", "udp".into()), ("loss_share", share.into())];
+            let places = places.iter().map(|(place, lost)| (*place, (*lost).into()));
+            limit_with(&given.into_iter().chain(places).collect::<Vec<_>>())
+        };
+        let watched = [("lost_in_network", 40), ("lost_in_sender", 9), ("lost_in_nic", 0), ("lost_in_socket", 3)];
+        assert_eq!(udp(0.05, &watched), Some(limit::PATH));
+        assert_eq!(udp(0.0001, &watched), None);
+        assert_eq!(udp(0.05, &watched[..2]), Some(limit::PATH_OR_RECEIVER));
+        for (place, expected) in [
+            ("lost_in_sender", limit::SENDER_QUEUE),
+            ("lost_in_firewall", limit::FIREWALL),
+            ("lost_in_nic", limit::NIC_QUEUE_RX),
+            ("lost_in_backlog", limit::RECEIVER_SOFTIRQ),
+            ("lost_in_socket", limit::RECEIVER_CPU),
+        ] {
+            let places = [&watched[..1], &[(place, 41), ("lost_in_socket", 3)][..]].concat();
+            assert_eq!(udp(0.05, &places[..if place == "lost_in_socket" { 2 } else { 3 }]), Some(expected), "{place}");
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub(crate) const RECEIVER_SOFTIRQ: &str = "receiver-cpu-softirq";
 pub(crate) const APPLICATION: &str = "application-limited";
 pub(crate) const FIREWALL: &str = "firewall";
 pub(crate) const PATH: &str = "path";
+pub(crate) const PATH_OR_RECEIVER: &str = "path-or-receiver";
+pub(crate) const NIC_QUEUE_RX: &str = "nic-queue-rx";
+pub(crate) const SENDER_QUEUE: &str = "nic-queue-tx";
 pub(crate) const REORDERING: &str = "reordering";
 
 /// What distinguishes limits that have no measurement of their own.
@@ -45,6 +48,7 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05", "LNK-08"]).certain(),
     Limit::new("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"]).certain(),
     Limit::new("path-mtu", &["MTU-02"]).certain(),
+    Limit::new("duplicate-address", &["ADDR-02"]).during_slow_start().certain(),
     Limit::new(QUOTA, &["CPU-04"]).distinguished_by("measure without the quota"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"]).distinguished_by("end the other programs and measure again"),
     Limit::new(OFFLOAD, &["OFF-01"]).distinguished_by("switch the segmentation offload on and measure again"),
@@ -56,13 +60,14 @@ pub(crate) const ALL: &[Limit] = &[
         .distinguished_by("spread the receive interrupts over more CPUs and measure again"),
     Limit::new(FIREWALL, &["FW-01"]).distinguished_by("measure with a rule that accepts the test's port first"),
     Limit::new("pcie", &["PCI-02", "PCI-03"]).certain(),
-    Limit::new("nic-queue-rx", &["NIC-02", "NIC-01", "NIC-03"]).certain(),
+    Limit::new(NIC_QUEUE_RX, &["NIC-02", "NIC-01", "NIC-03"]).certain(),
     Limit::new("flow-control", &["PAU-03", "PAU-04"]).certain(),
-    Limit::new("nic-queue-tx", &["NIC-04", "QD-02"]).certain(),
+    Limit::new(SENDER_QUEUE, &["NIC-04", "QD-02"]).certain(),
     Limit::new(RECEIVER_WINDOW, &["WIN-01"])
         .distinguished_by("raise net.ipv4.tcp_rmem on the receiver and measure again"),
     Limit::new(SENDER_WINDOW, &["WIN-02"]).distinguished_by("raise net.ipv4.tcp_wmem on the sender and measure again"),
-    Limit::new(PATH, &["PATH-10"]).distinguished_by("measure other hosts over the same path"),
+    Limit::new(PATH, &["PATH-10", "PATH-11"]).distinguished_by("measure other hosts over the same path"),
+    Limit::new(PATH_OR_RECEIVER, &["PATH-11"]),
     Limit::new("policer", &["PATH-01"]),
     Limit::new(REORDERING, &["PATH-07"]),
     Limit::new("loss-or-congestion", &["PATH-06"]),

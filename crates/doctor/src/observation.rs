@@ -12,7 +12,7 @@ use crate::judge::{diagnose_with, scope};
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::runs;
-use crate::scope::Host;
+use crate::scope::{Host, to_f64};
 use crate::slices::slices;
 use crate::timeline::{RunFacts, TestInterval};
 
@@ -72,9 +72,28 @@ pub fn diagnose_test(client: EndpointObservation, server: Option<EndpointObserva
     });
     let mut observed = vec![end("client", client, &runs, ["sender", "receiver"], same_host)];
     observed.extend(server.map(|server| end("server", server, &runs, ["receiver", "sender"], same_host)));
-    let mut diagnosis = diagnose_with(&observed, &[], &slices(&observed, &timelines));
-    diagnosis.loss = loss(&observed, &runs);
-    diagnosis
+    let loss = loss(&observed, &runs);
+    observed.iter_mut().for_each(|one| record_loss(&mut one.snapshot, &loss));
+    let loss = loss.into_iter().map(|(_, split)| split).collect();
+    Diagnosis { loss, ..diagnose_with(&observed, &[], &slices(&observed, &timelines)) }
+}
+
+/// Records the parts of the lost datagrams with every run; a part whose counters were not read is absent.
+fn record_loss(snapshot: &mut Snapshot, loss: &[(usize, LossSplit)]) {
+    for (run, split) in loss {
+        for (place, lost) in [
+            ("network", Some(split.network)),
+            ("sender", split.sender),
+            ("nic", split.nic),
+            ("backlog", split.backlog),
+            ("firewall", split.firewall),
+            ("socket", split.socket),
+        ] {
+            if let Some(lost) = lost {
+                snapshot.set(format!("run.{run}.lost_in_{place}"), lost, "test");
+            }
+        }
+    }
 }
 
 /// One direction as observed by both ends. Each end contributes what it measured itself.
@@ -114,7 +133,7 @@ fn timeline(
 }
 
 /// Facts of a run that only the server has: about its threads and what it sent.
-const REPORTED_BY_PEER: [&str; 21] = [
+const REPORTED_BY_PEER: [&str; 22] = [
     "server_cpus",
     "receiver_thread_cpu",
     "sender_thread_cpu",
@@ -136,6 +155,7 @@ const REPORTED_BY_PEER: [&str; 21] = [
     "retransmit_share",
     "sndbuf_bytes",
     "sent_packets",
+    "loss_share",
 ];
 
 /// One end as input of the rules: named by its role, with every run and its part in it.
@@ -198,27 +218,30 @@ fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     }
 }
 
-/// Where the datagrams of a test were lost, by direction.
-fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
+/// Where the datagrams of a test were lost: the number of the run and its parts.
+fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, LossSplit)> {
     let snapshots: Vec<Snapshot> = observed.iter().map(|one| derive(one.snapshot.clone())).collect();
     let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
     let scope = scope(&snapshots, &periods);
     let mut splits = Vec::new();
-    for (run, sender_first) in runs.iter().zip([true, false]) {
-        let number = |name: &str| run.as_ref()?.get(name)?.number();
+    let directions =
+        runs.iter().zip([true, false]).filter_map(|(run, sender_first)| Some((run.as_ref()?, sender_first)));
+    for (index, (run, sender_first)) in directions.enumerate() {
+        let number = |name: &str| run.get(name)?.number();
         let Some(lost) = number("lost_packets") else { continue };
         let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
         let (sender, receiver) = if sender_first { (client, server) } else { (server, client) };
-        let label = run.as_ref().and_then(|run| run.get("label")).map(ToString::to_string);
-        splits.push(split_loss(LossSplit {
-            label: label.unwrap_or_default(),
+        let split = split_loss(LossSplit {
+            label: run.get("label").map(ToString::to_string).unwrap_or_default(),
             lost: whole(lost),
-            sender: sender.and_then(sender_drops),
+            sender: sender.and_then(|host| sender_drops(host, number("sent_packets"))),
             nic: receiver.and_then(nic_drops),
-            firewall: receiver.and_then(|host| growth(host, &["firewall.drops"])),
+            backlog: receiver.and_then(|host| growth(host, &["softnet.dropped"])),
+            firewall: receiver.and_then(|host| firewall_drops(host, number("block_len_bytes"))),
             socket: receiver.and_then(socket_drops),
             network: 0,
-        }));
+        });
+        splits.push((index, split));
     }
     splits
 }
@@ -229,9 +252,10 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
 /// distinguished. Counters of a whole host may include other traffic, so no part exceeds what is left.
 fn split_loss(mut split: LossSplit) -> LossSplit {
     split.network = split.lost;
-    for part in [&mut split.socket, &mut split.firewall, &mut split.nic, &mut split.sender].into_iter().flatten() {
-        *part = (*part).min(split.network);
-        split.network -= *part;
+    let LossSplit { socket, firewall, backlog, nic, sender, network, .. } = &mut split;
+    for part in [socket, firewall, backlog, nic, sender].into_iter().flatten() {
+        *part = (*part).min(*network);
+        *network -= *part;
     }
     split
 }
@@ -247,8 +271,19 @@ fn growth(host: &Host<'_>, keys: &[&str]) -> Option<u64> {
     host.growth_of(keys).ok().map(|growth| growth.value)
 }
 
+/// Datagrams that the firewall dropped. The kernel may have joined several to one packet, which has one header.
+fn firewall_drops(host: &Host<'_>, payload_bytes: Option<f64>) -> Option<u64> {
+    const HEADER_BYTES: f64 = 28.0;
+    let packets = growth(host, &["firewall.drops"])?;
+    let bytes = growth(host, &["firewall.drop_bytes"]).unwrap_or(0);
+    let payload = to_f64(bytes) - HEADER_BYTES * to_f64(packets);
+    Some(packets.max(payload_bytes.map_or(0, |each| whole(payload / each))))
+}
+
+/// Drops of all sockets, because those of a socket are last read before it is closed; none where no socket of the test dropped.
 fn socket_drops(host: &Host<'_>) -> Option<u64> {
-    growth(host, &["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"])
+    let own = host.own_socket_drops().filter(|drops| *drops == 0);
+    own.or_else(|| growth(host, &["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"]))
 }
 
 fn nic_drops(host: &Host<'_>) -> Option<u64> {
@@ -258,14 +293,16 @@ fn nic_drops(host: &Host<'_>) -> Option<u64> {
     (!drops.is_empty()).then(|| drops.iter().sum())
 }
 
-/// Datagrams the sender's own socket or queueing discipline refused.
-fn sender_drops(host: &Host<'_>) -> Option<u64> {
+/// Datagrams the sender's own socket or queueing discipline refused. The kernel counts packets, each of which may be several
+/// datagrams that it cuts later, and a packet that the discipline dropped at the socket as well.
+fn sender_drops(host: &Host<'_>, datagrams: Option<f64>) -> Option<u64> {
     let socket = growth(host, &["net.snmp.Udp.SndbufErrors", "net.snmp6.Udp6SndbufErrors"]);
-    let queues: Vec<u64> = host.nics().filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")])).collect();
-    match (socket, queues.is_empty()) {
-        (None, true) => None,
-        (socket, _) => Some(socket.unwrap_or(0).saturating_add(queues.iter().sum())),
-    }
+    let queues = host.nics().filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")]));
+    let dropped = socket.max(queues.reduce(u64::saturating_add))?;
+    let sent = growth(host, &["net.snmp.Udp.OutDatagrams", "net.snmp6.Udp6OutDatagrams"]).unwrap_or(0);
+    let packets = to_f64(sent.saturating_add(socket.unwrap_or(0)));
+    let joined = datagrams.filter(|_| packets > 0.0).map_or(1.0, |datagrams| (datagrams / packets).max(1.0));
+    Some(whole(to_f64(dropped) * joined))
 }
 
 #[cfg(test)]
@@ -293,13 +330,59 @@ mod tests {
         }
     }
 
-    fn udp() -> [(&'static str, Value); 5] {
+    #[test]
+    fn test_with_loss_names_its_place_or_what_decides() {
+        let loss = |target_bps: f64| [("target_bps", target_bps.into()), ("loss_share", 0.02.into())];
+        let client =
+            |target_bps| observation(&[&udp()[..], &loss(target_bps)].concat(), &[("nic.e.qdisc.root.drops", 0)]);
+        let server = |socket| observation(&[], &[("net.snmp.Udp.RcvbufErrors", socket), ("softnet.dropped", 0)]);
+        let verdict = |mut client: EndpointObservation, server| {
+            client.forward_intervals = intervals(&[98e6, 98e6]);
+            diagnose_test(client, server).verdict
+        };
+        for target_bps in [1e8, 3e8] {
+            let path = verdict(client(target_bps), Some(server(0)));
+            assert_eq!((path.verdict.as_str(), path.sentence.contains("PATH-11")), ("path", true), "{path:?}");
+            let socket = verdict(client(target_bps), Some(server(900)));
+            assert_eq!(
+                (socket.verdict.as_str(), socket.sentence.contains("UDP-01")),
+                ("receiver-cpu-app", true),
+                "{socket:?}"
+            );
+            let alone = verdict(client(target_bps), None);
+            assert!(alone.sentence.starts_with("undecided between the path and the receiver: "), "{alone:?}");
+            assert_eq!(alone.confidence, linerate_model::finding::Confidence::Low);
+        }
+    }
+
+    #[test]
+    fn packet_that_the_sender_drops_is_all_datagrams_in_it() {
+        let sent = [&udp()[..], &[("sent_packets", 2000_i64.into())]].concat();
+        let counters =
+            [("net.snmp.Udp.OutDatagrams", 150), ("net.snmp.Udp.SndbufErrors", 50), ("nic.e.qdisc.root.drops", 50)];
+        let split = diagnose_test(observation(&sent, &counters), Some(observation(&[], &[]))).loss.remove(0);
+        assert_eq!((split.sender, split.network), (Some(500), 500));
+    }
+
+    #[test]
+    fn drops_of_other_programs_are_not_those_of_the_test() {
+        let server = observation(&[], &[("net.snmp.Udp.RcvbufErrors", 900), ("self.udp.7.drops", 0)]);
+        let diagnosis = diagnose_test(observation(&udp(), &[]), Some(server));
+        assert_eq!((diagnosis.loss[0].socket, diagnosis.loss[0].network), (Some(0), 1000));
+        assert!(
+            diagnosis.ruled_out.iter().any(|rule| rule.id == "UDP-01" && rule.subject == "server"),
+            "{diagnosis:?}"
+        );
+    }
+
+    fn udp() -> [(&'static str, Value); 6] {
         [
             ("tool", "linerate".into()),
             ("label", "test".into()),
             ("transport", "udp".into()),
             ("received_bps", 1e8.into()),
             ("lost_packets", 1000_i64.into()),
+            ("block_len_bytes", 1000_i64.into()),
         ]
     }
 
@@ -320,8 +403,14 @@ mod tests {
         let alone = diagnose_test(client.clone(), None);
         assert_eq!((alone.loss[0].socket, alone.loss[0].network), (None, 900));
         filtered.period.as_mut().expect("watched").set("firewall.drops", Delta::of(40));
-        let firewall = &diagnose_test(client, Some(filtered)).loss[0];
+        let firewall = diagnose_test(client.clone(), Some(filtered.clone())).loss.remove(0);
         assert_eq!((firewall.firewall, firewall.network), (Some(40), 10));
+        // Two packets of 23 datagrams each.
+        let period = filtered.period.as_mut().expect("watched");
+        period.set("firewall.drops", Delta::of(2));
+        period.set("firewall.drop_bytes", Delta::of(2 * 28 + 46 * 1000));
+        let joined = diagnose_test(client, Some(filtered)).loss.remove(0);
+        assert_eq!((joined.firewall, joined.network), (Some(46), 4));
         assert_eq!(alone.hosts, ["client"]);
     }
 

@@ -11,9 +11,9 @@ use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure};
 
-use direction::DirectionStats;
 pub use direction::TestInterval;
 pub(crate) use direction::median;
+use direction::{DirectionStats, loss_share};
 
 /// Facts of one run under their names without `run.N.`.
 pub type RunFacts = BTreeMap<String, Value>;
@@ -176,7 +176,9 @@ fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transp
     insert(facts, "seconds", seconds.map(Value::from));
     if transport == Transport::Udp {
         // With the warm-up: they are compared with counters of the hosts, which include it.
-        let lost = received.and_then(|total| total.udp).map(|udp| udp.lost);
+        let udp = received.and_then(|total| total.udp);
+        let lost = udp.map(|udp| udp.lost);
+        insert(facts, "loss_share", udp.and_then(|udp| loss_share(udp.lost, udp.packets)));
         let packets = sent.and_then(|total| total.udp).map(|udp| udp.packets);
         insert(facts, "lost_packets", lost.map(Value::from));
         insert(facts, "sent_packets", packets.map(Value::from));

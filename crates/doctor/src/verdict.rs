@@ -27,15 +27,24 @@ pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdi
 pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
     let tested = scope.runs().any(|run| run.goodput_bps().is_ok());
     let cause = (tested || !is_idle(scope)).then(|| cause(scope, findings))?;
-    if Limit::of(&cause.verdict).is_some_and(|limit| limit.is_certain) || cause.verdict == SLOW_START {
+    let is_certain = Limit::of(&cause.verdict).is_some_and(|limit| limit.is_certain) || cause.verdict == SLOW_START;
+    if is_certain && !scope.runs().any(|run| is_about_loss(&cause, &run)) {
         return Some(cause);
     }
     let eliminated = scope.runs().find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
     Some(eliminated.map_or(cause, |(name, run)| {
         let is_offload = matches!(name, limit::HOST_CPU | limit::SENDER_CPU) && strongest(findings, "OFF-01").is_some();
         let name = if is_offload { limit::OFFLOAD } else { name };
-        limited(name, limit_sentence(name), Confidence::High, &run.label())
+        let confidence = if name == limit::PATH_OR_RECEIVER { Confidence::Low } else { Confidence::High };
+        limited(name, limit_sentence(name), confidence, &run.label())
     }))
+}
+
+/// Whether the place that lost most datagrams decides instead of this cause: a rate that was reached, or drops of any number.
+fn is_about_loss(cause: &Verdict, run: &Run<'_>) -> bool {
+    let is_rate = cause.verdict == limit::CONFIGURED_RATE && run.reaches_its_target();
+    let is_drops = [limit::SENDER_QUEUE, limit::NIC_QUEUE_RX].contains(&cause.verdict.as_str());
+    (is_rate || is_drops) && elimination::place_of_loss(run).is_some()
 }
 
 pub(crate) const SLOW_START: &str = "slow-start";
@@ -43,7 +52,9 @@ pub(crate) const SLOW_START: &str = "slow-start";
 /// What limits, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
-    if let Some(run) = scope.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
+    let is_reached =
+        |run: &Run<'_>| run.reaches_its_target() && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE);
+    if let Some(run) = scope.runs().find(is_reached).filter(|_| !invalid) {
         return limited(
             limit::CONFIGURED_RATE,
             "the rate that was asked for is reached",

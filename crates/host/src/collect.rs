@@ -54,6 +54,7 @@ pub fn collect(request: &Request) -> Snapshot {
         query.record(&mut snapshot, &link.name);
         sysfs::record(&mut snapshot, &link.name, &interrupts);
     }
+    links::record_duplicates(&mut snapshot, &chosen);
     let names: Vec<(u32, &str)> = chosen.iter().map(|link| (link.index, link.name.as_str())).collect();
     tc::record(&mut snapshot, &names);
     for name in request.interfaces.iter().filter(|name| !all.iter().any(|link| link.name == **name)) {

@@ -163,3 +163,45 @@ fn reports_in_json_are_read_as_those_in_text() {
     assert_eq!(imported.snapshots[0].value("run.0.received_bytes"), None);
     assert_eq!(imported.snapshots[0].value("run.0.server"), Some(&true.into()));
 }
+
+#[test]
+fn counters_of_common_tools_are_understood() {
+    let text = "\
+$ netstat -s
+Tcp:
+    25000 segments received
+    24000 segments sent out
+    432 segments retransmitted
+    7 bad segments received
+Udp:
+    500 packet receive errors
+    480 receive buffer errors
+    IgnoredMulti: 3
+TcpExt:
+    12 times the listen queue of a socket overflowed
+    Quick ack mode was activated 5 times
+    TCPLostRetransmit: 10
+$ conntrack -S
+cpu=0 found=0 invalid=2 insert=0 insert_failed=0 drop=7 early_drop=1 error=0 search_restart=0
+cpu=1 found=0 invalid=0 insert=0 insert_failed=0 drop=4 early_drop=0 error=0 search_restart=0
+$ sysctl net.netfilter
+net.netfilter.nf_conntrack_count = 990
+net.netfilter.nf_conntrack_max = 1000
+";
+    let imported = import("x", text);
+    assert_eq!(imported.unread, [""; 0]);
+    let snapshot = &imported.snapshots[0];
+    for (key, expected) in [
+        ("net.snmp.Tcp.InSegs", 25_000),
+        ("net.snmp.Tcp.OutSegs", 24_000),
+        ("net.snmp.Tcp.RetransSegs", 432),
+        ("net.snmp.Udp.RcvbufErrors", 480),
+        ("net.netstat.TcpExt.ListenOverflows", 12),
+        ("net.netstat.TcpExt.TCPLostRetransmit", 10),
+        ("conntrack.drop", 11),
+    ] {
+        assert_eq!(snapshot.counters.get(key).map(|counter| counter.v), Some(expected), "{key}");
+    }
+    let diagnosis = judged(imported.snapshots);
+    assert!(fires(&diagnosis, "SYS-05"), "{diagnosis:?}");
+}

@@ -209,7 +209,7 @@ pub struct Comparison {
 }
 
 /// Areas by the prefixes of their rules' ids, in the order of a report.
-const AREAS: [(&[&str], &str); 18] = [
+const AREAS: [(&[&str], &str); 19] = [
     (&["WIN"], "windows"),
     (&["UDP"], "UDP buffers"),
     (&["CPU"], "CPUs"),
@@ -226,6 +226,7 @@ const AREAS: [(&[&str], &str); 18] = [
     (&["FW"], "firewall"),
     (&["PCI"], "PCIe"),
     (&["MTU"], "MTU"),
+    (&["ADDR"], "addresses"),
     (&["PATH"], "path"),
     (&["SYS"], "sockets and ports"),
 ];
@@ -280,10 +281,12 @@ pub struct LossSplit {
     /// Dropped by the receiver's NIC.
     #[serde(rename = "adapter")]
     pub nic: Option<u64>,
+    /// Dropped because the packet backlog of a CPU of the receiver was full.
+    #[serde(default)]
+    pub backlog: Option<u64>,
     /// Dropped because the receiver's socket buffer was full.
     pub socket: Option<u64>,
-    /// Packets that rules of the receiver's firewall dropped. One may be several datagrams that the kernel has joined; these are
-    /// in `network`.
+    /// Dropped by rules of the receiver's firewall.
     #[serde(default)]
     pub firewall: Option<u64>,
     /// The rest: lost between the hosts.

@@ -1,7 +1,7 @@
 //! The texts of what can limit a test.
 
 /// Name of a verdict, what it names in words, and the sentence that concludes it.
-const LIMITS: [(&str, &str, &str); 28] = [
+const LIMITS: [(&str, &str, &str); 30] = [
     ("invalid", "invalid", "the measurement does not say what it seems to"),
     ("configured-rate", "the configured rate", "this host's own shaper sets the rate"),
     ("speed-step", "a speed step", "a step down in speed without flow control loses packets"),
@@ -9,6 +9,7 @@ const LIMITS: [(&str, &str, &str); 28] = [
     ("link", "the link", "the link itself is impaired"),
     ("tool-limit", "the test tool", "the test tool is the limit"),
     ("path-mtu", "the path MTU", "the path drops large packets"),
+    ("duplicate-address", "a duplicate address", "two hosts use one address"),
     ("cpu-quota", "a CPU quota", "a quota takes the CPUs away"),
     ("other-programs", "other programs", "other programs use the CPUs of the test"),
     ("offload", "missing offloads", "segmentation offload is off, so the sender's CPU is the limit"),
@@ -25,6 +26,12 @@ const LIMITS: [(&str, &str, &str); 28] = [
     ("receiver-window", "the receive window", "the receiver's window is too small"),
     ("sender-window", "the send buffer", "the sender's buffer is too small"),
     ("path", "the path", "the path between the hosts is the limit"),
+    (
+        "path-or-receiver",
+        "the path or the receiver",
+        "undecided between the path and the receiver: compare `nstat -az UdpRcvbufErrors` on the receiver before and after a \
+         test to tell them apart",
+    ),
     ("policer", "a policer", "something on the path drops above a rate"),
     ("reordering", "reordering", "packets overtake each other"),
     ("loss-or-congestion", "loss", "packets are lost on the way"),

@@ -11,7 +11,8 @@
 //! | `sent_bps`, `received_bps`, `sent_bytes`, `received_bytes` | totals; goodput is what was received |
 //! | `first_second_bps`, `later_median_bps`, `later_spread` | rate over time: first second, median and spread of the rest |
 //! | `target_bps`, `block_len_bytes`, `window_bytes`, `congestion`, `fq_rate_bps` | options |
-//! | `retransmits`, `retransmit_share`, `lost_packets` | losses; the share is of the segments sent |
+//! | `retransmits`, `retransmit_share`, `lost_packets`, `loss_share` | losses; shares of the segments or datagrams sent |
+//! | `lost_in_network`, `lost_in_sender`, `lost_in_socket`, ... | lost datagrams by place, where both ends were watched |
 //! | `rtt_us`, `rtt_inflation`, `mss_bytes`, `pmtu_bytes`, `snd_wnd_bytes`, `sndbuf_bytes` | path as TCP sees it |
 //! | `rwnd_limited_share`, `sndbuf_limited_share`, `busy_share`, `idle_share`, `app_limited_share` | of the time |
 //! | `reordered_segments`, `reordering` | reordering events; distance in segments up to which a late one is not taken for lost |

@@ -163,8 +163,10 @@ fn place(finding: &Finding) -> &str {
 
 /// Commands, the way back, and advice.
 fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let mut blocks = labelled("  do", &finding.remedy);
-    blocks.extend(labelled("  undo", &finding.undo));
+    let there = |command: &String| command.clone() + &place_of_commands(finding);
+    let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
+    let mut blocks = labelled("  do", &commands(&finding.remedy));
+    blocks.extend(labelled("  undo", &commands(&finding.undo)));
     let advice = |text: &String| {
         let text = text.trim_start_matches("and ").trim_start_matches("or ");
         if verbose { text.to_owned() } else { words::without_ids(text) }
@@ -176,6 +178,11 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> 
     let next = cause.into_iter().chain(finding.advice.as_ref().map(advice));
     blocks.extend(next.zip(["  next", ""]).map(|(text, label)| wrapped(label, text)));
     blocks
+}
+
+/// The host of the commands as a comment of the shell, where the subject does not name it.
+fn place_of_commands(finding: &Finding) -> String {
+    finding.remedy_host.as_ref().map_or_else(String::new, |host| format!("  # on {host}"))
 }
 
 /// Commands or evidence under a label that is written once.
@@ -237,16 +244,20 @@ fn timeline(verdict: &Verdict, shown: usize) -> Option<String> {
 /// A tenth of a second.
 const TENTH_MS: u64 = 100;
 
-/// `1200 datagrams lost (test, client to server): sender 0, network 3, NIC not known, firewall 0, socket buffer 1197`
+/// `client to server: 1200 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
+    let direction = split.label.rsplit(", ").next().unwrap_or_default();
+    if split.lost == 0 {
+        return format!("{direction}: no datagrams lost");
+    }
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
-        "{} datagrams lost ({}): sender {}, network {}, NIC {}, firewall {}, socket buffer {}",
+        "{direction}: {} datagrams lost: sender {}, network {}, NIC {}, backlog {}, firewall {}, socket buffer {}",
         split.lost,
-        split.label,
         part(split.sender),
         split.network,
         part(split.nic),
+        part(split.backlog),
         part(split.firewall),
         part(split.socket)
     )
@@ -347,11 +358,12 @@ pub fn fix_script(diagnosis: &Diagnosis) -> String {
         for need in &finding.needs {
             let _ = writeln!(out, "# needs: {need}");
         }
+        let there = place_of_commands(finding);
         for command in &finding.remedy {
-            let _ = writeln!(out, "# {}", one_line(command));
+            let _ = writeln!(out, "# {}{there}", one_line(command));
         }
         for command in &finding.undo {
-            let _ = writeln!(out, "# undo: {}", one_line(command));
+            let _ = writeln!(out, "# undo: {}{there}", one_line(command));
         }
     }
     printable(&out)
@@ -471,12 +483,12 @@ mod tests {
             lost: 12,
             sender: Some(0),
             nic: None,
+            backlog: Some(0),
             firewall: Some(0),
             socket: Some(9),
             network: 3,
         }];
-        let line =
-            "\n            12 datagrams lost (test): sender 0, network 3, NIC not known, firewall 0, socket buffer 9\n";
+        let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 9\n";
         assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
     }
 
@@ -574,6 +586,15 @@ mod tests {
         let script = fix_script(&diagnosis());
         assert!(script.contains("# ethtool -G eth0 rx 4096 reboot\n# undo: ethtool -G eth0 rx 256\n"), "{script}");
         assert!(script.lines().all(|line| line.is_empty() || line.starts_with('#')), "{script}");
+    }
+
+    #[test]
+    fn commands_of_the_other_end_name_it_beside_them() {
+        let mut diagnosis = diagnosis();
+        diagnosis.findings[0].remedy_host = Some("the receiver".to_owned());
+        let text = short(&diagnosis);
+        let lines = "  do        ethtool -G eth0 rx 4096 reboot  # on the receiver\n  undo      ethtool -G eth0 rx 256  # on the receiver\n";
+        assert!(text.contains(lines) && fix_script(&diagnosis).contains("rx 256  # on the receiver\n"), "{text}");
     }
 
     #[test]

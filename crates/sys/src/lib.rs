@@ -33,6 +33,7 @@ pub mod stream_io;
 pub mod tcp_info;
 pub mod timer;
 pub mod udp;
+pub mod xtables;
 pub mod zerocopy;
 
 mod errno_text;

@@ -36,6 +36,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule::host("SYS-05", Severity::High, "Connection tracking is full", sys_05)
         .explanation("The table of tracked connections has no room. New connections are dropped.")
         .reference("kernel networking/nf_conntrack-sysctl"),
+    Rule::host("SYS-06", Severity::High, "Connection tracking drops packets", sys_06)
+        .explanation("Connection tracking had no room for the connection of a packet and dropped it. New connections fail or are late.")
+        .reference("conntrack(8), --stats"),
     Rule::run("APP-01", Severity::Medium, "The application is the limit", app_01)
         .explanation("TCP had nothing to send. Disk, generator or a target rate is slower than the path.")
         .reference("tcp_info, tcpi_busy_time"),
@@ -209,6 +212,15 @@ fn sys_05(host: &Host<'_>) -> Ruling {
         .read(&count, format!("at most 0.9 of {}", max.value))
         .fix(tracked(2.0 * max.value), tracked(max.value))
         .advice("or exempt the test port from tracking (notrack)"))
+}
+
+fn sys_06(host: &Host<'_>) -> Ruling {
+    let drops = host.growth("conntrack.drop")?;
+    drops.or_clear("packets dropped by connection tracking")?;
+    drops.in_period("totals", |packets| format!("{packets} packets since boot"))?;
+    Ok(matched()
+        .grew(&drops)
+        .advice("raise net.netfilter.nf_conntrack_max, or exempt the test port from tracking (notrack)"))
 }
 
 fn app_01(run: &Run<'_>) -> Ruling {

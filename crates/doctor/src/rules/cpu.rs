@@ -67,6 +67,9 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
     run.is_limited_by(&[limit::SENDER_CPU])?;
     let thread = run.number("sender_thread_cpu")?;
     require(thread.value >= 0.9, || format!("the sender uses {:.0} % of a core", thread.value * 100.0))?;
+    if run.is_udp() {
+        return Ok(matched().read(&thread, "below 0.9 of a core").advice("larger datagrams (-l), more streams (-P)"));
+    }
     let window = run.number("rwnd_limited_share")?;
     require(window.value < 0.2, || "the receiver's window limits before the sender does".to_owned())?;
     let buffer = run.number("sndbuf_limited_share")?;

@@ -21,6 +21,12 @@ pub(super) const RULES: &[Rule] = &[
              the network between them.",
         )
         .reference("kernel networking/tcp_info, tcpi_busy_time; RFC 9438"),
+    Rule::run("PATH-11", Severity::High, "Datagrams are lost between the hosts", path_11)
+        .explanation(
+            "Neither the sender's queue nor the firewall, the NIC, the backlog or the socket of the receiver dropped most of \
+             the lost datagrams. What is left is the network between the hosts.",
+        )
+        .reference("kernel networking/snmp_counter, UdpRcvbufErrors; RFC 7680"),
     Rule::host("FW-01", Severity::High, "The firewall of this host drops packets", fw_01)
         .explanation("Rules of this host's own firewall dropped packets while the test ran. This loss is no loss of the network.")
         .reference("nft(8), counter"),
@@ -79,6 +85,7 @@ fn path_02(run: &Run<'_>) -> Ruling {
 }
 
 fn path_10(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "not TCP".to_owned())?;
     run.concluded(limit::PATH)?;
     let busy = run.number("busy_share")?;
     let rate = run.goodput_bps()?;
@@ -109,12 +116,42 @@ fn path_10(run: &Run<'_>) -> Ruling {
     })
 }
 
+fn path_11(run: &Run<'_>) -> Ruling {
+    run.over_udp()?;
+    let share = run.number("loss_share")?;
+    require(run.datagram_loss().is_some(), || format!("{:.2} % of the datagrams were lost", share.value * 100.0))?;
+    let network = run.number("lost_in_network")?;
+    let mut matched = matched().read(&share, "below 0.1 %").read(&network, "0 between the hosts");
+    if let Ok(rate) = run.goodput_bps() {
+        matched = matched.because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "received");
+    }
+    let places = ["sender", "firewall", "nic", "backlog", "socket"];
+    for lost in places.iter().filter_map(|place| run.number(&format!("lost_in_{place}")).ok()) {
+        require(lost.value < network.value, || format!("most were lost elsewhere: {} = {}", lost.key, lost.value))?;
+        matched = matched.read(&lost, "a counter of a host: fewer than between the hosts");
+    }
+    if run.number("lost_in_socket").is_err() {
+        let counters =
+            "run the test against `linerate serve --facts all`, or compare `nstat -az UdpRcvbufErrors` on the receiver";
+        return Ok(matched.cap(Confidence::Low).advice(counters));
+    }
+    let half =
+        run.goodput_bps().map_or_else(|_| "half the rate".to_owned(), |rate| format!("{:.0}M", rate.value / 2e6));
+    Ok(matched.advice(format!(
+        "measure with -b {half}: without loss, a hop, shaper or policer on the way is slower than the rate that was sent; with the \
+         same loss, look for errors hop by hop"
+    )))
+}
+
 fn fw_01(host: &Host<'_>) -> Ruling {
     let dropped = host.growth("firewall.drops")?;
     dropped.or_clear("packets dropped by the firewall")?;
     dropped.in_period("totals", |packets| format!("{packets} packets since the rules were loaded"))?;
     let matched = matched().grew(&dropped);
     Ok(match host.text("firewall.rule.drops") {
+        Ok(rule) if ["iptables ", "ip6tables "].iter().any(|program| rule.value.starts_with(program)) => matched
+            .read_text(&rule, "the rule that dropped most")
+            .advice("iptables -L -v -n --line-numbers; change this rule"),
         Ok(rule) => matched.read_text(&rule, "the rule that dropped most").advice("nft list ruleset; change this rule"),
         Err(_) => matched.advice("nft list ruleset"),
     })

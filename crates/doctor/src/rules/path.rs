@@ -25,11 +25,46 @@ pub(super) const RULES: &[Rule] = &[
              the ICMP messages that path MTU discovery needs.",
         )
         .reference("kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923"),
+    Rule::nic("ADDR-01", Severity::High, "An IPv6 address belongs to another host as well", addr_01)
+        .explanation("Another host on the link answered for this address. This host does not use it.")
+        .reference("RFC 4862, duplicate address detection; ip-address(8), dadfailed"),
+    Rule::host("ADDR-02", Severity::High, "The next hop has more than one MAC address", addr_02)
+        .explanation(
+            "The address of the peer, or of the router to it, moved between MAC addresses while the test ran. Two hosts use the \
+             address, or a router failed over.",
+        )
+        .reference("RFC 5227; arp(7)"),
     Rule::host("PATH-05", Severity::Info, "IPv4 and IPv6 differ on the same wire", path_05)
         .at_most(Confidence::Low)
         .explanation("Offloads and firewall rules can differ by address family. The slower family shows which one.")
         .reference("nft(8), ethtool(8)"),
 ];
+
+fn addr_01(nic: &Nic<'_>) -> Ruling {
+    let duplicates = nic.text("net.duplicates")?;
+    require(duplicates.value != "none", || "no address failed duplicate address detection".to_owned())?;
+    let address = duplicates.value.split(' ').next().unwrap_or_default();
+    Ok(matched()
+        .read_text(&duplicates, "none: another host on the link has the address")
+        .advice(format!("give one of the two hosts another address; then remove {address} here and add it again")))
+}
+
+fn addr_02(host: &Host<'_>) -> Ruling {
+    let changes = host.number("route.peer.lladdr_changes")?;
+    require(changes.value > 0.0, || "the next hop kept its MAC address".to_owned())?;
+    let mut matched = matched().read(&changes, "0");
+    for fact in ["route.peer.lladdr", "route.peer.lladdr_former"] {
+        if let Ok(address) = host.text(fact) {
+            matched = matched.read_text(&address, "one of the MAC addresses");
+        }
+    }
+    // A router that fails over moves its address once, and no connection through it is reset.
+    let is_failover = changes.value < 2.0 && !host.runs().any(|run| run.is("interrupted"));
+    let matched = if is_failover { matched.severity(Severity::Medium).cap(Confidence::Low) } else { matched };
+    Ok(matched.advice(
+        "find both hosts by their MAC addresses (ip neigh, the switch's forwarding table) and change one's address",
+    ))
+}
 
 fn path_04(host: &Host<'_>) -> Ruling {
     let route = host.text("route.peer.dev")?;

@@ -55,7 +55,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     if let Ok(speed) = nic.speed_mbps() {
         require(rate.value < 0.98 * speed.value * 1e6, || "the shaper is faster than the link".to_owned())?;
     }
-    let payload = shaper_payload(rate.value, nic.mtu());
+    let payload = payload_bps(nic, rate.value);
     let goodput = goodput(nic, shaper)
         .suspect(|| format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))?;
     // Where it held for most seconds, others may have been slower.
@@ -76,6 +76,17 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
         format!("{:.1} Mbit/s", goodput / 1e6),
         "within 5 % of what the shaper lets through, most of the time",
     ))
+}
+
+/// Payload that a shaper lets through: of the datagrams of a UDP test, otherwise of full segments.
+fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
+    /// Ethernet, IPv4 and UDP.
+    const HEADERS_BYTES: f64 = 42.0;
+    let datagram = nic.host.runs().find(Run::is_udp).and_then(|run| run.number("block_len_bytes").ok());
+    match datagram.map(|bytes| bytes.value).filter(|bytes| *bytes > 0.0 && bytes + HEADERS_BYTES <= nic.mtu() + 14.0) {
+        Some(bytes) => rate_bps * bytes / (bytes + HEADERS_BYTES),
+        None => shaper_payload(rate_bps, nic.mtu()),
+    }
 }
 
 /// How to remove a discipline that no single command makes again.

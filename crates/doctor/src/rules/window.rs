@@ -142,9 +142,12 @@ fn limited(
         return Ok(matched.advice(format!("give no -w, so that the {end}'s {name} can grow")));
     }
     let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
-    let matched = if run.part().is_some_and(|part| part != end) { matched.on(format!("the {end}")) } else { matched };
+    let matched = if run.part() == Some(end) { matched } else { matched.on(format!("the {end}")) };
     Ok(match buffer_triple(host, sysctl, needed) {
-        Some(triple) => matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple).advice(format!("on the {end}")),
+        Some(triple) => {
+            let matched = matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple);
+            if matched.remedy.is_empty() { matched.advice(format!("on the {end}")) } else { matched }
+        }
         None => matched.advice(format!(
             "net.ipv4.{sysctl} of the {end} allows more: look for a size that the application sets, or for short memory"
         )),
@@ -238,13 +241,17 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let overflows = host.growth_of(&keys)?;
     overflows.or_clear("overflows of UDP socket buffers")?;
     overflows.in_period("totals", |total| format!("{total} datagrams since boot"))?;
+    require(host.own_socket_drops() != Some(0), || {
+        "sockets of other programs dropped, those of the test did not".to_owned()
+    })?;
     let mut matched = matched().grew(&overflows);
     if let Some(lost) = host.runs().find_map(|run| run.number("lost_packets").ok()).filter(|lost| lost.value > 0.0) {
         let share = to_f64(overflows.value) / lost.value;
         matched = matched
             .read(&lost, format!("{:.0} % of the reported loss happened in this buffer", share.min(1.0) * 100.0));
     }
-    Ok(matched
+    let is_rare = host.runs().any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
+    Ok(if is_rare { matched.severity(Severity::Low) } else { matched }
         .raise(host, "net.core.rmem_max", 8_388_608.0)
         .advice("and ask for the buffer: -w 4M; if that does not help the receiver's CPU is the limit (CPU-02)"))
 }

@@ -150,6 +150,12 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// Datagrams that the UDP sockets of the test dropped over the period; `None` where none was read twice.
+    pub(crate) fn own_socket_drops(&self) -> Option<u64> {
+        let own = self.period?.deltas().filter(|(key, _)| key.starts_with("self.udp."));
+        own.map(|(_, delta)| delta.value).reduce(u64::saturating_add)
+    }
+
     /// Load of one CPU over the period.
     pub(crate) fn cpu_load(&self, cpu: u32) -> Result<CpuLoad, NoMatch> {
         self.period()?;

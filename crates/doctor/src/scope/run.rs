@@ -11,7 +11,7 @@ use crate::rule::{NoMatch, clear, inapplicable, require, unknown};
 pub(crate) const QUEUE_INFLATION_MIN: f64 = 3.0;
 pub(crate) const QUEUE_RTT_MIN_US: f64 = 5_000.0;
 
-/// Retransmitted segments that show loss, of all.
+/// Retransmitted segments or missing datagrams that show loss, of all.
 const LOSS_MIN: f64 = 1e-3;
 /// Payload in a rate of packets of 1,500 bytes with their Ethernet headers, with some slack: 1,448 of 1,514 bytes.
 const PACED_PAYLOAD: f64 = 0.93;
@@ -91,6 +91,11 @@ impl<'a> Run<'a> {
     pub(crate) fn loss(&self) -> Option<Reading<f64>> {
         let share = self.number("retransmit_share").ok().filter(|share| share.value >= LOSS_MIN);
         share.filter(|_| self.spurious().is_none())
+    }
+
+    /// The part of the datagrams that was lost, where it shows more than a chance event.
+    pub(crate) fn datagram_loss(&self) -> Option<Reading<f64>> {
+        self.number("loss_share").ok().filter(|share| share.value >= LOSS_MIN)
     }
 
     /// Whether the send buffer takes no whole block: each write sleeps until acknowledgements make room.

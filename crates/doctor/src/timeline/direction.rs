@@ -68,6 +68,10 @@ impl DirectionStats {
         // What a UDP sender sends is not what arrives.
         let arrives = rows.iter().all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
         insert(&mut facts, "received_bps", arrives.then(|| rate_bps.into()));
+        let udp = rows.iter().filter(|row| row.role == StreamRole::Receiver).filter_map(|row| row.udp);
+        let (lost, packets) = udp.fold((0_i64, 0), |(lost, packets), row| (lost + row.lost, packets + row.packets));
+        // Late datagrams take back losses of the interval before.
+        insert(&mut facts, "loss_share", loss_share(lost.max(0).unsigned_abs(), packets));
         let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
         let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
         let seconds = rows.iter().map(|row| row.seconds()).sum();
@@ -159,6 +163,11 @@ fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
         facts.insert("busy_share".into(), (busy / seconds).min(1.0).into());
         facts.insert("idle_share".into(), (1.0 - busy / seconds).max(0.0).into());
     }
+}
+
+/// Datagrams lost, of all; absent without any.
+pub(super) fn loss_share(lost: u64, packets: u64) -> Option<Value> {
+    (packets > 0).then(|| Value::from(crate::scope::to_f64(lost) / crate::scope::to_f64(packets)))
 }
 
 /// The middle value, of an even number the higher one.

@@ -110,7 +110,7 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
 
 /// A command that was pasted without its prompt, or behind one that names no host.
 fn bare_command(line: &str) -> Option<Heading<'_>> {
-    const COMMANDS: [&str; 18] = [
+    const COMMANDS: [&str; 19] = [
         "iperf3 -",
         "iperf -",
         "ethtool -",
@@ -129,6 +129,7 @@ fn bare_command(line: &str) -> Option<Heading<'_>> {
         "ss -",
         "uname -",
         "lscpu -",
+        "conntrack -S",
     ];
     let command = ["# ", "% ", "+ "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim();
     let plain = command.strip_prefix("sudo ").unwrap_or(command);

@@ -17,6 +17,7 @@ mod network;
 mod notes;
 mod ovs;
 mod paste;
+mod ss;
 mod system;
 
 use std::collections::BTreeMap;
@@ -137,6 +138,7 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
     let mut lspci = lspci::Reader::new(block);
     let mut ovs = ovs::Reader::default();
     let mut system = system::Reader::new(block);
+    let mut ss = ss::Reader::default();
     let mut notes = notes::Reader::new(block);
     let mut any = draft.transcripts.command(block);
     let documents = Documents::of(block);
@@ -151,6 +153,7 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
         let understood = system.lscpu(snapshot, line)
             || ethtool.line(snapshot, line)
             || draft.transcripts.line(line)
+            || ss.line(line)
             || network.line(snapshot, line)
             || lspci.line(&mut draft.loose, line)
             || ovs.line(line)
@@ -161,6 +164,7 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
             unread(*number, line);
         }
     }
+    ss.finish(&mut draft.snapshot);
     ovs.finish(&mut draft.snapshot);
     system.finish(&mut draft.snapshot, &mut draft.loose);
     notes.finish(&mut draft.snapshot);

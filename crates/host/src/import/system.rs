@@ -14,6 +14,8 @@ pub(super) struct Reader<'a> {
     table: String,
     /// Inside the output of lscpu.
     lscpu: bool,
+    /// Protocol whose counters follow in the output of `netstat -s`.
+    protocol: Option<&'a str>,
 }
 
 impl<'a> Reader<'a> {
@@ -23,11 +25,14 @@ impl<'a> Reader<'a> {
             interrupts: String::new(),
             table: String::new(),
             lscpu: false,
+            protocol: None,
         }
     }
 
-    pub(super) fn line(&mut self, snapshot: &mut Snapshot, _: &mut Loose, line: &str) -> bool {
+    pub(super) fn line(&mut self, snapshot: &mut Snapshot, _: &mut Loose, line: &'a str) -> bool {
         self.interrupt(line)
+            || self.prose(snapshot, line)
+            || connection_tracking(snapshot, line)
             || self.table(line)
             || self.kernel(snapshot, line)
             || variable(snapshot, line)
@@ -84,6 +89,27 @@ impl<'a> Reader<'a> {
         collect(&mut self.table, line, wanted)
     }
 
+    /// Lines of `netstat -s`: the name of a protocol alone, and indented below it counters in words or by their names.
+    fn prose(&mut self, snapshot: &mut Snapshot, line: &'a str) -> bool {
+        let text = line.trim_start();
+        if text == line {
+            self.protocol = line.trim_end().strip_suffix(':').filter(|name| PROTOCOLS.contains(name));
+            return self.protocol.is_some();
+        }
+        let Some(protocol) = self.protocol else { return false };
+        let number = |words: &str| words.split_whitespace().find_map(|word| word.parse::<u64>().ok());
+        let words = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let known = PROSE.iter().find(|(of, _, known)| *of == protocol && words == *known);
+        let name = known
+            .map(|(_, name, _)| *name)
+            .or_else(|| Some(text.split_once(": ")?.0).filter(|_| protocol.ends_with("Ext")));
+        if let (Some(name), Some(count)) = (name.filter(|name| !name.contains(' ')), number(text)) {
+            let file = if protocol.ends_with("Ext") { "netstat" } else { "snmp" };
+            snapshot.count(format!("net.{file}.{protocol}.{name}"), count, None);
+        }
+        number(text).is_some() || text.ends_with(':')
+    }
+
     fn kernel(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let release = match self.block.command {
             "uname -r" => Some(line.trim()),
@@ -128,6 +154,50 @@ fn collect(lines: &mut String, line: &str, is_wanted: bool) -> bool {
     is_wanted
 }
 
+const PROTOCOLS: [&str; 10] = ["Ip", "Icmp", "IcmpMsg", "Tcp", "Udp", "UdpLite", "TcpExt", "IpExt", "MPTcpExt", "Sctp"];
+
+/// Counters in the words of `netstat -s`: protocol, name in `/proc`, what follows the number.
+const PROSE: [(&str, &str, &str); 23] = [
+    ("Ip", "ForwDatagrams", " forwarded"),
+    ("Ip", "InDiscards", " incoming packets discarded"),
+    ("Ip", "OutDiscards", " outgoing packets dropped"),
+    ("Tcp", "AttemptFails", " failed connection attempts"),
+    ("Tcp", "EstabResets", " connection resets received"),
+    ("Tcp", "InSegs", " segments received"),
+    ("Tcp", "OutSegs", " segments sent out"),
+    ("Tcp", "RetransSegs", " segments retransmitted"),
+    ("Tcp", "InErrs", " bad segments received"),
+    ("Tcp", "OutRsts", " resets sent"),
+    ("Udp", "InDatagrams", " packets received"),
+    ("Udp", "NoPorts", " packets to unknown port received"),
+    ("Udp", "InErrors", " packet receive errors"),
+    ("Udp", "OutDatagrams", " packets sent"),
+    ("Udp", "RcvbufErrors", " receive buffer errors"),
+    ("Udp", "SndbufErrors", " send buffer errors"),
+    ("TcpExt", "ListenOverflows", " times the listen queue of a socket overflowed"),
+    ("TcpExt", "ListenDrops", " SYNs to LISTEN sockets dropped"),
+    ("TcpExt", "PruneCalled", " packets pruned from receive queue because of socket buffer overrun"),
+    ("TcpExt", "RcvPruned", " packets pruned from receive queue"),
+    ("TcpExt", "TCPRcvCollapsed", " packets collapsed in receive queue due to low socket buffer"),
+    ("TcpExt", "TCPTimeouts", " other TCP timeouts"),
+    ("TcpExt", "TCPDSACKRecv", " DSACKs received"),
+];
+
+/// `cpu=0  found=0 invalid=2 insert=0 insert_failed=0 drop=7 early_drop=0 …` of `conntrack -S`, one line per CPU.
+fn connection_tracking(snapshot: &mut Snapshot, line: &str) -> bool {
+    let Some(rest) = line.strip_prefix("cpu=").filter(|rest| rest.contains(" insert_failed=")) else { return false };
+    for (name, count) in rest.split_whitespace().filter_map(|word| word.split_once('=')) {
+        if let Ok(count) = count.parse::<u64>()
+            && procfs::CONNECTION_TRACKING.contains(&name)
+        {
+            let key = format!("conntrack.{name}");
+            let former = snapshot.counters.get(&key).map_or(0, |counter| counter.v);
+            snapshot.count(key, former.saturating_add(count), None);
+        }
+    }
+    true
+}
+
 /// `net.core.rmem_max = 212992`
 fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
     let Some((key, value)) = line.split_once('=') else {
@@ -138,7 +208,12 @@ fn variable(snapshot: &mut Snapshot, line: &str) -> bool {
     if !TREES.iter().any(|tree| key.starts_with(tree)) || key.contains(char::is_whitespace) {
         return false;
     }
-    procfs::sysctl(snapshot, key, value, "import:sysctl");
+    match key.strip_prefix("net.netfilter.nf_conntrack_") {
+        Some(name @ ("count" | "max")) => {
+            snapshot.set_known(format!("limits.conntrack.{name}"), value.trim().parse::<u64>().ok(), "import:sysctl");
+        }
+        _ => procfs::sysctl(snapshot, key, value, "import:sysctl"),
+    }
     true
 }
 

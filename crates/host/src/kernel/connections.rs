@@ -31,9 +31,9 @@ pub struct Connections {
 }
 
 /// Local and remote.
-type Addresses = (SocketAddr, SocketAddr);
+pub(crate) type Addresses = (SocketAddr, SocketAddr);
 /// With the congestion control.
-type State = (TcpInfo, Option<String>);
+pub(crate) type State = (TcpInfo, Option<String>);
 
 impl Connections {
     /// Reads those of this network namespace.
@@ -83,14 +83,30 @@ impl Connections {
         all.sort_by_key(|growth| std::cmp::Reverse(growth.bytes));
         let candidates = all.iter().take(CANDIDATES).filter(|growth| growth.is_load());
         let busiest = candidates.into_iter().find(|growth| is_wanted(growth.remote.ip()))?.clone();
-        let least = busiest.bytes as f64 * STREAM_SHARE_MIN;
-        let belongs = |growth: &Growth<'_>| {
-            let same_peer = growth.remote.ip() == busiest.remote.ip();
-            same_peer && growth.sends == busiest.sends && growth.bytes as f64 >= least
-        };
-        all.retain(belongs);
-        Some(all)
+        Some(streams_of(&busiest, all))
     }
+}
+
+/// The connections to the peer of the busiest, in its direction.
+fn streams_of<'a>(busiest: &Growth<'a>, mut all: Vec<Growth<'a>>) -> Vec<Growth<'a>> {
+    let least = busiest.bytes as f64 * STREAM_SHARE_MIN;
+    all.retain(|growth| {
+        let same_peer = growth.remote.ip() == busiest.remote.ip();
+        same_peer && growth.sends == busiest.sends && growth.bytes as f64 >= least
+    });
+    all
+}
+
+/// The busiest of these connections with the facts of its run, over their life, whose length is not known. One that moved little
+/// is no run.
+pub(crate) fn printed(connections: &[(Addresses, State)]) -> Option<(Addresses, Vec<(String, Value)>)> {
+    const BYTES_MIN: u64 = 1_000_000;
+    let all = connections.iter();
+    let mut all: Vec<_> =
+        all.map(|(ends, (info, congestion))| Growth::since(None, info, *ends, congestion.as_deref(), 0.0)).collect();
+    all.sort_by_key(|growth| std::cmp::Reverse(growth.bytes));
+    let busiest = all.first().filter(|growth| growth.bytes >= BYTES_MIN)?.clone();
+    Some(((busiest.local, busiest.remote), run(&streams_of(&busiest, all))?))
 }
 
 /// What one connection did in a period.
@@ -152,7 +168,11 @@ impl<'a> Growth<'a> {
 fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
     let first = streams.first()?;
     let bytes: u64 = streams.iter().map(|stream| stream.bytes).sum();
-    let bps = bytes as f64 * 8.0 / first.seconds;
+    let delivered = || streams.iter().map(|stream| stream.now.delivery_rate_bps).sum::<Option<u64>>();
+    let bps = match first.seconds {
+        seconds if seconds > 0.0 => Some(bytes as f64 * 8.0 / seconds),
+        _ => delivered().filter(|_| first.sends).map(|bps| bps as f64),
+    };
     let mut ends = [first.local.ip().to_string(), first.remote.ip().to_string()];
     let (end, verb) = if first.sends { ("sender", "to") } else { ("receiver", "from") };
     let label = format!("connection {verb} {}", first.remote);
@@ -167,10 +187,11 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
         ("streams", i64::try_from(streams.len()).unwrap_or(i64::MAX).into()),
         // What was acknowledged, the peer has received.
         ("received_bytes", bytes.into()),
-        ("received_bps", bps.into()),
     ];
+    facts.extend(bps.map(|bps| ("received_bps", bps.into())));
     if first.sends {
-        facts.extend([("sent_bytes", bytes.into()), ("sent_bps", bps.into())]);
+        facts.push(("sent_bytes", bytes.into()));
+        facts.extend(bps.map(|bps| ("sent_bps", bps.into())));
         facts.extend(sender(streams, bytes));
         facts.extend(limits(streams));
     }
@@ -209,13 +230,15 @@ fn limits(streams: &[Growth<'_>]) -> Vec<(&'static str, Value)> {
     };
     let share = |field: fn(&Growth<'_>) -> u64| streams.iter().map(field).sum::<u64>() as f64 / busy_us as f64;
     let seconds: f64 = streams.iter().map(|stream| stream.seconds).sum();
-    let busy = (busy_us as f64 / 1e6 / seconds).min(1.0);
-    vec![
+    let mut facts: Vec<(&str, Value)> = vec![
         ("rwnd_limited_share", share(|stream| stream.rwnd_limited_us).into()),
         ("sndbuf_limited_share", share(|stream| stream.sndbuf_limited_us).into()),
-        ("busy_share", busy.into()),
-        ("idle_share", (1.0 - busy).into()),
-    ]
+    ];
+    if seconds > 0.0 {
+        let busy = (busy_us as f64 / 1e6 / seconds).min(1.0);
+        facts.extend([("busy_share", busy.into()), ("idle_share", (1.0 - busy).into())]);
+    }
+    facts
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
-use linerate_sys::process;
+use linerate_sys::{process, xtables};
 
-use crate::error::{self, ReadError, record_absent};
+use crate::error::{ReadError, record_absent};
+use crate::kernel::iptables;
 use crate::netlink::client::dump;
 use crate::netlink::{attribute, attributes, text, u32_of, u64_of};
 
@@ -17,33 +18,35 @@ const KEY: &str = "svc.firewall_rules";
 
 /// Records rules and what they drop, tables of the older firewall, and the use of connection tracking.
 pub(crate) fn record(snapshot: &mut Snapshot) {
-    let rules = rules();
-    match &rules {
-        Ok(rules) => rules.record(snapshot),
-        Err(why) => record_absent(snapshot, "firewall.drops", why, SRC),
+    let tables = older_tables();
+    if let Ok(tables) = tables.as_ref().map(|tables| tables.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>())
+        && !tables.is_empty()
+    {
+        snapshot.set("svc.firewall_tables", tables.join(" "), "procfs:ip_tables_names");
     }
-    match older_tables() {
-        Ok(tables) if tables.is_empty() => error::record(snapshot, KEY, rules.map(|rules| rules.count), SRC),
-        Ok(tables) => {
-            snapshot.set("svc.firewall_tables", tables.join(" "), "procfs:ip_tables_names");
-            // Only its own program can count its rules.
-            snapshot.set_absent(KEY, Absence::NotReported, None, "procfs:ip_tables_names");
-            snapshot.set_absent("firewall.uncounted_drops", Absence::NotReported, None, "procfs:ip_tables_names");
+    let rules = rules().and_then(|mut rules| {
+        for (is_ipv6, name) in tables? {
+            let table = xtables::table(is_ipv6, &name)?;
+            rules.add_older(&iptables::table(is_ipv6, &name, &table.info, &table.entries));
         }
-        Err(absence) => snapshot.set_absent(KEY, absence, None, "procfs:ip_tables_names"),
+        Ok(rules)
+    });
+    match rules {
+        Ok(rules) => rules.record(snapshot),
+        Err(why) => ["firewall.drops", KEY].iter().for_each(|key| record_absent(snapshot, key, &why, SRC)),
     }
     // The kernel tracks nothing before a rule requires it, so one entry is enough.
     let entries = snapshot.number("limits.conntrack.count");
     snapshot.set("svc.conntrack", entries.is_some_and(|entries| entries > 0.0), "procfs:sys");
 }
 
-/// Tables of iptables' own kernel part; none where it is not loaded.
-fn older_tables() -> Result<Vec<String>, Absence> {
+/// Tables of iptables' own kernel part, and whether each is one of IPv6; none where it is not loaded.
+fn older_tables() -> Result<Vec<(bool, String)>, ReadError> {
     let mut tables = Vec::new();
-    for file in ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"] {
+    for (is_ipv6, file) in [(false, "/proc/net/ip_tables_names"), (true, "/proc/net/ip6_tables_names")] {
         match fs::read_to_string(file) {
-            Ok(text) => tables.extend(text.split_whitespace().map(str::to_owned)),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(Absence::Permission),
+            Ok(text) => tables.extend(text.split_whitespace().map(|name| (is_ipv6, name.to_owned()))),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(ReadError::file(file, &error)),
             Err(_) => {}
         }
     }
@@ -72,38 +75,53 @@ fn rules() -> Result<Rules, ReadError> {
     Ok(rules)
 }
 
-/// What nftables drops.
+/// What the firewall drops.
 #[derive(Debug, Default)]
 struct Rules {
     count: usize,
-    /// Packets each rule or policy with a counter dropped.
-    dropped: Vec<(String, u64)>,
+    /// What each rule or policy with a counter dropped.
+    dropped: Vec<(String, Dropped)>,
     has_uncounted: bool,
 }
 
-/// A rule or policy that drops: its name, and how many packets where they are counted.
-type Drops = (String, Option<u64>);
+/// Amount that a rule dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A rule or policy that drops: its name, and how much where it is counted.
+type Drops = (String, Option<Dropped>);
 
 impl Rules {
     fn add(&mut self, drops: Option<Drops>) {
         match drops {
-            Some((name, Some(packets))) => self.dropped.push((name, packets)),
+            Some((name, Some(dropped))) => self.dropped.push((name, dropped)),
             Some((_, None)) => self.has_uncounted = true,
             None => {}
         }
     }
 
+    /// Rules of iptables' own kernel part always have a counter.
+    fn add_older(&mut self, table: &iptables::Rules) {
+        self.count += table.count;
+        self.dropped.extend(table.dropped.iter().cloned());
+    }
+
     fn record(&self, snapshot: &mut Snapshot) {
         /// Rules that are recorded, those that dropped most first.
         const RECORDED_MAX: usize = 64;
-        snapshot.count("firewall.drops", self.dropped.iter().map(|(_, packets)| packets).sum(), None);
+        snapshot.set(KEY, self.count, SRC);
+        snapshot.count("firewall.drops", self.dropped.iter().map(|(_, dropped)| dropped.packets).sum(), None);
+        snapshot.count("firewall.drop_bytes", self.dropped.iter().map(|(_, dropped)| dropped.bytes).sum(), None);
         snapshot.set("firewall.uncounted_drops", self.has_uncounted, SRC);
         let mut most: Vec<_> = self.dropped.iter().collect();
-        most.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
-        let first = most.first().filter(|(_, packets)| *packets > 0);
+        most.sort_by_key(|(_, dropped)| std::cmp::Reverse(dropped.packets));
+        let first = most.first().filter(|(_, dropped)| dropped.packets > 0);
         snapshot.set_known("firewall.rule.drops", first.map(|(name, _)| name.as_str()), SRC);
-        for (name, packets) in most.into_iter().take(RECORDED_MAX) {
-            snapshot.count(format!("firewall.rule.{name}.drops"), *packets, None);
+        for (name, dropped) in most.into_iter().take(RECORDED_MAX) {
+            snapshot.count(format!("firewall.rule.{name}.drops"), dropped.packets, None);
         }
     }
 }
@@ -113,9 +131,9 @@ fn drops_of_rule(payload: &[u8]) -> Option<Drops> {
     const HANDLE: u16 = 3;
     const EXPRESSIONS: u16 = 4;
     let body = payload.get(4..)?;
-    let packets = packets_dropped(attribute(body, EXPRESSIONS)?)?;
+    let dropped = dropped(attribute(body, EXPRESSIONS)?)?;
     let handle = u64::from_be(u64_of(body, HANDLE)?);
-    Some((format!("{} handle {handle}", place(payload, CHAIN)?), packets))
+    Some((format!("{} handle {handle}", place(payload, CHAIN)?), dropped))
 }
 
 fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
@@ -124,7 +142,7 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
     const COUNTERS: u16 = 8;
     let body = payload.get(4..)?;
     let _ = u32_of(body, POLICY).filter(|policy| *policy == DROP)?;
-    Some((format!("{} policy", place(payload, NAME)?), attribute(body, COUNTERS).and_then(packets)))
+    Some((format!("{} policy", place(payload, NAME)?), attribute(body, COUNTERS).and_then(counted)))
 }
 
 /// Family, table and chain of a rule or chain, as nft(8) takes them; none for ARP, which carries no payload of a test.
@@ -146,33 +164,35 @@ fn place(payload: &[u8], chain: u16) -> Option<String> {
 /// `NF_DROP`, the same in either order of bytes.
 const DROP: u32 = 0;
 
-/// Whether a rule ends with a drop, and the packets of its last counter, unless a condition follows the counter.
+/// Whether a rule ends with a drop, and its last counter, unless a condition follows the counter.
 #[expect(clippy::option_option, reason = "a rule that drops may have no counter")]
-fn packets_dropped(expressions: &[u8]) -> Option<Option<u64>> {
+fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
     const NAME: u16 = 1;
     const DATA: u16 = 2;
-    let mut counted = None;
+    let mut last = None;
     for (_, expression) in attributes(expressions) {
         let data = attribute(expression, DATA).unwrap_or_default();
         match text(attribute(expression, NAME)?).as_str() {
-            "counter" => counted = packets(data),
+            "counter" => last = counted(data),
             "log" => {}
-            "reject" => return Some(counted),
-            "immediate" if is_drop(data) == Some(true) => return Some(counted),
+            "reject" => return Some(last),
+            "immediate" if is_drop(data) == Some(true) => return Some(last),
             // An extension of iptables.
             "target" if attribute(data, NAME).map(text).is_some_and(|name| name == "DROP" || name == "REJECT") => {
-                return Some(counted);
+                return Some(last);
             }
-            _ => counted = None,
+            _ => last = None,
         }
     }
     None
 }
 
-/// Packets of a counter.
-fn packets(counter: &[u8]) -> Option<u64> {
+/// What a counter counted.
+fn counted(counter: &[u8]) -> Option<Dropped> {
+    const BYTES: u16 = 1;
     const PACKETS: u16 = 2;
-    u64_of(counter, PACKETS).map(u64::from_be)
+    let number = |kind| u64_of(counter, kind).map(u64::from_be);
+    Some(Dropped { packets: number(PACKETS)?, bytes: number(BYTES)? })
 }
 
 /// Whether an expression puts the verdict to drop into its register.
@@ -255,7 +275,8 @@ mod tests {
         for (expressions, expected) in rows {
             let payload = rule(1, 4, &expressions);
             let found = drops_of_rule(&payload);
-            assert_eq!(found.as_ref().map(|(_, packets)| *packets), expected, "{expressions:?}");
+            let packets = found.as_ref().map(|(_, dropped)| dropped.map(|dropped| dropped.packets));
+            assert_eq!(packets, expected, "{expressions:?}");
             assert!(found.is_none_or(|(name, _)| name == "inet filter input handle 4"));
             for length in 0..payload.len() {
                 let _ = drops_of_rule(&payload[..length]);
@@ -273,7 +294,8 @@ mod tests {
             payload
         };
         let counted = nested(&[(8, &counter(3))]);
-        assert_eq!(drops_of_policy(&chain(DROP, &counted)), Some(("bridge t f policy".into(), Some(3))));
+        let dropped = Dropped { packets: 3, bytes: 9 };
+        assert_eq!(drops_of_policy(&chain(DROP, &counted)), Some(("bridge t f policy".into(), Some(dropped))));
         assert_eq!(drops_of_policy(&chain(DROP, &[])), Some(("bridge t f policy".into(), None)));
         assert_eq!(drops_of_policy(&chain(1, &counted)), None);
     }
@@ -282,11 +304,11 @@ mod tests {
     fn drops_are_recorded_by_rule() {
         let mut rules = Rules::default();
         for (name, packets) in [("ip a b handle 1", Some(2)), ("ip a b handle 2", Some(40)), ("ip a b policy", None)] {
-            rules.add(Some((name.to_owned(), packets)));
+            rules.add(Some((name.to_owned(), packets.map(|packets| Dropped { packets, bytes: 100 * packets }))));
         }
         let mut snapshot = Snapshot::new("a", Source::Live);
         rules.record(&mut snapshot);
-        assert_eq!(snapshot.counters["firewall.drops"].v, 42);
+        assert_eq!(["drops", "drop_bytes"].map(|end| snapshot.counters[&format!("firewall.{end}")].v), [42, 4200]);
         assert_eq!(snapshot.counters["firewall.rule.ip a b handle 1.drops"].v, 2);
         assert_eq!(snapshot.text("firewall.rule.drops"), Some("ip a b handle 2"));
         assert_eq!(snapshot.flag("firewall.uncounted_drops"), Some(true));

@@ -5,6 +5,7 @@ pub(crate) mod connections;
 pub(crate) mod cpu;
 pub(crate) mod file;
 pub(crate) mod firewall;
+pub(crate) mod iptables;
 pub(crate) mod process;
 pub(crate) mod procfs;
 pub(crate) mod programs;
@@ -119,8 +120,8 @@ const PROTOCOL_COUNTERS: &str = "\
     TCPWqueueTooBig ListenOverflows ListenDrops TCPReqQFullDrop TCPTimeWaitOverflow TCPMTUPFail TCPMTUPSuccess";
 
 /// Files with counters and amounts of the whole host, below `/proc`, and the group of facts that is absent without the
-/// file. A kernel without IPv6 lacks two of them.
-const FILES: [(&str, Option<&str>); 8] = [
+/// file. A kernel without IPv6 lacks two of them, one without connection tracking the last.
+const FILES: [(&str, Option<&str>); 9] = [
     ("net/snmp", Some("net.snmp")),
     ("net/netstat", Some("net.netstat")),
     ("net/snmp6", None),
@@ -129,6 +130,7 @@ const FILES: [(&str, Option<&str>); 8] = [
     ("net/sockstat", Some("sock.tcp")),
     ("net/sockstat6", None),
     ("meminfo", Some("mem")),
+    ("net/stat/nf_conntrack", Some("conntrack")),
 ];
 
 /// Records the text of one of [`FILES`].
@@ -139,6 +141,7 @@ fn parse(snapshot: &mut Snapshot, path: &str, text: &str) {
         "net/softnet_stat" => procfs::softnet(snapshot, text),
         "stat" => procfs::stat(snapshot, text),
         "meminfo" => memory(snapshot, text),
+        "net/stat/nf_conntrack" => procfs::connection_tracking(snapshot, text),
         _ => procfs::sockstat(snapshot, text, "procfs:sockstat"),
     }
 }

@@ -151,6 +151,21 @@ pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) {
     }
 }
 
+/// Counters of connection tracking about packets it dropped.
+pub(crate) const CONNECTION_TRACKING: [&str; 3] = ["insert_failed", "drop", "early_drop"];
+
+/// `/proc/net/stat/nf_conntrack`: a line of names, then one of hexadecimal values per CPU.
+pub(crate) fn connection_tracking(snapshot: &mut Snapshot, text: &str) {
+    let mut lines = text.lines().map(str::split_whitespace);
+    let Some(names) = lines.next().map(Iterator::collect::<Vec<_>>) else { return };
+    let rows: Vec<Vec<&str>> = lines.map(Iterator::collect).collect();
+    for name in CONNECTION_TRACKING {
+        let Some(column) = names.iter().position(|known| *known == name) else { continue };
+        let of_cpus = rows.iter().filter_map(|row| u64::from_str_radix(row.get(column)?, 16).ok());
+        snapshot.count_known(format!("conntrack.{name}"), of_cpus.reduce(u64::saturating_add));
+    }
+}
+
 /// A kernel variable: a number where it is one, otherwise words with single blanks between them.
 pub(crate) fn sysctl(snapshot: &mut Snapshot, key: &str, value: &str, src: &str) {
     let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -197,6 +212,8 @@ mod tests {
         sysctl(&mut snapshot, "net.ipv4.tcp_rmem", "4096\t131072\t6291456", "test");
         assert_eq!(snapshot.text("sysctl.net.ipv4.tcp_rmem"), Some("4096 131072 6291456"));
         sockstat(&mut snapshot, "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2\n", "test");
+        connection_tracking(&mut snapshot, "entries  found drop early_drop\n00000009  1 0000000a 0\n00000009  1 7 0\n");
+        assert_eq!((snapshot.counters["conntrack.drop"].v, snapshot.counters.get("conntrack.found")), (17, None));
         sockstat(&mut snapshot, "TCP6: inuse 4\nUDP6: inuse 1\n", "test");
         for (key, expected) in [("tcp.tw", 3.0), ("tcp.orphan", 0.0), ("tcp.alloc", 7.0), ("tcp6.inuse", 4.0)] {
             assert_eq!(snapshot.number(&format!("sock.{key}")), Some(expected), "{key}");

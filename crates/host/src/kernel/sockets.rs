@@ -278,11 +278,13 @@ pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
     }
 }
 
-/// `/proc/net/udp`: inode of each socket, and the datagrams it dropped.
+/// `/proc/net/udp`: inode of each connected socket, as those of a test are, and the datagrams it dropped.
 fn udp_drops(text: &str) -> impl Iterator<Item = (u64, u64)> {
+    const CONNECTED: &str = "01";
     text.lines().skip(1).filter_map(|line| {
-        let mut columns = line.split_ascii_whitespace().skip(9);
-        Some((columns.next()?.parse().ok()?, columns.nth(2)?.parse().ok()?))
+        let mut columns = line.split_ascii_whitespace().skip(3);
+        columns.next().filter(|state| *state == CONNECTED)?;
+        Some((columns.nth(5)?.parse().ok()?, columns.nth(2)?.parse().ok()?))
     })
 }
 
@@ -298,6 +300,7 @@ mod tests {
     fn drops_of_a_udp_socket_are_its_own() {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let address = socket.local_addr().expect("an address");
+        socket.connect(address).expect("its own address");
         let drops = || {
             let mut snapshot = Snapshot::new("a", Source::Live);
             record_own_udp(&mut snapshot);
@@ -308,7 +311,7 @@ mod tests {
             (0..1000).for_each(|_| drop(socket.send_to(&[0; 1000], address)));
             assert!(std::time::Instant::now() < deadline, "nothing reads the socket, yet it drops nothing");
         }
-        let text = "  sl  local_address\n    5: 0100007F:C001 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4711 2 00000000f 38\n   6: cut\n";
+        let text = "  sl  local_address\n    5: 0100007F:C001 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 4711 2 00000000f 38\n   6: cut\n   7: 0100007F:C002 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4712 2 00000000f 9\n";
         assert_eq!(udp_drops(text).collect::<Vec<_>>(), [(4711, 38)]);
     }
 

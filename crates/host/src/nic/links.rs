@@ -1,5 +1,7 @@
 //! Interfaces and their standard counters (`rtnetlink(7)`, RTM_GETLINK).
 
+use std::net::Ipv6Addr;
+
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 
@@ -119,10 +121,48 @@ impl Link {
     }
 }
 
+/// Records the IPv6 addresses that another host on the link has too (RTM_GETADDR).
+pub(crate) fn record_duplicates(snapshot: &mut Snapshot, links: &[&Link]) {
+    const GET_ADDRESS: u16 = 22;
+    const IPV6: u8 = 10;
+    let addresses = dump(Family::Route, GET_ADDRESS, &[IPV6, 0, 0, 0, 0, 0, 0, 0]).0;
+    let duplicates: Vec<(u32, Ipv6Addr)> = addresses.iter().filter_map(|payload| duplicate(payload)).collect();
+    for link in links {
+        let own = duplicates.iter().filter(|(index, _)| *index == link.index).map(|(_, address)| address.to_string());
+        let own = own.collect::<Vec<_>>().join(" ");
+        let key = format!("nic.{}.net.duplicates", link.name);
+        snapshot.set(key, if own.is_empty() { "none" } else { &own }, "rtnetlink:GETADDR");
+    }
+}
+
+/// Interface and address that failed duplicate address detection (`struct ifaddrmsg`).
+pub(crate) fn duplicate(payload: &[u8]) -> Option<(u32, Ipv6Addr)> {
+    const ADDRESS: u16 = 1;
+    const FLAGS: u16 = 8;
+    const DAD_FAILED: u32 = 8;
+    let body = payload.get(8..)?;
+    let octets = attribute(body, ADDRESS)?.first_chunk::<16>()?;
+    (u32_of(body, FLAGS)? & DAD_FAILED != 0).then_some((u32_at(payload, 4)?, Ipv6Addr::from(*octets)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::netlink::{encoded, push};
+
+    #[test]
+    fn address_that_failed_detection_is_a_duplicate() {
+        let address = |flags: u32| {
+            let mut payload = vec![10, 64, 0, 0, 7, 0, 0, 0];
+            push(&mut payload, 1, &Ipv6Addr::LOCALHOST.octets());
+            push(&mut payload, 8, &flags.to_ne_bytes());
+            payload
+        };
+        assert_eq!(duplicate(&address(0x48)), Some((7, Ipv6Addr::LOCALHOST)));
+        // Permanent, and still being checked.
+        assert_eq!(duplicate(&address(0xc0)), None);
+        assert_eq!(duplicate(&address(0x48)[..20]), None);
+    }
 
     /// A device of a kind, a port of `master` where that is not 0.
     fn device(index: u32, kind: &str, master: u32) -> Link {

@@ -58,7 +58,7 @@ impl Watch {
             let mut last = collect(&request);
             let mut period = Period::default();
             let mut workers = WorkerCpus::default();
-            let mut address_changes = 0_u32;
+            let (mut address_changes, mut former_address) = (0_u32, None);
             let mut due = Instant::now();
             loop {
                 due += step;
@@ -66,7 +66,10 @@ impl Watch {
                 let mut next = collect(&request);
                 // Readings of one host by one process can only fail to subtract when the clock stands still.
                 let _ = period.extend(&last, &next);
-                address_changes += u32::from(has_other_address(&last, &next));
+                if has_other_address(&last, &next) {
+                    address_changes += 1;
+                    former_address = last.text(NEXT_HOP).map(str::to_owned);
+                }
                 workers.add(&last, &next);
                 keep_threads(&mut next, last);
                 last = next;
@@ -78,6 +81,9 @@ impl Watch {
                     let period = (period.intervals > 0).then_some(period);
                     let is_resolved = last.text(NEXT_HOP).is_some();
                     last.set_known(NEXT_HOP_CHANGES, is_resolved.then_some(address_changes), "rtnetlink:GETNEIGH");
+                    if former_address.is_some() {
+                        last.set_known("route.peer.lladdr_former", former_address, "rtnetlink:GETNEIGH");
+                    }
                     name_dropping_rule(&mut last, period.as_ref());
                     workers.record(&mut last);
                     return Observed { snapshot: last, period };

@@ -296,6 +296,15 @@ fn a_class_that_was_left_behind_is_found() {
 }
 
 #[test]
+fn address_that_another_host_has_is_found() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("ip -n {} addr add 2001:db8::1/64 dev {DEVICE} nodad", net.b));
+    run(&format!("ip -n {} addr add 2001:db8::1/64 dev {DEVICE}", net.a));
+    // The kernel takes about a second to detect it.
+    assert!(wait_until(TIMEOUT, || ids(&net.doctor(&net.a, &[DEVICE])).contains(&"ADDR-01")), "no duplicate address");
+}
+
+#[test]
 fn next_hop_and_queue_are_recorded() {
     let Some(net) = Net::new() else { return };
     run(&format!("tc -n {} qdisc add dev {DEVICE} root pfifo limit 7", net.a));

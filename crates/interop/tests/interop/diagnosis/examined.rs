@@ -117,7 +117,7 @@ fn timed_placement_that_is_advised_has_no_finding() {
 fn healthy_pair_has_no_finding() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
-    for words in [&["-t", "5", "-b", "100M"][..], &["-t", "5", "-b", "100M", "-R"]] {
+    for words in [&["-t", "5", "-b", "100M"][..], &["-t", "5", "-b", "100M", "-R"], &["-t", "5", "-u", "-b", "100M"]] {
         let (_, diagnosis) = examined(&net, words);
         assert_eq!(findings(&diagnosis), [""; 0], "{words:?}: {diagnosis:#}");
         assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{words:?}");

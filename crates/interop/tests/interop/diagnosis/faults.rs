@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread::available_parallelism;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, try_run};
-use linerate_interop::{ControlGroup, Process, ours, skip, words};
+use linerate_interop::{ControlGroup, Process, original, ours, skip, words};
 use serde_json::Value;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -161,6 +161,31 @@ fn packets_that_are_dropped_between_the_hosts_are_the_path() {
     ]);
 }
 
+/// A hop of 50 Mbit/s that drops what is more.
+const NARROW: &str = "tc qdisc add dev port-b root tbf rate 50mbit burst 32k limit 100000";
+
+#[test]
+fn datagrams_are_lost_on_the_path_or_at_their_receiver() {
+    test_all(&[
+        fault(Place::Bridge, NARROW, "path", "PATH-11").words("-u -b 100M"),
+        fault(Place::Client, "true", "receiver-cpu-app", "UDP-01").words("-u -b 300M -w 4K"),
+    ]);
+}
+
+#[test]
+fn loss_without_counters_of_the_receiver_is_undecided() {
+    repeat(times(1), |_| {
+        let net = Net::bridged()?;
+        let middle = net.middle.as_deref()?;
+        assert!(inside(middle, Path::new("sh"), &["-ec", NARROW]).status().expect("sh").success());
+        let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
+        server.wait_for_stdout("Server listening", 1);
+        let diagnosis = diagnosis(&net, "-u -b 100M");
+        let result = explained(&diagnosis, "path-or-receiver", "PATH-11", &["UdpRcvbufErrors"]);
+        Some(result.map_err(|error| format!("{error}: {diagnosis:#}")))
+    });
+}
+
 #[test]
 fn small_windows_are_those_of_their_host() {
     let rmem = fault(Place::Server, "sysctl -qw 'net.ipv4.tcp_rmem=4096 16384 16384'", "receiver-window", "WIN-01");
@@ -188,10 +213,14 @@ fn a_rule_of_the_firewall_that_drops_is_named() {
 fn shapers_of_a_host_are_configured_rates() {
     const SENDER: &str = "tc qdisc add dev lr0 root tbf rate 100mbit burst 64k latency 50ms";
     const FAST: &str = "tc qdisc add dev lr0 root tbf rate 1gbit burst 256k latency 50ms";
+    const HOLDS_BACK: &str = "tc qdisc add dev lr0 root tbf rate 50mbit burst 32k latency 50ms";
+    const DROPS: &str = "tc qdisc add dev lr0 root tbf rate 50mbit burst 32k limit 20000";
     const ACKNOWLEDGEMENTS: &str = "tc qdisc add dev lr0 root tbf rate 1mbit burst 5k latency 50ms";
     test_all(&[
         fault(Place::Client, SENDER, "configured-rate", "QD-01").contains(&["tc qdisc del"]),
         fault(Place::Client, FAST, "configured-rate", "QD-01").words("-C cubic -P 2"),
+        fault(Place::Client, HOLDS_BACK, "configured-rate", "QD-01").words("-u -b 100M"),
+        fault(Place::Client, DROPS, "configured-rate", "QD-01").words("-u -b 100M -l 200"),
         fault(Place::Server, ACKNOWLEDGEMENTS, "configured-rate", "QD-01").contains(&["server"]),
     ]);
 }
