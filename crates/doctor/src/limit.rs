@@ -36,13 +36,9 @@ pub(crate) struct Limit {
 
 /// In the order in which limits explain: the first that was found wins, the next is runner-up.
 pub(crate) const ALL: &[Limit] = &[
-    Limit::new(
-        "invalid",
-        &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"],
-        "the measurement does not say what it seems to",
-    )
-    .during_slow_start()
-    .certain(),
+    Limit::new("invalid", &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"], "the measurement is not valid")
+        .during_slow_start()
+        .certain(),
     Limit::new(CONFIGURED_RATE, &["QD-01"], "this host's own shaper sets the rate").during_slow_start().certain(),
     Limit::new("speed-step", &["LNK-03", "PAU-01"], "a step down in speed without flow control loses packets")
         .certain(),
@@ -50,7 +46,7 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new("link", &["LNK-02", "LNK-01", "LNK-04", "LNK-05", "LNK-08"], "the link itself is impaired").certain(),
     Limit::new("tool-limit", &["TOOL-01", "TOOL-03", "TOOL-07"], "the test tool is the limit").certain(),
     Limit::new("path-mtu", &["MTU-02"], "the path drops large packets").certain(),
-    Limit::new(QUOTA, &["CPU-04"], "a quota takes the CPUs away").distinguished_by("measure without the quota"),
+    Limit::new(QUOTA, &["CPU-04"], "a CPU quota throttles the test").distinguished_by("measure without the quota"),
     Limit::new(OTHER_PROGRAMS, &["CPU-07"], "other programs use the CPUs of the test")
         .distinguished_by("end the other programs and measure again"),
     Limit::new(OFFLOAD, &["OFF-01"], "segmentation offload is off, so the sender's CPU is the limit")
@@ -61,7 +57,7 @@ pub(crate) const ALL: &[Limit] = &[
         .distinguished_by("measure without a file and without a target rate"),
     Limit::new(SENDER_CPU, &["CPU-01"], "the sender's CPU is the limit")
         .distinguished_by("measure with larger writes (-l 1M) or more streams (-P 4)"),
-    Limit::new(RECEIVER_CPU, &["UDP-01", "CPU-02"], "the receiving application is late")
+    Limit::new(RECEIVER_CPU, &["UDP-01", "CPU-02"], "the receiving application is too slow")
         .distinguished_by("measure with more streams (-P 4)"),
     Limit::new(
         RECEIVER_SOFTIRQ,
@@ -73,7 +69,7 @@ pub(crate) const ALL: &[Limit] = &[
         .distinguished_by("measure with a rule that accepts the test's port first"),
     Limit::new("pcie", &["PCI-02", "PCI-03"], "the PCIe slot of the NIC is full").certain(),
     Limit::new("nic-queue-rx", &["NIC-02", "NIC-01", "NIC-03"], "the receiver's NIC drops packets").certain(),
-    Limit::new("flow-control", &["PAU-03", "PAU-04"], "pause frames from downstream hold the sender").certain(),
+    Limit::new("flow-control", &["PAU-03", "PAU-04"], "pause frames from downstream stop the sender").certain(),
     Limit::new("nic-queue-tx", &["NIC-04", "QD-02"], "the sender's own queue drops or stalls").certain(),
     Limit::new(RECEIVER_WINDOW, &["WIN-01"], "the receiver's window is too small")
         .distinguished_by("raise net.ipv4.tcp_rmem on the receiver and measure again"),
@@ -81,11 +77,11 @@ pub(crate) const ALL: &[Limit] = &[
         .distinguished_by("raise net.ipv4.tcp_wmem on the sender and measure again"),
     Limit::new(PATH, &["PATH-10"], "the path between the hosts is the limit")
         .distinguished_by("measure other hosts over the same path"),
-    Limit::new("policer", &["PATH-01"], "something on the path drops above a rate"),
-    Limit::new(REORDERING, &["PATH-07"], "packets overtake each other"),
-    Limit::new("loss-or-congestion", &["PATH-06"], "packets are lost on the way"),
+    Limit::new("policer", &["PATH-01"], "a policer on the path drops packets above its rate"),
+    Limit::new(REORDERING, &["PATH-07"], "packets are reordered"),
+    Limit::new("loss-or-congestion", &["PATH-06"], "packets are lost on the path"),
     Limit::new("virtual-backend", &["VIRT-01", "NIC-06"], "the host of the virtual NIC is the limit"),
-    Limit::new(STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to others")
+    Limit::new(STEAL, &["CPU-09"], "the hypervisor gives the CPUs of the test to other guests")
         .distinguished_by("measure on a host with reserved CPUs"),
 ];
 

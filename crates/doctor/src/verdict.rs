@@ -44,12 +44,7 @@ pub(crate) const SLOW_START: &str = "slow-start";
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
     if let Some(run) = scope.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
-        return limited(
-            limit::CONFIGURED_RATE,
-            "the rate that was asked for is reached",
-            Confidence::High,
-            &run.label(),
-        );
+        return limited(limit::CONFIGURED_RATE, "the target rate is reached", Confidence::High, &run.label());
     }
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;
@@ -84,7 +79,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
 /// A sender that is still finding out what the path carries.
 fn starting(scope: &Scope<'_>) -> Option<Verdict> {
     let run = scope.runs().find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
-    let sentence = "the sender is still opening its window";
+    let sentence = "the sender is in slow start";
     Some(limited(SLOW_START, sentence, Confidence::Medium, &run.label()))
 }
 
@@ -118,10 +113,10 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     }
     let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
     if periods.is_empty() {
-        return Some("no load was measured: this is about settings and totals only".to_owned());
+        return Some("no load was measured: only settings and totals were checked".to_owned());
     }
     if periods.iter().all(|(_, period)| period.intervals < 2) {
-        return Some("two readings have no spread: take more with --window".to_owned());
+        return Some("two samples have no spread: use a longer --window".to_owned());
     }
     is_idle(scope).then(|| "the interfaces were idle during the window".to_owned())
 }
@@ -145,7 +140,7 @@ fn bytes(host: &Host<'_>) -> f64 {
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
     let mut serious = findings.iter().filter(|(_, finding)| finding.severity >= Severity::Medium);
     match (serious.next(), serious.count()) {
-        (None, _) => format!("nothing stands out; {refusal}"),
+        (None, _) => format!("no problem found; {refusal}"),
         (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),
         (Some((_, first)), more) => format!("{} on {}, and {more} more; {refusal}", first.title, first.subject),
     }
