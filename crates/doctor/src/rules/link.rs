@@ -321,9 +321,10 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let up = nic.flag("link.up")?;
     require(!up.value, || "the link is up".to_owned())?;
-    let found = matched()
-        .because(up.key, "off", "on")
-        .advice("check cable, transceiver and the partner's port; `ip link set dev DEVICE up` if it is switched off");
+    let found = matched().because(up.key, "off", "on").advice(format!(
+        "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is switched off",
+        nic.name
+    ));
     // A spare port without a cable is no fault.
     let mut wired = nic.host.nics().filter(|nic| nic.wired().is_ok());
     let all_down = wired.all(|nic| nic.flag("link.up").is_ok_and(|up| !up.value));
