@@ -114,7 +114,7 @@ fn difference(key: &str, a: &Value, b: &Value) -> Difference {
         a: Some(a.to_string()),
         b: Some(b.to_string()),
         impact: if alike { 0 } else { impact },
-        why: if alike { "off on both; only the possibility to switch differs".to_owned() } else { why.to_owned() },
+        why: if alike { "off on both; only whether it can be changed differs".to_owned() } else { why.to_owned() },
     }
 }
 
@@ -125,7 +125,7 @@ fn is_off(words: &str) -> bool {
 /// What a fact can do to throughput and latency, by the beginning or a part of its key.
 const IMPACTS: [(&str, u8, &str); 26] = [
     ("link.speed_mbps", 3, "speed of the link"),
-    ("link.duplex", 3, "half duplex halves and worse"),
+    ("link.duplex", 3, "half duplex at least halves the rate"),
     (".net.mtu", 3, "different sizes of packets"),
     (".qdisc.", 3, "shapers, pacing and queue lengths"),
     ("pci.cur", 3, "bandwidth of the bus"),
@@ -137,12 +137,12 @@ const IMPACTS: [(&str, u8, &str); 26] = [
     ("feat.scatter-gather", 2, "cost of sending"),
     ("feat.tx-checksum", 2, "cost of sending"),
     ("feat.rx-checksum", 2, "cost of receiving"),
-    (".ring.", 2, "how long bursts are bridged"),
-    (".chan.", 2, "cores that share the work"),
-    (".pause.", 2, "what happens when the slow side is full"),
+    (".ring.", 2, "length of the bursts that fit"),
+    (".chan.", 2, "CPUs that share the work"),
+    (".pause.", 2, "flow control of a slower receiver"),
     (".coal.", 2, "interrupts against latency"),
     ("numa.", 2, "distance between NIC and memory"),
-    ("cpu.", 2, "processor"),
+    ("cpu.", 2, "the CPUs"),
     ("tcp_rmem", 2, "largest receive window"),
     ("tcp_wmem", 2, "largest send buffer"),
     ("tcp_congestion_control", 2, "reaction to loss"),

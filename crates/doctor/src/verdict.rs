@@ -55,12 +55,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let is_reached =
         |run: &Run<'_>| run.reaches_its_target() && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE);
     if let Some(run) = scope.runs().find(is_reached).filter(|_| !invalid) {
-        return limited(
-            limit::CONFIGURED_RATE,
-            "the rate that was asked for is reached",
-            Confidence::High,
-            &run.label(),
-        );
+        return limited(limit::CONFIGURED_RATE, "the target rate is reached", Confidence::High, &run.label());
     }
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;
@@ -95,7 +90,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
 /// A sender that is still finding out what the path carries.
 fn starting(scope: &Scope<'_>) -> Option<Verdict> {
     let run = scope.runs().find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
-    let sentence = "the sender is still opening its window";
+    let sentence = "the sender is in slow start";
     Some(limited(SLOW_START, sentence, Confidence::Medium, &run.label()))
 }
 
@@ -129,10 +124,10 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     }
     let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
     if periods.is_empty() {
-        return Some("no load was measured: this is about settings and totals only".to_owned());
+        return Some("no load was measured: only settings and totals were checked".to_owned());
     }
     if periods.iter().all(|(_, period)| period.intervals < 2) {
-        return Some("two readings have no spread: take more with --window".to_owned());
+        return Some("two samples have no spread: use a longer --window".to_owned());
     }
     is_idle(scope).then(|| "the interfaces were idle during the window".to_owned())
 }
@@ -156,7 +151,7 @@ fn bytes(host: &Host<'_>) -> f64 {
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
     let mut serious = findings.iter().filter(|(_, finding)| finding.severity >= Severity::Medium);
     match (serious.next(), serious.count()) {
-        (None, _) => format!("nothing stands out; {refusal}"),
+        (None, _) => format!("no problem found; {refusal}"),
         (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),
         (Some((_, first)), more) => format!("{} on {}, and {more} more; {refusal}", first.title, first.subject),
     }

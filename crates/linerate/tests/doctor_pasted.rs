@@ -118,7 +118,10 @@ $ ip link show eth0
     let count = |key: &str| snapshot.counters[key].v;
     let counts = ["net.snmp.Tcp.RetransSegs", "net.netstat.TcpExt.PruneCalled", "net.snmp6.Ip6InReceives"].map(count);
     assert_eq!(counts, [4311, 7, 9]);
-    assert!(fires(&judged(imported.snapshots), "LNK-08"));
+    let diagnosis = judged(imported.snapshots);
+    assert!(fires(&diagnosis, "LNK-08"));
+    let mut reasons = diagnosis.not_evaluated.iter().flat_map(|rule| &rule.reasons);
+    assert!(!reasons.any(|reason| reason.contains("--window")), "text has no second reading");
     for down in
         ["2: eth0: <BROADCAST,MULTICAST> mtu 1500 state DOWN\n", "eth0  DOWN  00:00:5e:00:53:01 <BROADCAST,UP>\n"]
     {

@@ -2,7 +2,7 @@
 
 /// Name of a verdict, what it names in words, and the sentence that concludes it.
 const LIMITS: [(&str, &str, &str); 30] = [
-    ("invalid", "invalid", "the measurement does not say what it seems to"),
+    ("invalid", "invalid", "the measurement is not valid"),
     ("configured-rate", "the configured rate", "this host's own shaper sets the rate"),
     ("speed-step", "a speed step", "a step down in speed without flow control loses packets"),
     ("line-rate", "the link's rate", "the link is full"),
@@ -10,18 +10,18 @@ const LIMITS: [(&str, &str, &str); 30] = [
     ("tool-limit", "the test tool", "the test tool is the limit"),
     ("path-mtu", "the path MTU", "the path drops large packets"),
     ("duplicate-address", "a duplicate address", "two hosts use one address"),
-    ("cpu-quota", "a CPU quota", "a quota takes the CPUs away"),
+    ("cpu-quota", "a CPU quota", "a CPU quota throttles the test"),
     ("other-programs", "other programs", "other programs use the CPUs of the test"),
     ("offload", "missing offloads", "segmentation offload is off, so the sender's CPU is the limit"),
     ("host-cpu", "the CPUs of this host", "the host that runs both ends is the limit"),
     ("application-limited", "the application", "the application has nothing to send"),
     ("sender-cpu", "the sender's CPU", "the sender's CPU is the limit"),
-    ("receiver-cpu-app", "the receiver's CPU", "the receiving application is late"),
+    ("receiver-cpu-app", "the receiver's CPU", "the receiving application is too slow"),
     ("receiver-cpu-softirq", "the receiver's soft interrupts", "the receiver's interrupt work is the limit"),
     ("firewall", "a firewall", "the firewall of one of the two hosts drops packets"),
     ("pcie", "PCIe", "the PCIe slot of the NIC is full"),
     ("nic-queue-rx", "the receiver's NIC", "the receiver's NIC drops packets"),
-    ("flow-control", "pause frames", "pause frames from downstream hold the sender"),
+    ("flow-control", "pause frames", "pause frames from downstream stop the sender"),
     ("nic-queue-tx", "the sender's queue", "the sender's own queue drops or stalls"),
     ("receiver-window", "the receive window", "the receiver's window is too small"),
     ("sender-window", "the send buffer", "the sender's buffer is too small"),
@@ -32,11 +32,11 @@ const LIMITS: [(&str, &str, &str); 30] = [
         "undecided between the path and the receiver: compare `nstat -az UdpRcvbufErrors` on the receiver before and after a \
          test to tell them apart",
     ),
-    ("policer", "a policer", "something on the path drops above a rate"),
-    ("reordering", "reordering", "packets overtake each other"),
-    ("loss-or-congestion", "loss", "packets are lost on the way"),
+    ("policer", "a policer", "a policer on the path drops packets above its rate"),
+    ("reordering", "reordering", "packets are reordered"),
+    ("loss-or-congestion", "loss", "packets are lost on the path"),
     ("virtual-backend", "the virtual NIC's host", "the host of the virtual NIC is the limit"),
-    ("cpu-steal", "the hypervisor", "the hypervisor gives the CPUs of the test to others"),
+    ("cpu-steal", "the hypervisor", "the hypervisor gives the CPUs of the test to other guests"),
 ];
 
 fn text(verdict: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {

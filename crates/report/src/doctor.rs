@@ -521,7 +521,7 @@ mod tests {
     #[test]
     fn guest_without_offloads_is_not_fine() {
         let mut diagnosis = path();
-        let off = json!({"id": "OFF-01", "subject": "server", "reason": "it cannot be switched on from here"});
+        let off = json!({"id": "OFF-01", "subject": "server", "reason": "fixed off: it cannot be switched on here"});
         diagnosis.ruled_out = vec![serde_json::from_value(off).expect("a rule")];
         assert!(short(&diagnosis).contains("\nOK          offloads "), "{}", short(&diagnosis));
         diagnosis.findings.push(Finding { id: "VIRT-01".to_owned(), ..diagnosis.findings[0].clone() });
@@ -547,7 +547,7 @@ mod tests {
     #[test]
     fn only_a_limit_is_called_a_bottleneck() {
         for (verdict, sentence, line) in [
-            ("no-load", "nothing stands out; no load", "RESULT      nothing stands out; no load\n"),
+            ("no-load", "no problem found; no load", "RESULT      no problem found; no load\n"),
             ("configured-rate", "the rate is reached (test, client to server)", "RESULT      the rate is reached\n"),
             ("line-rate", "the link is full (TOP-01 on receiver eth0)", "RESULT      the link is full\n"),
             ("sender-cpu", "the sender is full (CPU-01 on x)", "BOTTLENECK  the sender is full (a guess)\n"),

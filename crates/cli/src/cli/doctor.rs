@@ -21,13 +21,13 @@ const COMMAND: &str = "linerate doctor";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// Interfaces to look at [default: the one to PEER, or all that are up]
+    /// Interfaces to examine [default: the one to PEER, or all that are up]
     #[arg(value_name = "IFACE")]
     interfaces: Vec<String>,
-    /// Look at the interface through which this host is reached
+    /// Examine the interface through which this host is reached
     #[arg(long, value_name = "PEER")]
     to: Option<String>,
-    /// Watch the counters for so long, for example 5s or 500ms
+    /// Sample the counters for this time, for example 5s or 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
     /// Speed of the path where it is not the interface's, for example 1G
@@ -36,10 +36,10 @@ pub(crate) struct DoctorArgs {
     /// Write one JSON object
     #[arg(long)]
     json: bool,
-    /// Keep the facts in a file, to be judged elsewhere with --from
+    /// Write the facts to a file, for --from on this or another host
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Judge saved facts, or pasted output of commands: a file, a directory or - (may be repeated)
+    /// Diagnose saved facts, or pasted output of commands: a file, a directory or - (may be repeated)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff"])]
     from: Vec<PathBuf>,
     /// Compare two hosts, or two moments of one
@@ -48,10 +48,10 @@ pub(crate) struct DoctorArgs {
     /// Check these rules only, for example NIC-01,PAU-02
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
-    /// Explain a rule and leave
+    /// Explain a rule and exit
     #[arg(long, value_name = "ID", exclusive = true)]
     explain: Option<String>,
-    /// Explain a fact, or list all facts, and leave
+    /// Explain a fact, or list all facts, and exit
     #[arg(long, value_name = "KEY", exclusive = true, num_args = 0..=1, default_missing_value = "")]
     explain_fact: Option<String>,
     /// Apply the fix of a finding, compare tests to PEER without and with it, and restore the former settings (root)
@@ -62,7 +62,7 @@ pub(crate) struct DoctorArgs {
         conflicts_with_all = ["interfaces", "window", "line_rate", "save", "only", "fix_script", "fail_on", "verbose"]
     )]
     prove: Option<String>,
-    /// With --prove: change settings without asking
+    /// With --prove: change settings without confirmation
     #[arg(long, requires = "prove")]
     yes: bool,
     /// With --prove: time for all tests, for example 10m [default: 2m]
@@ -77,7 +77,7 @@ pub(crate) struct DoctorArgs {
     /// Exit with 3 when something at least this severe was found
     #[arg(long, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
-    /// Print what a link, the bus and windows can carry at best, and leave
+    /// Print what a link, the bus and windows can carry at best, and exit
     #[arg(long, exclusive = true)]
     ceiling: bool,
     /// Show all findings and why each rule was ruled out or not checkable
@@ -87,8 +87,8 @@ pub(crate) struct DoctorArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  linerate doctor eth0 --window 5s         while a test runs: what holds it back
-  linerate doctor --from pasted.txt        judge the output of ethtool, lspci, ip, tc, iperf3
+  linerate doctor eth0 --window 5s         while a test runs: what limits it
+  linerate doctor --from pasted.txt        diagnose the output of ethtool, lspci, ip, tc, iperf3
   linerate doctor --diff a.txt b.txt       what differs between two hosts, and can matter
   linerate doctor --prove QD-01 --to HOST  does the fix of this finding help?
 
@@ -196,7 +196,7 @@ pub(crate) enum FailOn {
     Low,
     /// A visible effect
     Medium,
-    /// Probably the answer
+    /// Probably the cause
     High,
 }
 

@@ -82,15 +82,15 @@ enum Command {
     #[command(visible_alias = "selftest")]
     #[command(after_help = TRY_EXAMPLES)]
     Try,
-    /// Say what holds the network back, prove it, and give the fix and the undo
+    /// Find what limits the network, with evidence, fix and undo
     ///
-    /// Reads this host, or pasted text. Says what was found with its evidence, what was ruled out and why,
-    /// and what could not be checked.
+    /// Examines this host, or pasted output of commands. Reports what was found with its evidence, what was ruled out
+    /// and why, and what could not be checked.
     Doctor(Box<DoctorArgs>),
     /// Find the best number of streams, window, rate or CPU for a path
     ///
-    /// Runs many short tests against a server, iperf3 or linerate, in an order that treats all settings alike. Says which
-    /// setting is best and how sure that is, where it falls and why, and the plain iperf3 command that does it again.
+    /// Runs many short tests against a server, iperf3 or linerate, in random order. Reports the best setting with its
+    /// confidence, where the result falls and why, and the iperf3 command of that setting.
     Sweep(Box<SweepArgs>),
     /// Serve, load and measure HTTP: requests per second, latency, ten thousand connections
     Http(HttpArgs),

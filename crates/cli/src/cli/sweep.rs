@@ -55,23 +55,23 @@ pub(crate) struct SweepArgs {
     /// What to vary, one after the other: streams, length, window, congestion, rate, affinity; each with =LEVELS or without
     #[arg(long, value_name = "FACTOR[=LEVELS][,...]", default_value = "streams")]
     over: Vec<String>,
-    /// What to look for: most received bits per second, the same with hardly any loss, least CPU time per GiB of both ends,
-    /// or least round-trip time
+    /// What to optimise: most received bits per second, the same with less than 0.1 % loss, least CPU time per GiB of
+    /// both ends, or least round-trip time
     #[arg(long, value_name = "WHAT", default_value = "throughput")]
     objective: ObjectiveArg,
     /// Measured part of each run
     #[arg(short, long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
-    /// Beginning of each run that is not counted
+    /// Start of each run that is not counted
     #[arg(short = 'O', long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=60))]
     omit: u32,
-    /// Runs of each setting; more where it is open which one is best, and six to confirm the answer
+    /// Runs of each setting; more where the best is not yet clear, and six to confirm the answer
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
     /// Time for all runs, for example 90s, 15m or 2h; none is started that would end later
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = grammar::budget)]
     budget: Duration,
-    /// Decides the order of the runs
+    /// Seed of the order of the runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The server sends
@@ -117,7 +117,7 @@ struct OutputArgs {
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Say nothing while it runs
+    /// Print no progress
     #[arg(short, long)]
     quiet: bool,
 }
@@ -132,7 +132,7 @@ Levels:
   congestion=cubic,bbr  these; without levels, all this host has
   affinity=any,0,1,0/2  CPU of the client, or of client/server; any for none
 
-Beside lengths and windows, what the system chooses is run too, and kept unless something is better.
+For length and window the system's default is measured as well, and wins ties.
 
 Examples:
   linerate sweep 192.0.2.7                                    how many streams?
@@ -140,7 +140,7 @@ Examples:
   linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G --objective low-loss
                                                               which rate arrives without loss?
 
-The cost is printed first. Ctrl-C ends it with what is known until then.
+The number of runs and their time are printed first. Ctrl-C ends the sweep with a report of the runs made.
 
 Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line,
 130 interrupted.";

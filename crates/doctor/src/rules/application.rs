@@ -22,15 +22,15 @@ pub(super) const RULES: &[Rule] = &[
              is possible.",
         )
         .reference("kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT"),
-    Rule::host("SYS-03", Severity::Medium, "Closed connections pile up", sys_03)
+    Rule::host("SYS-03", Severity::Medium, "Many connections in TIME-WAIT", sys_03)
         .explanation(
             "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
         )
         .reference("RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse"),
     Rule::host("SYS-04", Severity::High, "The accept queue overflows", sys_04)
         .explanation(
-            "Connections were complete and the application did not take them in time. They are dropped or delayed by a \
-             second.",
+            "Connections were complete and the application did not accept them in time. They are dropped or delayed by \
+             a second.",
         )
         .reference("listen(2); kernel networking/snmp_counter, ListenOverflows"),
     Rule::host("SYS-05", Severity::High, "Connection tracking is full", sys_05)
@@ -184,7 +184,7 @@ fn sys_02(host: &Host<'_>) -> Ruling {
 fn sys_03(host: &Host<'_>) -> Ruling {
     let ports = port_range(host)?;
     let waiting = host.number("sock.tcp.tw")?;
-    require(waiting.value > 0.5 * ports.value, || format!("{} closed connections wait", waiting.value))?;
+    require(waiting.value > 0.5 * ports.value, || format!("{} connections in TIME-WAIT", waiting.value))?;
     Ok(matched()
         .read(&waiting, format!("at most half of {} ports", ports.value))
         .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
@@ -200,7 +200,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
     Ok(matched()
         .grew(&overflows)
         .raise(host, "net.core.somaxconn", 4096.0)
-        .advice("and raise the backlog the application asks for; or accept faster"))
+        .advice("and raise the backlog of the application's listen(2), or accept faster"))
 }
 
 fn sys_05(host: &Host<'_>) -> Ruling {
@@ -229,9 +229,9 @@ fn app_01(run: &Run<'_>) -> Ruling {
         let busy = run.number("busy_share")?;
         return Ok(matched().read(&busy, "all of the time").advice("look at disk, generator or target rate"));
     }
-    require(!run.host.has_full_cpu(), || "a processor is full: the sender may have waited for it".to_owned())?;
+    require(!run.host.has_full_cpu(), || "a CPU is fully used: the sender may have waited for it".to_owned())?;
     require(!run.reaches_its_target(), || {
-        "the rate that was asked for is reached: a paced sender has nothing to send most of the time".to_owned()
+        "the target rate is reached: a paced sender has nothing to send most of the time".to_owned()
     })?;
     if let Ok(share) = run.number("app_limited_share")
         && share.value > 0.5
@@ -241,6 +241,6 @@ fn app_01(run: &Run<'_>) -> Ruling {
             .advice("look at disk, generator or target rate"));
     }
     let busy = run.number("busy_share")?;
-    require(busy.value < 0.8, || format!("TCP had work {:.0} % of the time", busy.value * 100.0))?;
+    require(busy.value < 0.8, || format!("TCP had data to send {:.0} % of the time", busy.value * 100.0))?;
     Ok(matched().read(&busy, "at least 0.8 of the time").advice("look at disk, generator or target rate"))
 }

@@ -9,8 +9,8 @@ use crate::scope::{Host, Nic, Reading, Scope};
 pub(super) const RULES: &[Rule] = &[
     Rule::nic("PCI-01", Severity::High, "The PCI Express link trained below its capability", pci_01)
         .explanation(
-            "The card runs with fewer lanes or at a lower speed than card and slot could. A badly seated card, a riser \
-             or a slot that shares its lanes does that; power saving may lower the speed of an idle card.",
+            "The card runs with fewer lanes or at a lower speed than card and slot could. Possible causes are a badly \
+             seated card, a riser or a slot that shares its lanes; power saving may lower the speed of an idle card.",
         )
         .reference("PCI Express base specification, link training; lspci(8)"),
     Rule::scope("PCI-02", Severity::High, "The slot is too small for the port", pci_02_everywhere)
@@ -29,8 +29,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("PCI-05", Severity::Low, "Overhead of the IOMMU or of link power saving", pci_05)
         .at_most(Confidence::Low)
         .explanation(
-            "Strict translation costs an invalidation per buffer, and a sleeping link costs microseconds to wake. Both \
-             show at 25 Gbit/s and above.",
+            "Strict translation costs an invalidation per buffer, and a link in a low-power state takes microseconds \
+             to wake. Both show at 25 Gbit/s and above.",
         )
         .reference("kernel admin-guide/kernel-parameters, iommu.passthrough and pcie_aspm.policy"),
 ];
@@ -97,7 +97,7 @@ fn max_payload_bytes(nic: &Nic<'_>) -> f64 {
 fn usable_bps(speed: &Reading<f64>, width: &Reading<f64>, max_payload_bytes: f64) -> Result<f64, NoMatch> {
     match pcie_usable_bps(speed.value, width.value, max_payload_bytes) {
         Some(usable) => Ok(usable),
-        None => unknown(&speed.key, "a speed no generation of PCI Express has"),
+        None => unknown(&speed.key, "not a speed of PCI Express"),
     }
 }
 
@@ -194,17 +194,17 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
         .read(&payload, "256 or more")
         .read(&supported, "supported by the card")
         .because("traffic", format!("{:.1} Gbit/s", rate / 1e9), format!("above 0.8 of {:.1} Gbit/s", usable / 1e9))
-        .advice("boot with pci=pcie_bus_perf; take it away again to undo"))
+        .advice("boot with pci=pcie_bus_perf; remove it to undo"))
 }
 
 fn pci_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let speed = nic.speed_mbps()?;
-    require(speed.value >= 25_000.0, || format!("{} Mbit/s is below where it shows", speed.value))?;
+    require(speed.value >= 25_000.0, || format!("{} Mbit/s: no effect below 25000 Mbit/s", speed.value))?;
     let translation = nic.text("pci.iommu").or_else(|_| nic.host.text("iommu.mode"))?;
     require(translation.value == "strict", || format!("the IOMMU is {}", translation.value))?;
     Ok(matched()
         .read(&speed, "25000 and more")
         .read_text(&translation, "passthrough or lazy")
-        .advice("boot with iommu=pt; take it away again to undo"))
+        .advice("boot with iommu=pt; remove it to undo"))
 }

@@ -8,13 +8,13 @@ use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unkno
 use crate::scope::{Host, Run};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::run("CPU-01", Severity::High, "The sender's core is saturated", cpu_01)
+    Rule::run("CPU-01", Severity::High, "The sender's CPU is saturated", cpu_01)
         .explanation(
-            "The sending thread has no time left, so the network waits for it. Larger writes, segmentation offload, \
-             zero copy or more threads help.",
+            "The sending thread uses a whole CPU, so it sets the rate and not the network. Larger writes, segmentation \
+             offload, zero copy or more threads help.",
         )
         .reference("kernel networking/segmentation-offloads, networking/msg_zerocopy"),
-    Rule::host("CPU-02", Severity::High, "The receiver's core is saturated", cpu_02)
+    Rule::host("CPU-02", Severity::High, "The receiver's CPU is saturated", cpu_02)
         .explanation(
             "Receiving costs more than sending at the same rate. Whether the application or the kernel's receive work \
              is at its limit decides what helps.",
@@ -23,22 +23,23 @@ pub(super) const RULES: &[Rule] = &[
     Rule::host("CPU-03", Severity::Medium, "Power saving holds the clock down", cpu_03)
         .at_most(Confidence::Medium)
         .explanation(
-            "The governor keeps the clock low although the core is near its limit. The name `powersave` of \
-             intel_pstate alone is no fault.",
+            "The governor keeps the clock low although the CPU is near its limit. The name `powersave` of intel_pstate \
+             alone is no fault.",
         )
         .reference("kernel admin-guide/pm/cpufreq; tuned-adm(8)"),
-    Rule::host("CPU-04", Severity::High, "A CPU quota stops the process", cpu_04)
+    Rule::host("CPU-04", Severity::High, "A CPU quota throttles the process", cpu_04)
         .explanation(
-            "A quota of the control group keeps the process from running. The network waits for the process meanwhile.",
+            "The process has used up the CPU time of its control group. It neither sends nor receives until the next \
+             period begins.",
         )
         .reference("kernel admin-guide/cgroup-v2, cpu.max and cpu.stat"),
-    Rule::host("CPU-09", Severity::Low, "The hypervisor takes CPU time away", cpu_09)
+    Rule::host("CPU-09", Severity::Low, "The hypervisor steals CPU time", cpu_09)
         .explanation("The hypervisor gave this virtual CPU's time to other guests. Rates and delays of such a test vary.")
         .reference("proc(5), /proc/stat, steal"),
     Rule::run("CPU-07", Severity::High, "Other programs use the CPUs of the test", cpu_07)
         .explanation(
-            "All CPUs that the test may use are full, and other programs take a large part of them. The result is about \
-             this load, not about the network.",
+            "All CPUs that the test may use are full, and other programs take a large part of them. The result depends \
+             on this load, not on the network.",
         )
         .reference("proc(5), /proc/stat; top(1)"),
     Rule::run("CPU-08", Severity::Low, "The host that runs both ends is the limit", cpu_08)
@@ -54,11 +55,11 @@ pub(super) const RULES: &[Rule] = &[
              decides.",
         )
         .reference("numactl(8)"),
-    Rule::run("CPU-06", Severity::Low, "The test ran on a slow core", cpu_06)
+    Rule::run("CPU-06", Severity::Low, "The test ran on a slow CPU", cpu_06)
         .at_most(Confidence::Medium)
         .explanation(
-            "This processor has cores of different speed and the saturated thread ran on a slow one. Pin the test to \
-             the fast cores.",
+            "The CPUs of this host differ in speed and the saturated thread ran on a slow one. Pin the test to the \
+             fast CPUs.",
         )
         .reference("kernel ABI sysfs-devices-system-cpu, cpu_capacity"),
 ];
@@ -66,16 +67,16 @@ pub(super) const RULES: &[Rule] = &[
 fn cpu_01(run: &Run<'_>) -> Ruling {
     run.is_limited_by(&[limit::SENDER_CPU])?;
     let thread = run.number("sender_thread_cpu")?;
-    require(thread.value >= 0.9, || format!("the sender uses {:.0} % of a core", thread.value * 100.0))?;
+    require(thread.value >= 0.9, || format!("the sender uses {:.0} % of a CPU", thread.value * 100.0))?;
     if run.is_udp() {
-        return Ok(matched().read(&thread, "below 0.9 of a core").advice("larger datagrams (-l), more streams (-P)"));
+        return Ok(matched().read(&thread, "below 0.9 of a CPU").advice("larger datagrams (-l), more streams (-P)"));
     }
     let window = run.number("rwnd_limited_share")?;
-    require(window.value < 0.2, || "the receiver's window limits before the sender does".to_owned())?;
+    require(window.value < 0.2, || "the receive window is the limit".to_owned())?;
     let buffer = run.number("sndbuf_limited_share")?;
-    require(buffer.value < 0.2, || "the send buffer limits before the sender does".to_owned())?;
+    require(buffer.value < 0.2, || "the send buffer is the limit".to_owned())?;
     Ok(matched()
-        .read(&thread, "below 0.9 of a core")
+        .read(&thread, "below 0.9 of a CPU")
         .read(&window, "below 0.2: the receiver is not the limit")
         .advice("larger writes (-l 1M), zero copy (-Z), more streams (-P)"))
 }
@@ -83,9 +84,9 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
 fn cpu_02(host: &Host<'_>) -> Ruling {
     let received = || host.runs().filter(|run| run.part() != Some("sender"));
     if let Some(thread) = received().find_map(|run| run.number("receiver_thread_cpu").ok()).filter(|t| t.value >= 0.9) {
-        return Ok(matched().read(&thread, "below 0.9 of a core: the application is the limit").advice(
-            "more receiving threads, larger reads, application and interrupts on different cores of one node",
-        ));
+        return Ok(matched()
+            .read(&thread, "below 0.9 of a CPU: the application is the limit")
+            .advice("more receiving threads, larger reads, application and interrupts on different CPUs of one node"));
     }
     let loads = host.cpu_loads()?;
     match loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq)) {
@@ -99,7 +100,10 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
         Some(load) => match received().next() {
             Some(run) => {
                 run.number("receiver_thread_cpu")?;
-                clear(format!("busiest CPU {:.0} % in interrupts, the receiver has time", load.softirq * 100.0))
+                clear(format!(
+                    "busiest CPU {:.0} % in interrupts, the receiving thread is not saturated",
+                    load.softirq * 100.0
+                ))
             }
             None => clear(format!("busiest CPU spends {:.0} % in interrupts", load.softirq * 100.0)),
         },
@@ -109,7 +113,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
 
 fn cpu_03(host: &Host<'_>) -> Ruling {
     let governor = host.text("cpu.freq.governor").suspect(|| match host.text("svc.tuned_profile") {
-        Ok(profile) => format!("tuned runs the profile {}; whether the clock is held down was not read", profile.value),
+        Ok(profile) => format!("tuned runs the profile {}; the clock was not read", profile.value),
         Err(_) => "the governor is not known".to_owned(),
     })?;
     let driver = host.text("cpu.freq.driver")?;
@@ -123,9 +127,9 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     let max = host.number("cpu.freq.max_khz")?;
     let busiest = host.busiest_cpu()?;
     require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
-    require(cur.value < 0.8 * max.value, || "the clock is up".to_owned())?;
+    require(cur.value < 0.8 * max.value, || "the clock is not reduced".to_owned())?;
     Ok(matched()
-        .read_text(&governor, "performance, while the core is near its limit")
+        .read_text(&governor, "performance, while the CPU is near its limit")
         .read(&cur, format!("at least 0.8 of {} kHz", max.value))
         .fix("cpupower frequency-set -g performance", format!("cpupower frequency-set -g {}", governor.value))
         .persist("tuned-adm profile throughput-performance"))
@@ -157,7 +161,7 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
             format!("{:.0} %", worst.steal * 100.0),
             "at most 5 % on the busiest CPU",
         )
-        .advice("ask for a less loaded host, or for reserved CPUs"))
+        .advice("request a less loaded host or reserved CPUs"))
 }
 
 /// CPU time of a program that is worth naming, in CPUs.
@@ -218,7 +222,7 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
 
 fn cpu_06(run: &Run<'_>) -> Ruling {
     let hybrid = run.host.flag("cpu.hybrid")?;
-    require(hybrid.value, || "all cores are alike".to_owned())?;
+    require(hybrid.value, || "all CPUs have the same speed".to_owned())?;
     let saturated = ["sender_thread_cpu", "receiver_thread_cpu"];
     let saturated = saturated.iter().map(|fact| run.number(fact)).find(|r| r.as_ref().is_ok_and(|r| r.value >= 0.9));
     let Some(Ok(thread)) = saturated else {
@@ -227,11 +231,11 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
         return clear("no thread is saturated");
     };
     let capacity = run.number("thread_capacity")?;
-    require(capacity.value < 0.8, || "it ran on a fast core".to_owned())?;
+    require(capacity.value < 0.8, || "it ran on a fast CPU".to_owned())?;
     Ok(matched()
         .read(&thread, "saturated")
-        .read(&capacity, "at least 0.8 of the fastest core")
-        .advice("pin the test to the fast cores with `taskset -c`"))
+        .read(&capacity, "at least 0.8 of the fastest CPU")
+        .advice("pin the test to the fast CPUs with `taskset -c`"))
 }
 
 /// Load of a test thread; without one, of the busiest CPU.

@@ -20,25 +20,25 @@ pub(super) const RULES: &[Rule] = &[
         .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
     Rule::nic("PAU-02", Severity::Medium, "Pause configured but not negotiated", pau_02)
         .explanation(
-            "The setting asks for pause frames and the negotiation of both ends resolved to none. Neither side will \
-             stop the other.",
+            "Pause frames are configured, but the negotiation of both ends resolved to none. Neither end pauses the \
+             other.",
         )
         .reference("IEEE 802.3 annex 28B, table 28B-3"),
     Rule::nic("PAU-03", Severity::High, "This host is being paused", pau_03)
         .explanation(
-            "The switch or the peer tells this host to stop, so the bottleneck is downstream. No tuning of this host \
-             will help.",
+            "The switch or the peer sends pause frames to this host, so the bottleneck is downstream. No tuning of \
+             this host will help.",
         )
         .reference("IEEE 802.3 annex 31B"),
-    Rule::scope("PAU-04", Severity::High, "One slow receiver brakes all", pau_04)
+    Rule::scope("PAU-04", Severity::High, "One slow receiver slows down all others", pau_04)
         .at_most(Confidence::Medium)
         .explanation(
-            "A pause frame stops the whole port and not a flow, so everybody waits for the slowest station. That \
-             station is the cause even when it is nearly idle.",
+            "A pause frame stops the whole port and not a flow, so all stations wait for the slowest. That station is \
+             the cause even when it is nearly idle.",
         )
         .reference("IEEE 802.3 annex 31B"),
     Rule::nic("PAU-05", Severity::Medium, "This host pauses its sender", pau_05)
-        .explanation("This host cannot empty its receive ring in time. The processor or the bus is behind.")
+        .explanation("This host cannot empty its receive ring in time. The CPU or the bus is too slow.")
         .reference("ethtool(8), --include-statistics"),
 ];
 
@@ -160,7 +160,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
         return Ok(matched()
             .grew(storms)
             .severity(Severity::Blocker)
-            .advice("the NIC gave up pausing: look for a stuck receiver"));
+            .advice("the NIC detected a pause storm: look for a receiver that hangs"));
     }
     let pausing = nic.growth(Class::PauseTx)?;
     pausing.in_period("pause frames", |total| format!("{total} pause frames sent since boot"))?;

@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
         .at_most(Confidence::Medium)
         .explanation(
             "The faster sender emits trains of packets that the slower port or host must buffer. The reverse direction \
-             is fine, which is the signature.",
+             loses nothing.",
         )
         .reference("tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing"),
     Rule::nic("LNK-04", Severity::High, "Damaged frames", lnk_04)
@@ -35,18 +35,21 @@ pub(super) const RULES: &[Rule] = &[
         )
         .reference("ethtool(8), --statistics"),
     Rule::nic("LNK-05", Severity::High, "The link flaps", lnk_05)
-        .explanation("The carrier went away and came back. Each time, queues and timers start anew.")
-        .reference("kernel ABI sysfs-class-net, carrier_changes"),
-    Rule::nic("LNK-06", Severity::Medium, "Forward error correction is struggling", lnk_06)
         .explanation(
-            "The link is marginal: the correction works hard or fails. A block that cannot be corrected is a lost \
-             packet.",
+            "The carrier was lost and returned. Each time, data in flight is lost and TCP waits for its timers.",
+        )
+        .reference("kernel ABI sysfs-class-net, carrier_changes"),
+    Rule::nic("LNK-06", Severity::Medium, "Forward error correction is at its limit", lnk_06)
+        .explanation(
+            "The link is marginal: many blocks need correction, and some cannot be corrected. A block that cannot be \
+             corrected is a lost packet.",
         )
         .reference("ethtool(8), --show-fec"),
     Rule::nic("LNK-07", Severity::Low, "Energy saving adds wake-up latency", lnk_07)
         .at_most(Confidence::Medium)
         .explanation(
-            "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
+            "With Energy-Efficient Ethernet the link is in low-power idle in every gap. Leaving that state takes tens \
+             of microseconds.",
         )
         .reference("ethtool(8), --show-eee; IEEE 802.3az"),
     Rule::nic("LNK-08", Severity::Info, "The link is down", lnk_08)
@@ -99,7 +102,7 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
     (speed.value < best.value).then(|| {
         matched()
             .read(speed, format!("at least {} Mbit/s, which the port supports", best.value))
-            .because(does.key, "off", format!("on, as {} says it could be", could.key))
+            .because(does.key, "off", format!("on, as {} shows", could.key))
             .change_or(negotiation(nic), || negotiate(nic))
             .need("link flap of about 2 s")
             .cap(Confidence::Medium)
@@ -124,7 +127,7 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
         return Ok(full_duplex(nic, matched().read_text(&duplex, "full")));
     }
     if duplex.value != "full" {
-        return unknown(duplex.key, "the driver does not know");
+        return unknown(duplex.key, "not reported by the driver");
     }
     let autoneg = nic.flag("link.autoneg").suspect(|| "full duplex here".to_owned())?;
     if autoneg.value {
@@ -303,7 +306,7 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
         .host
         .flag("complaint.latency")
         .suspect(|| "energy saving is active; it matters when latency is the complaint".to_owned())?;
-    require(latency.value, || "latency is not the question".to_owned())?;
+    require(latency.value, || "latency is not the complaint".to_owned())?;
     Ok(matched()
         .because(active.key, "on", "off where latency matters")
         .change_or(energy_saving_off(nic), || format!("ethtool --set-eee {} eee off", nic.name))
@@ -318,9 +321,10 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let up = nic.flag("link.up")?;
     require(!up.value, || "the link is up".to_owned())?;
-    let found = matched()
-        .because(up.key, "off", "on")
-        .advice("check cable, transceiver and the partner's port; `ip link set dev DEVICE up` if it is switched off");
+    let found = matched().because(up.key, "off", "on").advice(format!(
+        "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is switched off",
+        nic.name
+    ));
     // A spare port without a cable is no fault.
     let mut wired = nic.host.nics().filter(|nic| nic.wired().is_ok());
     let all_down = wired.all(|nic| nic.flag("link.up").is_ok_and(|up| !up.value));

@@ -11,16 +11,16 @@ pub(super) const RULES: &[Rule] = &[
     Rule::run("TOOL-01", Severity::High, "A single-threaded iperf3 serves all streams", tool_01)
         .explanation(
             "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot use more than \
-             one core. A total that stays near the rate of one core while other tools scale is explained by that.",
+             one CPU. A total that stays near the rate of one CPU while other tools scale is explained by that.",
         )
         .reference("iperf3 release notes, 3.16"),
     Rule::host("TOOL-02", Severity::Medium, "More streams than useful", tool_02)
         .explanation(
-            "Beyond the number of usable cores every further stream costs context switches, cache and locks. The \
-             measured optimum is better than any rule of thumb.",
+            "Beyond the number of usable CPUs every further stream costs context switches, cache misses and locks. Use \
+             the measured optimum.",
         )
         .reference("iperf3(1), --parallel"),
-    Rule::run("TOOL-03", Severity::High, "Client and server share a core", tool_03)
+    Rule::run("TOOL-03", Severity::High, "Client and server share a CPU", tool_03)
         .explanation(
             "The pinned side is the limit and the streams of the other side only wait for it. More streams then gain \
              less than proportionally.",
@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
         )
         .reference("iperf3(1)"),
     Rule::run("TOOL-06", Severity::Info, "UDP left at its default rate", tool_06)
-        .explanation("Without a target rate UDP offers 1 Mbit/s. The result says nothing about the link.")
+        .explanation("Without a target rate UDP offers 1 Mbit/s. The result is not the capacity of the link.")
         .reference("iperf3(1), --bitrate"),
     Rule::run("TOOL-07", Severity::Medium, "Small application writes", tool_07)
         .explanation(
@@ -75,8 +75,8 @@ fn tool_01(run: &Run<'_>) -> Ruling {
         .read(&streams, "more than one stream")
         .advice("use linerate on both ends, or one iperf3 process per stream on different ports");
     if let Ok(cpu) = run.number("thread_cpu") {
-        require(cpu.value >= 0.9, || format!("its thread uses {:.0} % of a core", cpu.value * 100.0))?;
-        return Ok(matched.read(&cpu, "at least 0.9 of one core"));
+        require(cpu.value >= 0.9, || format!("its thread uses {:.0} % of a CPU", cpu.value * 100.0))?;
+        return Ok(matched.read(&cpu, "at least 0.9 of a CPU"));
     }
     match faster_tool(run)? {
         Some((key, rate)) => Ok(matched.because(
@@ -179,7 +179,7 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
     Ok(matched()
         .read_text(server, "enough CPUs for every stream")
         .read(&streams, "streams")
-        .read(&busy, "of one core, used by the receiving thread")
+        .read(&busy, "of a CPU, used by the receiving thread")
         .advice("give the server more CPUs, or drop the pinning"))
 }
 
@@ -236,10 +236,10 @@ fn tool_07(run: &Run<'_>) -> Ruling {
     let cpu = run
         .number("sender_thread_cpu")
         .suspect(|| format!("writes of {} bytes: the rate of system calls may be the limit", size.value))?;
-    require(cpu.value >= 0.9, || "the sender has time to spare".to_owned())?;
+    require(cpu.value >= 0.9, || "the sender's CPU is not saturated".to_owned())?;
     Ok(matched()
         .read(&size, "less than one segment of 1448 bytes")
-        .read(&cpu, "at least 0.9 of a core")
+        .read(&cpu, "at least 0.9 of a CPU")
         .advice("use larger writes: -l 128K"))
 }
 
@@ -257,7 +257,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
     let narrow = counters.filter(|(_, counter)| counter.width.is_some() && counter.v > 0);
     let Some((name, counter)) = narrow.min_by_key(|(_, counter)| counter.width) else {
         return match nic.host.snapshot.counters_under(&prefix).next() {
-            Some(_) => clear("no narrow tally has counted anything"),
+            Some(_) => clear("no counter of 16 or 32 bits is above zero"),
             None => unknown(format!("{prefix}*"), nic.host.reason(&nic.key("drv.counters"))),
         };
     };
@@ -271,14 +271,14 @@ fn meta_02(host: &Host<'_>) -> Ruling {
     let kpps = host.number("ovs.pmd.kpps_max")?;
     require(kpps.value <= 0.0, || format!("taken under load: up to {} kpps", kpps.value))?;
     let idle = host.number("ovs.pmd.idle_min")?;
-    require(idle.value >= 99.9, || "the cores were not idle".to_owned())?;
+    require(idle.value >= 99.9, || "the CPUs were not idle".to_owned())?;
     Ok(matched()
-        .read(&kpps, "above 0 on at least one core")
-        .read(&idle, "below 99.9 % on at least one core")
+        .read(&kpps, "above 0 on at least one CPU")
+        .read(&idle, "below 99.9 % on at least one CPU")
         .because(
             "ovs.pmd.rows_with_cycles",
             host.value("ovs.pmd.rows_with_cycles").map_or_else(String::new, Value::to_string),
-            "rows that hold a number at all",
+            "rows with a value",
         )
         .advice("clear, load, then read: ovs-appctl dpif-netdev/pmd-stats-clear; (load for 10 s); ovs-appctl dpif-netdev/pmd-perf-show"))
 }

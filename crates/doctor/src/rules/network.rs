@@ -11,14 +11,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule::run("PATH-01", Severity::High, "A policer drops above its rate", path_01)
         .at_most(Confidence::Medium)
         .explanation(
-            "Fast at first, then steady at a lower rate with losses and without a growing queue: that is what a token \
-             bucket that drops does. Pacing at its rate avoids the losses.",
+            "Fast at first, then steady at a lower rate with losses and without a growing queue: the pattern of a \
+             token bucket that drops. Pacing at its rate avoids the losses.",
         )
         .reference("Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016"),
     Rule::run("PATH-10", Severity::High, "The path between the hosts is the limit", path_10)
         .explanation(
-            "The sender had data outstanding all the time, and neither host was at a limit of its own. What is left is \
-             the network between them.",
+            "The sender had data outstanding all the time, and neither host was at a limit of its own. The network \
+             between them remains.",
         )
         .reference("kernel networking/tcp_info, tcpi_busy_time; RFC 9438"),
     Rule::run("PATH-11", Severity::High, "Datagrams are lost between the hosts", path_11)
@@ -31,22 +31,28 @@ pub(super) const RULES: &[Rule] = &[
         .explanation("Rules of this host's own firewall dropped packets while the test ran. This loss is no loss of the network.")
         .reference("nft(8), counter"),
     Rule::run("PATH-02", Severity::Medium, "A deep queue fills on the path", path_02)
-        .explanation("The round trip grows several times under load. Throughput is fine and everybody else waits.")
+        .explanation(
+            "The round trip grows several times under load. Throughput does not suffer, but every flow through the \
+             queue is delayed."
+        )
         .reference("RFC 8290, RFC 8033"),
     Rule::host("PATH-03", Severity::Medium, "One flow cannot fill the aggregate", path_03)
         .explanation("Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.")
         .reference("kernel networking/bonding, xmit_hash_policy"),
     Rule::run("PATH-06", Severity::High, "Random loss limits TCP", path_06)
         .explanation(
-            "The measured rate is what this loss and this round trip allow. The packets are lost on the way, not in \
+            "The measured rate is what this loss and this round trip allow. The packets are lost on the path, not in \
              the hosts.",
         )
         .reference("Mathis and others, 1997; RFC 9438"),
     Rule::run("PATH-07", Severity::Medium, "Packets are reordered", path_07)
-        .explanation("Packets overtake each other and TCP repeats what was not lost. Something balances per packet.")
+        .explanation(
+            "Packets arrive out of order and TCP retransmits segments that were not lost. A hop or a bond balances \
+             load per packet."
+        )
         .reference("RFC 8985, RFC 2883"),
     Rule::host("PATH-08", Severity::Info, "The directions differ", path_08)
-        .explanation("One direction is more than a tenth slower. That names the sender to look at.")
+        .explanation("One direction is more than a tenth slower. Check the sender of the slower direction first.")
         .reference("iperf3(1), --reverse"),
 ];
 
@@ -67,7 +73,7 @@ fn path_01(run: &Run<'_>) -> Ruling {
         .read(&loss, "below 0.005")
         .read(&inflation, "a growing queue would show 1.3 or more")
         .advice(format!(
-            "pace at {:.0} Mbit/s (-b, or --fq-rate), and ask for shaping instead of policing",
+            "pace at {:.0} Mbit/s (-b, or --fq-rate), and request shaping instead of policing",
             0.95 * later.value / 1e6
         )))
 }
@@ -81,7 +87,7 @@ fn path_02(run: &Run<'_>) -> Ruling {
     Ok(matched()
         .read(&inflation, "below 3")
         .read(&rtt, "microseconds under load")
-        .advice("manage the queue at the narrowest hop (cake, fq_codel), or use BBR"))
+        .advice("use active queue management at the narrowest hop (cake, fq_codel), or BBR"))
 }
 
 fn path_10(run: &Run<'_>) -> Ruling {
@@ -93,7 +99,7 @@ fn path_10(run: &Run<'_>) -> Ruling {
     for (fact, meaning) in [
         ("min_rtt_us", "lowest round trip, microseconds"),
         ("rtt_us", "round trip under load, microseconds"),
-        ("retransmit_share", "part of the segments that was sent again"),
+        ("retransmit_share", "share of the segments that was retransmitted"),
     ] {
         if let Ok(reading) = run.number(fact) {
             matched = matched.read(&reading, meaning);
@@ -107,12 +113,14 @@ fn path_10(run: &Run<'_>) -> Ruling {
             .read(&inflation, "times the idle round trip: a queue in front of a slower hop")
             .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
         (None, Some(_), true) => matched.advice(format!(
-            "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: look for one on the way, or \
-             pace below it (-b)",
+            "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: look for one on the \
+             path, or pace below it (-b)",
             rate.value / 1e6
         )),
-        (None, Some(_), false) => matched.advice("packets are lost on the way: look for errors hop by hop"),
-        (None, None, _) => matched.advice("no queue and no loss: measure other hosts over the same path to narrow it down"),
+        (None, Some(_), false) => matched.advice("packets are lost on the path: look for errors hop by hop"),
+        (None, None, _) => {
+            matched.advice("no queue and no loss: measure other hosts over the same path to narrow it down")
+        }
     })
 }
 
@@ -181,11 +189,11 @@ fn path_03(host: &Host<'_>) -> Ruling {
 fn path_06(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     run.is_limited_by(&[limit::PATH])?;
-    require(run.spurious().is_none(), || "the repeated segments were late, not lost".to_owned())?;
+    require(run.spurious().is_none(), || "the retransmitted segments were late, not lost".to_owned())?;
     let loss = run.number("retransmit_share")?;
     require(loss.value > 1e-5, || match loss.value {
-        0.0 => "no segment was repeated".to_owned(),
-        share => format!("{share:.1e} of the segments were repeated"),
+        0.0 => "no segment was retransmitted".to_owned(),
+        share => format!("{share:.1e} of the segments were retransmitted"),
     })?;
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
     let goodput = run.goodput_bps()?;
@@ -217,12 +225,12 @@ fn path_07(run: &Run<'_>) -> Ruling {
     run.number("dsack_segments")?;
     run.number("retransmits")?;
     let Some((undone, repeated)) = run.spurious() else {
-        return clear("the repeated segments were lost");
+        return clear("the retransmitted segments were lost");
     };
     Ok(matched()
         .read(&seen, "0")
         .read(&distance, "at most 3")
-        .read(&undone, format!("less than half of {} repeated segments", repeated.value))
+        .read(&undone, format!("less than half of {} retransmitted segments", repeated.value))
         .advice("remove balancing per packet (bond mode 0), and check changes of RPS masks"))
 }
 

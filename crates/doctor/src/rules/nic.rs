@@ -19,31 +19,29 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("NIC-02", Severity::High, "Receive ring overflows and is already at its maximum", nic_02)
         .explanation(
             "The device cannot absorb trains of packets at line rate. Pause frames toward it, work spread over more \
-             cores, or a shaped sender help; a better NIC is a valid answer.",
+             CPUs, or a shaped sender help; a better NIC is a valid answer.",
         )
         .reference("ethtool(8), --show-ring"),
     Rule::nic("NIC-03", Severity::High, "Memory for received frames runs out", nic_03)
-        .explanation(
-            "The driver could not allocate buffers in time. Memory that can be taken without waiting is short.",
-        )
+        .explanation("The driver could not allocate buffers in time. Memory for atomic allocations is short.")
         .reference("kernel admin-guide/sysctl/vm, min_free_kbytes"),
     Rule::nic("NIC-04", Severity::High, "Transmit stalls or resets", nic_04)
         .explanation(
-            "A transmit queue stopped because its ring was full, or was reset after a timeout. Firmware, cable or a \
-             small ring is behind it.",
+            "A transmit queue stopped because its ring was full, or was reset after a timeout. Possible causes are \
+             firmware, cable or a small ring.",
         )
         .reference("ethtool(8), --set-ring"),
     Rule::nic("NIC-05", Severity::Medium, "Receive errors that are neither overflow nor damage", nic_05)
         .at_most(Confidence::Low)
         .explanation(
             "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only an experiment \
-             tells an overrun from a bad cable.",
+             distinguishes an overrun from a bad cable.",
         )
         .reference("ethtool(8), --statistics"),
     Rule::nic("NIC-06", Severity::High, "The provider limits this machine", nic_06)
         .explanation(
-            "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. Nothing inside the \
-             guest lifts it.",
+            "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. It cannot be changed \
+             inside the guest.",
         )
         .reference("ENA driver documentation, instance allowances"),
 ];
@@ -114,7 +112,7 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     let rate = stalls.rate("transmit stalls")?;
     require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
     let busiest = nic.host.busiest_cpu()?;
-    require(busiest < 0.9, || "the processor is busy: the queue fills because of that".to_owned())?;
+    require(busiest < 0.9, || "the queue fills because the CPU is busy".to_owned())?;
     let matched = matched().grew(&stalls).because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
     Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
         (Ok(cur), Ok(max)) if cur.value < max.value => matched.read(&cur, format!("up to {}", max.value)).fix(

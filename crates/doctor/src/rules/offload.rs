@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
         .reference("kernel networking/segmentation-offloads"),
     Rule::nic("OFF-02", Severity::Medium, "Receive offload is off on a host that does not forward", off_02)
         .explanation(
-            "Without GRO every packet climbs the stack on its own. Receiving then costs several times the CPU.",
+            "Without GRO every packet crosses the stack on its own. Receiving then costs several times the CPU.",
         )
         .reference("kernel networking/segmentation-offloads, GRO"),
     Rule::nic("OFF-03", Severity::High, "LRO is active on a host that forwards", off_03)
@@ -42,12 +42,12 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     } else {
         let off: Vec<&str> =
             SWITCHES.iter().filter(|(_, of)| is_switched_off(nic, of)).map(|(name, _)| *name).collect();
-        require(!off.is_empty(), || "it cannot be switched on from here (VIRT-01)".to_owned())?;
+        require(!off.is_empty(), || "fixed off: it cannot be switched on here (VIRT-01)".to_owned())?;
         let switch = |to: &str| format!("ethtool -K {} {} {to}", nic.name, off.join(&format!(" {to} ")));
         (matched().read_text(&tso, "on").read_text(&gso, "on"), (switch("on"), switch("off")))
     };
     let thread = thread_or_cpu_load(&nic.host, "sender_thread_cpu")
-        .suspect(|| "segmentation offload is off; it matters when the sender's core is busy".to_owned())?;
+        .suspect(|| "segmentation offload is off; it matters when the sender's CPU is busy".to_owned())?;
     // Small packets cost most where interrupts and the other end handle them, which is no time of the sender's thread.
     let busy = nic.host.busiest_cpu().map_or(thread, |cpu| cpu.max(thread));
     require(busy >= SMALL_PACKETS_BUSY, || format!("the sender is {:.0} % busy", busy * 100.0))?;
@@ -87,7 +87,7 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
     let gro = nic.feature("generic-receive-offload")?;
     require(!gro.value, || "GRO is on".to_owned())?;
     let is_fixed = nic.text("feat.generic-receive-offload").is_ok_and(|words| words.value.contains("[fixed]"));
-    require(!is_fixed, || "it cannot be switched on from here".to_owned())?;
+    require(!is_fixed, || "fixed off: it cannot be switched on here".to_owned())?;
     let forwards = nic.host.forwards()?;
     require(!forwards, || "this host forwards".to_owned())?;
     if nic.host.period.is_some() {
@@ -95,7 +95,7 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
         require(received > sent, || "this end mostly sends".to_owned())?;
     }
     let busy = thread_or_cpu_load(&nic.host, "receiver_thread_cpu")
-        .suspect(|| "GRO is off; it matters when the receiver's core is busy".to_owned())?;
+        .suspect(|| "GRO is off; it matters when the receiver's CPU is busy".to_owned())?;
     require(busy >= 0.7, || format!("the receiver is {:.0} % busy", busy * 100.0))?;
     let matched = matched()
         .because(gro.key, "off", "on")

@@ -8,20 +8,20 @@ use crate::scope::{Host, Nic, Run};
 pub(super) const RULES: &[Rule] = &[
     Rule::host("PATH-04", Severity::Blocker, "Test traffic leaves through another interface", path_04)
         .explanation(
-            "The route to the peer uses another interface than the one in question. Test traffic and management \
-             traffic must be separated to mean anything.",
+            "The route to the peer does not use the selected interface. The test measures another network than the one \
+             intended.",
         )
         .reference("ip-route(8), `ip route get`"),
     Rule::nic("MTU-01", Severity::Medium, "MTU differs between the ends or along the path", mtu_01)
         .explanation(
-            "One side sends packets the other drops or must be told to shrink. Lowering the MTU of a few hosts treats \
-             a symptom and breaks others.",
+            "One end sends packets that the other drops or reports as too large. Lowering the MTU of a few hosts \
+             treats a symptom and breaks others.",
         )
         .reference("RFC 1191, RFC 4821"),
     Rule::host("MTU-02", Severity::High, "Path MTU black hole", mtu_02)
         .at_most(Confidence::Medium)
         .explanation(
-            "Small packets pass and full-size packets vanish without an error message. Somebody on the path filters \
+            "Small packets pass and full-size packets vanish without an error message. A device on the path filters \
              the ICMP messages that path MTU discovery needs.",
         )
         .reference("kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923"),
@@ -70,7 +70,7 @@ fn path_04(host: &Host<'_>) -> Ruling {
     let route = host.text("route.peer.dev")?;
     let wanted = host.text("route.wanted_dev")?;
     require(route.value != wanted.value, || format!("the route to the peer uses {}", route.value))?;
-    Ok(matched().read_text(&route, format!("the interface in question is {}", wanted.value)).advice(format!(
+    Ok(matched().read_text(&route, format!("the selected interface is {}", wanted.value)).advice(format!(
         "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
         wanted.value, wanted.value
     )))
@@ -84,8 +84,8 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
     let run = nic.host.runs().find(|run| run.nic().is_some_and(|used| used.name == nic.name));
     let path = run.and_then(|run| run.number("pmtu_bytes").ok());
     for (path, threshold) in [
-        (route, "the path to the peer takes less than the interface"),
-        (path, "the path takes less than the interface"),
+        (route, "the path MTU is smaller than the MTU of the interface"),
+        (path, "the path MTU is smaller than the MTU of the interface"),
     ] {
         if let Some(path) = path.filter(|path| path.value < mtu.value) {
             let matched = matched().read(&path, threshold).read(&mtu, "MTU of the interface");
@@ -117,14 +117,14 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
     let large = host.flag("path.large_passes")?;
     require(!large.value, || "full-size packets pass".to_owned())?;
     if !small.value {
-        return clear("nothing passes at all: this is no question of size");
+        return clear("no packet of any size passes");
     }
     let reported = host.flag("path.told_mtu")?;
-    require(!reported.value, || "the path says which size it takes".to_owned())?;
+    require(!reported.value, || "ICMP reports the path MTU".to_owned())?;
     Ok(matched()
         .because(small.key, "on", "small packets pass")
-        .because(large.key, "off", "full-size packets must pass or be answered")
-        .because(reported.key, "off", "no answer says which size would pass")
+        .because(large.key, "off", "full-size packets must pass or cause an ICMP error")
+        .because(reported.key, "off", "no ICMP message reports the path MTU")
         .raise(host, "net.ipv4.tcp_mtu_probing", 1.0)
         .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter"))
 }

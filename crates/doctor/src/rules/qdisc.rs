@@ -11,16 +11,16 @@ use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic("QD-01", Severity::High, "A shaper on this host is the limit", qd_01)
-        .explanation(
-            "The rate that was measured is the rate this host lets through. The shaper is there on purpose, or it was \
-             forgotten.",
-        )
+        .explanation("The measured rate is the rate of the shaper. It was configured on purpose, or it was forgotten.")
         .reference("tc(8), tc-tbf(8), tc-htb(8)"),
     Rule::nic("QD-02", Severity::Medium, "A queueing discipline drops packets", qd_02)
         .explanation("The queue of this host is too short for the bursts it gets. Losses happen before the wire.")
         .reference("tc(8), tc-fq_codel(8)"),
-    Rule::nic("QD-03", Severity::Blocker, "netem was left behind", qd_03)
-        .explanation("Somebody emulates a bad network on this interface. Every result over it is emulated as well.")
+    Rule::nic("QD-03", Severity::Blocker, "netem is active", qd_03)
+        .explanation(
+            "netem emulates a network with delay or loss on this interface. Results over it do not show the real \
+             network.",
+        )
         .reference("tc-netem(8)"),
     Rule::nic("QD-04", Severity::High, "Static mapping onto queues with links of mixed speed", qd_04)
         .at_most(Confidence::Medium)
@@ -32,8 +32,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("QD-05", Severity::Low, "Pacing without fq", qd_05)
         .at_most(Confidence::Medium)
         .explanation(
-            "The sender paces its packets and no fq is there to do it. Since 4.20 TCP paces itself at some cost; \
-             before, it does not.",
+            "The sender paces its packets and the interface has no fq qdisc. Since Linux 4.20 TCP paces without it, at \
+             some cost; before, it does not pace.",
         )
         .reference("tc-fq(8)"),
     Rule::nic("QD-06", Severity::Medium, "Generic XDP, heavy filters or connection tracking", qd_06)
@@ -230,7 +230,7 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
         };
     };
     let qdiscs = nic.qdiscs()?;
-    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || "fq is there".to_owned())?;
+    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || "fq is in use".to_owned())?;
     if let Some(shaper) = narrowest(&qdiscs)? {
         return clear(format!("{} spaces the packets", shaper.kind));
     }

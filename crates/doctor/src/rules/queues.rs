@@ -11,11 +11,10 @@ use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require
 use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::nic("CHN-01", Severity::Medium, "Fewer queues than hardware and processors allow", chn_01)
+    Rule::nic("CHN-01", Severity::Medium, "Fewer queues than NIC and CPUs allow", chn_01)
         .at_most(Confidence::Medium)
         .explanation(
-            "Work and flows crowd on few queues. More queues than cores, on the other hand, cost interrupts without \
-             gain.",
+            "All flows share few queues. More queues than CPUs, on the other hand, cost interrupts without gain.",
         )
         .reference("ethtool(8), --set-channels; kernel networking/scaling"),
     Rule::scope("CHN-02", Severity::Medium, "Flows collide on transmit queues", chn_02)
@@ -28,19 +27,19 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("CHN-03", Severity::Info, "Single-queue device", chn_03)
         .explanation("All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.")
         .reference("kernel networking/scaling"),
-    Rule::nic("IRQ-01", Severity::High, "Interrupts of several queues pile on one CPU", irq_01)
-        .explanation("Affinity, or a missing irqbalance, binds all queues to one core. The other cores cannot help.")
+    Rule::nic("IRQ-01", Severity::High, "One CPU handles the interrupts of several queues", irq_01)
+        .explanation("Affinity, or a missing irqbalance, binds all queues to one CPU. The other CPUs cannot help.")
         .reference("kernel core-api/irq/irq-affinity, networking/scaling"),
     Rule::nic("IRQ-02", Severity::High, "One queue saturates its CPU", irq_02)
         .explanation(
-            "Software steering (RPS) moves protocol work to other cores. It cannot help when the NIC drops before \
-             the interrupt (NIC-02).",
+            "Software steering (RPS) moves protocol work to other CPUs. It cannot help when the NIC drops before the \
+             interrupt (NIC-02).",
         )
         .reference("kernel networking/scaling, RPS"),
     Rule::nic("IRQ-03", Severity::Medium, "Interrupts on a remote NUMA node", irq_03)
         .explanation(
-            "Packets cross the link between processors before anybody looks at them. Bind the interrupts to the \
-             NIC's own node.",
+            "Packets cross the link between NUMA nodes before they are processed. Bind the interrupts to the NIC's own \
+             node.",
         )
         .reference("kernel core-api/irq/irq-affinity"),
     Rule::nic("IRQ-04", Severity::Low, "Software steering is redundant", irq_04)
@@ -53,14 +52,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("IRQ-05", Severity::Low, "Interrupt moderation does not suit the load", irq_05)
         .at_most(Confidence::Medium)
         .explanation(
-            "Without moderation every packet interrupts; with much of it every packet waits. Adaptive moderation \
-             follows the load.",
+            "Without moderation every packet raises an interrupt; with much of it every packet is delayed. Adaptive \
+             moderation follows the load.",
         )
         .reference("ethtool(8), --coalesce"),
     Rule::host("SOFT-01", Severity::High, "The backlog of a CPU drops packets", soft_01)
         .explanation(
             "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets were received and \
-             thrown away.",
+             then dropped.",
         )
         .reference("kernel admin-guide/sysctl/net, netdev_max_backlog"),
     Rule::host("SOFT-02", Severity::Low, "The budget of the receive interrupt runs out", soft_02)
@@ -81,7 +80,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     let matched = crowded(nic, &cur)?;
     let mut matched = matched.read(&cur, format!("up to {useful}")).read(&max, "the maximum of the device");
     matched = match cores {
-        Some(cores) => matched.read(&cores, "cores that can serve queues"),
+        Some(cores) => matched.read(&cores, "CPUs that can serve queues"),
         None => matched.cap(Confidence::Medium),
     };
     Ok(matched
@@ -90,7 +89,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
             format!("ethtool -L {} combined {}", nic.name, cur.value),
         )
         .need("link flap of about 2 s")
-        .advice("not more queues than cores on the NIC's node")
+        .advice("not more queues than CPUs on the NIC's node")
         .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
 }
 
@@ -155,7 +154,7 @@ fn collision(host: &Host<'_>) -> Ruling {
     let used = expected_queues(flows.value, queues.value);
     Ok(matched()
         .read(&low, format!("near {full} Mbit/s; it moves in steps of {} Mbit/s", step.value))
-        .read(&flows, format!("a hash uses {used:.1} of {} queues for so many flows", queues.value))
+        .read(&flows, format!("a hash uses {used:.1} of {} queues for this number of flows", queues.value))
         .advice("more queues, `fq` leaf qdiscs, or a fixed mapping of destinations to queues; check PAU-03 first"))
 }
 
@@ -214,7 +213,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
         .host
         .cpu_load(cpu)
         .suspect(|| format!("CPU {cpu} takes {:.0} % of the interrupts of {} vectors", share * 100.0, vectors.value))?;
-    require(load.softirq >= SATURATED, || format!("CPU {cpu} has time to spare"))?;
+    require(load.softirq >= SATURATED, || format!("CPU {cpu} is not saturated"))?;
     Ok(matched()
         .read(&vectors, "spread over several CPUs")
         .because(nic.key("irq.busiest_cpu"), cpu, format!("takes {:.0} %, at most 80 %", share * 100.0))
@@ -289,7 +288,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
         return clear("adaptive moderation is on");
     }
     if nic.text("drv.name").is_ok_and(|driver| driver.value == "virtio_net") {
-        return clear("virtio asks the host for its interrupts");
+        return clear("with virtio the host decides on interrupt moderation");
     }
     let fix = |matched: Match| {
         let adaptive = nic.flag("coal.adaptive_rx").is_ok().then(|| {
@@ -303,7 +302,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
     if usecs.value >= 100.0 {
         let latency =
             nic.host.flag("complaint.latency").suspect(|| format!("every packet may wait {} us", usecs.value))?;
-        require(latency.value, || "latency is not the question".to_owned())?;
+        require(latency.value, || "latency is not the complaint".to_owned())?;
         return Ok(fix(matched().read(&usecs, "below 100 where latency matters")));
     }
     require(usecs.value == 0.0, || format!("{} us", usecs.value))?;

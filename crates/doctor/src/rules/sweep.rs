@@ -7,12 +7,13 @@ use linerate_model::sweep::{Hosts, Reason, SettingFacts, WindowDeficit};
 
 use crate::rule::{NoMatch, Ruling, clear, matched, require, unknown};
 
-/// From here on a core is saturated, in percent: a program never gets all of it.
+/// From here on a CPU is saturated, in percent: a program never gets all of it.
 const CORE_FULL_PERCENT: f64 = 95.0;
-/// Up to here a program uses one core and no other, in percent: CPU times are counted in ticks, and a control thread adds
+/// Up to here a program uses one CPU and no other, in percent: CPU times are counted in ticks, and a control thread
+/// adds
 /// a little.
 const ONE_CORE_PERCENT: f64 = 112.0;
-/// From here on streams wait for cores, as a share of all of them.
+/// From here on streams wait for CPUs, as a share of all of them.
 const CORES_CROWDED: f64 = 0.7;
 /// Retransmissions below this, per second, limit no test.
 const RETRANSMITS_PER_S_MIN: f64 = 10.0;
@@ -24,11 +25,11 @@ const LOSS_PERCENT_MIN: f64 = 0.1;
 const LIMIT_REACHED: f64 = 0.95;
 
 /// Facts that may be missing, in the order in which they are listed.
-const SERVER_CORES: &str = "how many cores the server has";
+const SERVER_CORES: &str = "number of CPUs of the server";
 const CLIENT_CPU: &str = "the client's CPU time";
 const SERVER_CPU: &str = "the server's CPU time";
 const RTT: &str = "the round-trip time";
-const RETRANSMITS: &str = "what was sent again";
+const RETRANSMITS: &str = "retransmissions";
 const LISTED: [&str; 5] = [SERVER_CORES, CLIENT_CPU, SERVER_CPU, RTT, RETRANSMITS];
 
 type SweepRule = (&'static str, fn(&Case<'_>) -> Ruling);
@@ -124,7 +125,7 @@ impl Case<'_> {
         }
         require(self.shared_cores_busy().is_err(), || "CPU".to_owned())?;
         reason(format!(
-            "the sender's own host passes on {} of {}: back-pressure of a shaper or of its link",
+            "the sender's host transmits {} of {}: back-pressure of a shaper or of its link",
             rate(sent_bps),
             rate(limit_bps)
         ))
@@ -159,11 +160,11 @@ impl Case<'_> {
             Endpoint::Client => given(self.cores(end))?,
             Endpoint::Server => read(SERVER_CORES, self.cores(end))?,
         };
-        require(streams > cores, || "a core for each stream".to_owned())?;
+        require(streams > cores, || "a CPU for each stream".to_owned())?;
         let is_crowded = self.load_percent(end)? >= CORES_CROWDED * 100.0 * f64::from(cores);
-        require(is_crowded, || "the cores have room".to_owned())?;
+        require(is_crowded, || "the CPUs are not fully used".to_owned())?;
         let name = name(end);
-        reason(format!("{streams} streams are more than the {cores} cores of the {name}, which are busy"))
+        reason(format!("{streams} streams are more than the {cores} CPUs of the {name}, which are busy"))
     }
 
     fn shared_cores_busy(&self) -> Ruling {
@@ -173,22 +174,22 @@ impl Case<'_> {
     }
 
     fn cores_busy(&self, end: Endpoint) -> Ruling {
-        require(self.shared_cores_busy().is_err(), || "the host is full".to_owned())?;
+        require(self.shared_cores_busy().is_err(), || "the CPUs of the host are fully used".to_owned())?;
         let percent = self.cpu_percent(end)?;
         all_busy(name(end), percent, given(self.cores(end))?)
     }
 
-    /// A program that uses one core wholly, and no other.
+    /// A program that uses one CPU wholly, and no other.
     fn core_saturated(&self, end: Endpoint) -> Ruling {
         let is_host_full = self.shared_cores_busy().is_ok() || self.cores_busy(end).is_ok();
-        require(!is_host_full, || "all cores are busy".to_owned())?;
+        require(!is_host_full, || "all CPUs are busy".to_owned())?;
         let percent = self.cpu_percent(end)?;
-        require((CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent), || format!("{percent:.0} % of one core"))?;
+        require((CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent), || format!("{percent:.0} % of one CPU"))?;
         let name = name(end);
         reason(match self.here.streams {
-            1 => format!("one core of the {name} is full ({percent:.0} %) with one stream"),
+            1 => format!("one CPU of the {name} is fully used ({percent:.0} %) by one stream"),
             streams => format!(
-                "the program of the {name} uses one whole core ({percent:.0} %) and no other for {streams} streams, as \
+                "the program of the {name} uses one whole CPU ({percent:.0} %) and no other for {streams} streams, as \
                  iperf3 before 3.16 does"
             ),
         })
@@ -237,10 +238,10 @@ impl Case<'_> {
 }
 
 fn all_busy(whose: &str, percent: f64, cores: u32) -> Ruling {
-    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || format!("{percent:.0} % of {cores} cores"))?;
+    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || format!("{percent:.0} % of {cores} CPUs"))?;
     let (all, are) = match cores {
-        1 => ("the only core".to_owned(), "is"),
-        cores => (format!("all {cores} cores"), "are"),
+        1 => ("the only CPU".to_owned(), "is"),
+        cores => (format!("all {cores} CPUs"), "are"),
     };
     reason(format!("{all} of the {whose} {are} busy ({percent:.0} % of {cores}00 %)"))
 }

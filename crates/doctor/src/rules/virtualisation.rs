@@ -10,8 +10,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule::nic("VIRT-01", Severity::High, "The guest's NIC has no offloads at all", virt_01)
         .at_most(Confidence::Medium)
         .explanation(
-            "The back end on the host did not offer checksum, scatter-gather or segmentation, so each packet is \
-             summed, copied and handed over on its own. This cannot be switched on inside the guest.",
+            "The back end on the host did not offer checksum, scatter-gather or segmentation, so the guest computes \
+             the checksum of each packet and passes it on alone. This cannot be switched on inside the guest.",
         )
         .reference("virtio specification 5.1.3; Open vSwitch documentation, userspace TSO"),
     Rule::scope("VIRT-02", Severity::Medium, "Receive aggregation differs between the compared guests", virt_02)
@@ -24,15 +24,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule::host("VIRT-03", Severity::Medium, "Threads of the virtual switch are unbalanced or on another node", virt_03)
         .at_most(Confidence::Medium)
         .explanation(
-            "Polling threads on another NUMA node, or one thread with most of the load, hold the switch back. Receive \
+            "Polling threads on another NUMA node, or one thread with most of the load, limit the switch. Receive \
              queues can be moved between threads.",
         )
         .reference("Open vSwitch documentation, PMD threads"),
     Rule::host("VIRT-04", Severity::Low, "Few hits in the exact-match cache under load", virt_04)
         .at_most(Confidence::Low)
         .explanation(
-            "Many flows miss the first cache of the virtual switch and take the slower lookups. Another cache suits \
-             many flows better.",
+            "Many flows miss the first cache of the virtual switch and take the slower lookups. The signature match \
+             cache suits many flows better.",
         )
         .reference("Open vSwitch documentation, EMC and SMC"),
 ];
@@ -95,13 +95,13 @@ fn virt_03(host: &Host<'_>) -> Ruling {
     })?;
     Ok(matched()
         .read_text(&nodes, format!("node {} of the guest among them", node.value))
-        .advice("give threads of that node a place in pmd-cpu-mask"))
+        .advice("add CPUs of that node to pmd-cpu-mask"))
 }
 
 fn virt_04(host: &Host<'_>) -> Ruling {
     under_load(host)?;
     let rate = host.number("ovs.pmd.kpps_max")?;
-    require(rate.value > 10.0, || "hardly any load".to_owned())?;
+    require(rate.value > 10.0, || "little load".to_owned())?;
     let hits = host.number("ovs.pmd.emc_mean")?;
     require(hits.value < 50.0, || format!("{:.0} % hits", hits.value))?;
     let cycles = host.number("ovs.pmd.cyclepp_median")?;

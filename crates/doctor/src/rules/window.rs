@@ -8,12 +8,12 @@ use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unkno
 use crate::scope::{Host, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule::run("WIN-01", Severity::High, "The receive window limits", win_01)
+    Rule::run("WIN-01", Severity::High, "The receive window is the limit", win_01)
         .explanation(
-            "The sender waited for the receiver's permission. No flow is faster than one window per round trip.",
+            "The sender waited until the receiver opened its window. No flow is faster than one window per round trip.",
         )
         .reference("RFC 7323; kernel networking/ip-sysctl, tcp_rmem"),
-    Rule::run("WIN-02", Severity::High, "The send buffer limits", win_02)
+    Rule::run("WIN-02", Severity::High, "The send buffer is the limit", win_02)
         .explanation(
             "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products to \
              survive a loss.",
@@ -21,30 +21,32 @@ pub(super) const RULES: &[Rule] = &[
         .reference("kernel networking/ip-sysctl, tcp_wmem"),
     Rule::run("WIN-03", Severity::Medium, "A fixed window switches autotuning off", win_03)
         .explanation(
-            "A buffer that was asked for by size never grows. The kernel doubles the request and cuts it at rmem_max.",
+            "A buffer of a requested size never grows. The kernel doubles the request and cuts it at rmem_max.",
         )
         .reference("socket(7), SO_RCVBUF; tcp(7)"),
     Rule::host("WIN-04", Severity::High, "Features of TCP are disabled", win_04)
         .explanation(
             "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss costs a \
-             round trip. Both have been safe for decades.",
+             round trip. Both are on by default.",
         )
         .reference("RFC 7323, RFC 2018; kernel networking/ip-sysctl"),
     Rule::host("WIN-05", Severity::High, "TCP memory pressure or pruned receive queues", win_05)
         .explanation(
-            "The kernel threw away or compressed data that had arrived. Memory for TCP is short, or the reader is \
-             late.",
+            "The kernel dropped or collapsed data that had arrived. Memory for TCP is short, or the application reads \
+             too slowly.",
         )
         .reference("kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem"),
     Rule::host("WIN-06", Severity::Low, "Slow start after idle, or cached metrics", win_06)
         .at_most(Confidence::Medium)
         .explanation(
-            "A sender that pauses starts slowly again, and a threshold remembered from an earlier connection ends slow \
-             start early. Both hurt bursts.",
+            "A sender that pauses returns to slow start, and a threshold cached from an earlier connection ends slow \
+             start early. Both slow down bursts.",
         )
         .reference("kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)"),
     Rule::host("UDP-01", Severity::High, "The receiver's socket buffer overflows", udp_01)
-        .explanation("The datagrams reached this host and the application was late. This is no loss of the network.")
+        .explanation(
+            "The datagrams reached this host and the application read them too late. This is no loss of the network.",
+        )
         .reference("kernel networking/snmp_counter, UdpRcvbufErrors"),
     Rule::run("UDP-02", Severity::Medium, "Datagrams are fragmented", udp_02)
         .explanation("One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.")
@@ -82,7 +84,7 @@ fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -
     if let Some(ceiling) = attainable_bps(run) {
         require(goodput < 0.985 * ceiling, || "line rate reached".to_owned())?;
         let needed = products * bdp_bytes(ceiling, rtt_us);
-        require(window.value < needed, || "it holds the path's content".to_owned())?;
+        require(window.value < needed, || "it holds the bandwidth-delay product".to_owned())?;
         return Ok(TooSmall {
             threshold: format!("at least {needed:.0} bytes for this path"),
             ceiling_bps: Some(ceiling),
@@ -139,7 +141,7 @@ fn limited(
     };
     let matched = matched.read(&window, small.threshold).read(&rtt, "round trip, microseconds");
     if run.number("window_bytes").is_ok() {
-        return Ok(matched.advice(format!("give no -w, so that the {end}'s {name} can grow")));
+        return Ok(matched.advice(format!("omit -w, so that the {end}'s {name} can grow")));
     }
     let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
     let matched = if run.part() == Some(end) { matched } else { matched.on(format!("the {end}")) };
@@ -175,7 +177,7 @@ fn win_03(run: &Run<'_>) -> Ruling {
         && window.value > limit.value
     {
         return Ok(matched
-            .read(&limit, "smaller than what was asked for, so it was cut")
+            .read(&limit, "smaller than the requested size, so the kernel reduced it")
             .raise(&run.host, "net.core.rmem_max", window.value)
             .raise(&run.host, "net.core.wmem_max", window.value));
     }
@@ -221,7 +223,7 @@ fn win_05(host: &Host<'_>) -> Ruling {
 fn win_06(host: &Host<'_>) -> Ruling {
     let restart = host.flag("sysctl.net.ipv4.tcp_slow_start_after_idle")?;
     require(restart.value, || "no slow start after idle".to_owned())?;
-    require(!host.has_full_cpu(), || "a processor is full: the sender may have waited for it".to_owned())?;
+    require(!host.has_full_cpu(), || "a CPU is fully used: the sender may have waited for it".to_owned())?;
     // A target rate leaves pauses on purpose.
     let sent = host.runs().filter(|run| run.part() != Some("receiver") && run.number("target_bps").is_err());
     let bursty = { sent }.find_map(|run| run.number("idle_share").ok());
@@ -233,7 +235,7 @@ fn win_06(host: &Host<'_>) -> Ruling {
         .because(restart.key, 1, "0 for senders that pause")
         .read(&idle, "below 0.2")
         .sysctl(host, "net.ipv4.tcp_slow_start_after_idle", "0")
-        .advice("and forget what was remembered: ip tcp_metrics flush PEER"))
+        .advice("and flush the cached metrics: ip tcp_metrics flush PEER"))
 }
 
 fn udp_01(host: &Host<'_>) -> Ruling {
@@ -253,7 +255,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let is_rare = host.runs().any(|run| run.number("loss_share").is_ok() && run.datagram_loss().is_none());
     Ok(if is_rare { matched.severity(Severity::Low) } else { matched }
         .raise(host, "net.core.rmem_max", 8_388_608.0)
-        .advice("and ask for the buffer: -w 4M; if that does not help the receiver's CPU is the limit (CPU-02)"))
+        .advice("and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit (CPU-02)"))
 }
 
 fn udp_02(run: &Run<'_>) -> Ruling {

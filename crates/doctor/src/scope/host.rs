@@ -138,7 +138,8 @@ impl<'a> Host<'a> {
     pub(crate) fn period(&self) -> Result<&'a Period, NoMatch> {
         match self.period {
             Some(period) => Ok(period),
-            None => unknown("counters over a window", "only one reading was taken; use --window"),
+            None if self.snapshot.source == Source::Import => unknown("counters over a window", "not-in-import"),
+            None => unknown("counters over a window", "only one sample; use --window"),
         }
     }
 

@@ -84,7 +84,7 @@ impl<'a> Nic<'a> {
     pub(crate) fn carrier(&self) -> Result<(), NoMatch> {
         self.wired()?;
         match self.host.value(&self.key("link.up")) {
-            Some(Value::Bool(false)) => unknown(self.key("link.up"), "no carrier: nothing is negotiated"),
+            Some(Value::Bool(false)) => unknown(self.key("link"), "no carrier"),
             _ => Ok(()),
         }
     }
@@ -94,7 +94,7 @@ impl<'a> Nic<'a> {
         self.carrier()?;
         let key = self.key("link.speed_mbps");
         if self.host.snapshot.quality(&key) == Some(Quality::Nominal) {
-            return unknown(key, "the kernel makes this number up for a virtual device");
+            return unknown(key, "nominal: a virtual device has no link speed");
         }
         self.host.number(&key)
     }

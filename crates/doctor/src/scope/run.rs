@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
         (repeated.value > 0.0 && twice.value >= SPURIOUS_MIN * repeated.value).then_some((twice, repeated))
     }
 
-    /// The part of the segments that was sent again, where it shows loss.
+    /// The share of the segments that was retransmitted, where it shows loss.
     pub(crate) fn loss(&self) -> Option<Reading<f64>> {
         let share = self.number("retransmit_share").ok().filter(|share| share.value >= LOSS_MIN);
         share.filter(|_| self.spurious().is_none())

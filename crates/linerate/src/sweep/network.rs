@@ -90,7 +90,7 @@ impl<'a> Network<'a> {
             if is_one_of(failure, &[ErrorCode::AccessDenied]) && asked.elapsed() < busy_timeout {
                 reached = Instant::now();
                 self.progress.update(&format!(
-                    "the server is busy with another test; asked for {}",
+                    "the server is busy with another test; retried for {}",
                     clock(asked.elapsed().as_secs_f64())
                 ));
                 self.pause(BUSY_RHYTHM)?;
@@ -135,7 +135,7 @@ impl<'a> Network<'a> {
             FailureKind::Interrupted => self.interrupted(),
             _ if is_hopeless && !self.has_result => RunError::Over(reason),
             _ if is_one_of(failure, &[ErrorCode::Connect]) => {
-                RunError::Over(format!("the server cannot be reached any more: {reason}"))
+                RunError::Over(format!("the server is no longer reachable: {reason}"))
             }
             _ => RunError::Failed(reason),
         }

@@ -31,15 +31,17 @@ fn document(sweep: &Sweep) -> Document {
     let mut blocks = vec![Block::Title(sentences::verdict(sweep))];
     blocks.extend(sentences::remarks(sweep).into_iter().map(Block::Remark));
     for factor in &sweep.factors {
-        blocks.push(Block::Heading(factor.name.to_owned()));
-        blocks.push(Block::List(sentences::factor(sweep, factor)));
+        let found = sentences::factor(sweep, factor);
+        if !found.is_empty() {
+            blocks.extend([Block::Heading(factor.name.to_owned()), Block::List(found)]);
+        }
         blocks.push(Block::Plot(plot(sweep, factor)));
         blocks.push(Block::Table(levels(sweep, factor)));
     }
     if let Recommendation::Use { command, .. } | Recommendation::Inconclusive { leader: Some((_, _, command)), .. } =
         &sweep.answer
     {
-        blocks.push(Block::Heading("Again with plain iperf3".to_owned()));
+        blocks.push(Block::Heading("The same test with plain iperf3".to_owned()));
         blocks.push(Block::Verbatim(command.clone()));
     }
     blocks.push(Block::Paragraph(provenance(sweep)));
@@ -55,7 +57,7 @@ fn provenance(sweep: &Sweep) -> String {
 
 fn cost(sweep: &Sweep) -> String {
     format!(
-        "{} to {} port {}{}: {} runs of {} s in {}, {} planned; seed {}; CPU in percent of one core",
+        "{} to {} port {}{}: {} runs of {} s in {}, {} planned; seed {}; CPU in percent of one CPU",
         sweep.spec.protocol(),
         sweep.spec.host,
         sweep.spec.port,

@@ -23,7 +23,7 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
                 format!(
-                    "; ahead so far: {}, {} {}{}",
+                    "; best so far: {}, {} {}{}",
                     setting(sweep, levels),
                     values::title(sweep.spec.objective),
                     values::value(sweep.spec.objective, *value),
@@ -71,17 +71,17 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(ratio) = sweep.drift_ratio {
         remarks.push(format!(
-            "The path or a host changed while it was measured: the last round brought {:+.0} % of the first. Run it again \
+            "The path or a host changed during the sweep: the last round differs from the first by {:+.0} %. Repeat it \
              when nothing else uses them",
             (ratio - 1.0) * 100.0
         ));
     }
     if let Some(reason) = &sweep.ended_by {
-        remarks.push(format!("It ended early: {reason}"));
+        remarks.push(format!("The sweep ended early: {reason}"));
     }
     if sweep.is_cut_short {
         remarks.push(format!(
-            "The time of {} was over before everything planned had been run; --budget gives it more",
+            "The budget of {} ended before all planned runs; a longer --budget allows more",
             clock(sweep.spec.budget.as_secs_f64())
         ));
     }

@@ -205,7 +205,7 @@ fn timed_a_path_that_is_gone_ends_it_with_the_runs_made() {
     assert!(cut.elapsed() < PATH_GONE_MAX, "{:?}", cut.elapsed());
     let report = finished.json();
     assert!(runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(), "{report:#}");
-    assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("cannot be reached"), "{report:#}");
+    assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("no longer reachable"), "{report:#}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn check(spec: &ProofSpec) -> Result<ProofPlan, Error> {
         return Err(Error::usage("--prove changes settings of this host: run it as root"));
     }
     if !spec.is_confirmed && !io::stdin().is_terminal() {
-        return Err(Error::usage("--prove asks before it changes settings: use --yes without a terminal"));
+        return Err(Error::usage("--prove requires confirmation to change settings: use --yes without a terminal"));
     }
     Ok(plan)
 }
