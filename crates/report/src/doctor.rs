@@ -51,11 +51,10 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
         named.is_none_or(|named| !std::ptr::eq(named, *finding)) && (verbose || is_shown)
     };
     let others: Vec<&Finding> = diagnosis.findings.iter().filter(is_other).collect();
-    let shown = others.iter().take(limit(FINDINGS_SHOWN)).enumerate();
-    blocks.extend(shown.flat_map(|(place, finding)| also(finding, diagnosis, verbose, place == 0)));
-    let hidden = others.len().saturating_sub(limit(FINDINGS_SHOWN));
-    if hidden > 0 {
-        blocks.push(wrapped("", format!("{hidden} more: -v shows them")));
+    if verbose {
+        blocks.extend(others.into_iter().flat_map(|finding| other(finding, diagnosis)));
+    } else {
+        blocks.extend(others_in_short(&others));
     }
     blocks.extend(placement_blocks(diagnosis, verbose));
     if verbose {
@@ -207,20 +206,45 @@ fn details(finding: &Finding) -> Vec<Block> {
     blocks
 }
 
-/// A finding that the verdict does not name.
-fn also(finding: &Finding, diagnosis: &Diagnosis, verbose: bool, is_first: bool) -> Vec<Block> {
-    let metric =
-        finding.evidence.iter().find_map(words::metric).map_or_else(String::new, |metric| format!(": {metric}"));
-    let sure = if finding.confidence == Confidence::High { "" } else { confidence(finding.confidence) };
-    let line = format!("{} ({}){metric}{sure}", finding.title, place(finding));
-    if !verbose {
-        return vec![graded(if is_first { "ALSO" } else { "" }, finding.severity, &line)];
+/// A line for each finding that the verdict does not name; what several hosts have alike is one line.
+fn others_in_short(others: &[&Finding]) -> Vec<Block> {
+    let mut lines: Vec<(&Finding, String)> = Vec::new();
+    for finding in others {
+        let is_alike = |known: &Finding| known.id == finding.id && first_metric(known) == first_metric(finding);
+        match lines.iter_mut().find(|(known, _)| is_alike(known)) {
+            Some((_, places)) => *places = format!("{places}, {}", place(finding)),
+            None => lines.push((finding, place(finding).to_owned())),
+        }
     }
+    let hidden = lines.len().saturating_sub(FINDINGS_SHOWN);
+    let labels = std::iter::once("ALSO").chain(std::iter::repeat(""));
+    let shown = lines.iter().take(FINDINGS_SHOWN).zip(labels);
+    let mut blocks: Vec<Block> =
+        shown.map(|((finding, places), label)| graded(label, finding.severity, &headline(finding, places))).collect();
+    if hidden > 0 {
+        blocks.push(wrapped("", format!("{hidden} more: -v shows them")));
+    }
+    blocks
+}
+
+/// All about a finding that the verdict does not name.
+fn other(finding: &Finding, diagnosis: &Diagnosis) -> Vec<Block> {
     let label = stored_name(finding.severity).to_uppercase();
-    let mut blocks = vec![graded(&label, finding.severity, &format!("{line} [{}]", finding.id))];
-    blocks.extend(steps(finding, diagnosis, verbose));
+    let line = format!("{} [{}]", headline(finding, place(finding)), finding.id);
+    let mut blocks = vec![graded(&label, finding.severity, &line)];
+    blocks.extend(steps(finding, diagnosis, true));
     blocks.extend(details(finding));
     blocks
+}
+
+fn headline(finding: &Finding, places: &str) -> String {
+    let metric = first_metric(finding).map_or_else(String::new, |metric| format!(": {metric}"));
+    let sure = if finding.confidence == Confidence::High { "" } else { confidence(finding.confidence) };
+    format!("{} ({places}){metric}{sure}", finding.title)
+}
+
+fn first_metric(finding: &Finding) -> Option<String> {
+    finding.evidence.iter().find_map(words::metric)
 }
 
 /// `slow start 1.0 s, receiver's CPU 9.0 s`; `None` where the limit did not change.
@@ -516,6 +540,30 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\n            server: worker CPU 0 (100 %)"), "{text}");
+    }
+
+    #[test]
+    fn what_both_hosts_have_alike_is_one_line() {
+        let mut diagnosis = path();
+        let finding = |subject: &str, drops: &str| {
+            let drops = vec![Evidence {
+                fact: "nic.lr0.qdisc.root.drops".into(),
+                value: drops.into(),
+                threshold: String::new(),
+            }];
+            Finding {
+                id: "QD-02".into(),
+                severity: Severity::Medium,
+                title: "Drops".into(),
+                subject: subject.into(),
+                evidence: drops,
+                ..diagnosis.findings[0].clone()
+            }
+        };
+        let others = [finding("client", "5"), finding("server", "5"), finding("router", "6")];
+        diagnosis.findings.extend(others);
+        let lines = "\nALSO        Drops (client, server): 5 packets dropped by the qdisc\n            Drops (router): 6 packets dropped by the qdisc\n";
+        assert!(short(&diagnosis).contains(lines), "{}", short(&diagnosis));
     }
 
     #[test]

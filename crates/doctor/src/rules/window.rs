@@ -212,12 +212,19 @@ const PRESSURE: [&str; 5] = [
     "net.netstat.TcpExt.TCPBacklogDrop",
 ];
 
+/// Those of [`PRESSURE`] that drop data, or keep buffers small.
+const PRESSURE_WITH_LOSS: [&str; 3] =
+    ["net.netstat.TcpExt.TCPMemoryPressures", "net.netstat.TcpExt.RcvPruned", "net.netstat.TcpExt.TCPBacklogDrop"];
+
 fn win_05(host: &Host<'_>) -> Ruling {
     let pressure = host.growth_of(&PRESSURE)?;
     pressure.or_clear("memory pressure")?;
     // Every host that has run for weeks has pruned a queue once.
     pressure.in_period("totals", |total| format!("{total} events since boot"))?;
-    Ok(matched().grew(&pressure).advice("raise net.ipv4.tcp_mem, or let the application read faster"))
+    let matched = matched().grew(&pressure).advice("raise net.ipv4.tcp_mem, or let the application read faster");
+    // A queue of small packets is collapsed without loss.
+    let is_lossless = host.growth_of(&PRESSURE_WITH_LOSS).is_ok_and(|lost| lost.value == 0);
+    Ok(if is_lossless { matched.severity(Severity::Medium) } else { matched })
 }
 
 fn win_06(host: &Host<'_>) -> Ruling {
