@@ -39,7 +39,8 @@ The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8
 Environment:
   LINERATE_LOG=debug    log connections, admission and protocol states on standard error
 
-Exit codes: 0 done, 1 test not completed, 2 wrong command line, 3 doctor --fail-on, 130 interrupted.";
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from the server,
+130 interrupted.";
 
 const TRY_EXAMPLES: &str = "\
 The last line holds the answer: sound or not, what arrived in each of the four tests, and the next command.

@@ -37,6 +37,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
     let written = write_reports(&output, &result.sweep, result.has_result);
     match (result.ended_by, written) {
         _ if result.is_interrupted => Outcome::Interrupted,
+        (Some(reason), _) if result.is_unreachable => complain(COMMAND, &reason, Outcome::Unreachable),
         (Some(reason), _) | (None, Err(reason)) => complain(COMMAND, &reason, Outcome::NotCompleted),
         (None, Ok(())) => Outcome::Done,
     }
@@ -143,7 +144,7 @@ Examples:
 The number of runs and their time are printed first. Ctrl-C ends the sweep with a report of the runs made.
 
 Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line,
-130 interrupted.";
+4 no answer from the server, 130 interrupted.";
 
 /// Words for objectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -22,6 +22,8 @@ pub struct SweepResult {
     pub has_result: bool,
     /// Whether a signal ended it.
     pub is_interrupted: bool,
+    /// Whether the server did not answer, or refused the first run.
+    pub is_unreachable: bool,
     /// Why no further run was possible; `None` for a sweep that reached its end or its budget.
     pub ended_by: Option<String>,
 }
@@ -44,6 +46,7 @@ pub fn sweep(spec: &SweepSpec, signals: &Signals, mut progress: Progress) -> Res
         sweep: linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons),
         has_result: network.has_result,
         is_interrupted: network.is_interrupted,
+        is_unreachable: network.is_unreachable,
         ended_by: outcome.ended_by,
     })
 }

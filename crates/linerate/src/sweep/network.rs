@@ -42,6 +42,8 @@ pub(crate) struct Network<'a> {
     log: RunLog,
     pub(crate) has_result: bool,
     pub(crate) is_interrupted: bool,
+    /// The server did not answer the first run, or refused it.
+    pub(super) is_unreachable: bool,
 }
 
 impl<'a> Network<'a> {
@@ -67,6 +69,7 @@ impl<'a> Network<'a> {
             },
             has_result: false,
             is_interrupted: false,
+            is_unreachable: false,
         }
     }
 
@@ -133,7 +136,10 @@ impl<'a> Network<'a> {
         let is_hopeless = is_one_of(failure, &[ErrorCode::Connect, ErrorCode::AuthTest, ErrorCode::AccessDenied]);
         match failure.kind {
             FailureKind::Interrupted => self.interrupted(),
-            _ if is_hopeless && !self.has_result => RunError::Over(reason),
+            _ if is_hopeless && !self.has_result => {
+                self.is_unreachable = true;
+                RunError::Over(reason)
+            }
             _ if is_one_of(failure, &[ErrorCode::Connect]) => {
                 RunError::Over(format!("the server is no longer reachable: {reason}"))
             }

@@ -118,10 +118,10 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
 fn a_host_that_refuses_ends_it_at_once() {
     let port = free_port();
     let text = sweep(port, "-q").finish();
-    text.expect_code(1);
+    text.expect_code(4);
     assert!(text.stderr.contains("Connection refused") && text.stdout.is_empty(), "{text:?}");
     let program = sweep(port, "-q --json").finish();
-    program.expect_code(1);
+    program.expect_code(4);
     let report = program.json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
     assert!(report["best"].is_null() && report["verdict"]["reason"].is_string(), "{report:#}");
