@@ -6,8 +6,7 @@ use linerate_model::placement::{CpuShare, CpuShares, Placement, SharedCpus, cpu_
 use linerate_model::snapshot::Value;
 
 use crate::rule::{NoMatch, unknown};
-use crate::rules::irq_shares;
-use crate::scope::{Host, Scope, to_f64};
+use crate::scope::{Host, Nic, Scope, to_f64};
 
 /// Groups of CPUs that are looked at.
 const GROUPS_MAX: usize = 512;
@@ -84,6 +83,23 @@ pub(crate) fn softirq_shares(host: &Host<'_>) -> Result<Shares, NoMatch> {
         .deltas()
         .filter_map(|(key, delta)| Some((key.strip_prefix("softirq.net_rx.cpu")?.parse().ok()?, to_f64(delta.value))));
     shares(deltas.collect()).map_or_else(|| unknown("softirq.net_rx.cpu*", host.reason("softirq.net_rx")), Ok)
+}
+
+/// Share of the interrupts of this interface each CPU took, the largest first.
+pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
+    let prefix = nic.key("irq.");
+    let mut per_cpu = BTreeMap::<u32, f64>::new();
+    for (key, counter) in nic.host.snapshot.counters_under(&prefix) {
+        let Some(cpu) = key.rsplit_once(".cpu").and_then(|(_, cpu)| cpu.parse().ok()) else {
+            continue;
+        };
+        let grown = match nic.host.period {
+            Some(period) => period.delta(&format!("{prefix}{key}")).map_or(0, |delta| delta.value),
+            None => counter.v,
+        };
+        *per_cpu.entry(cpu).or_default() += to_f64(grown);
+    }
+    shares(per_cpu).map_or_else(|| unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq"))), Ok)
 }
 
 /// Parts of the sum, the largest first; `None` where it is zero.

@@ -22,7 +22,6 @@ pub(crate) mod sweep;
 mod virtualisation;
 mod window;
 
-pub(crate) use queues::irq_shares;
 pub(crate) use virtualisation::receive_aggregation_differs;
 
 use crate::rule::{Layer, Rule};

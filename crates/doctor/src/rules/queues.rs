@@ -6,7 +6,7 @@ use linerate_model::snapshot::{Absence, Source};
 
 use crate::arithmetic::expected_queues;
 use crate::classes::Class;
-use crate::placement::{Shares, shares};
+use crate::placement::irq_shares;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
 
@@ -184,23 +184,6 @@ fn irq_cpu(nic: &Nic<'_>) -> Result<(u32, f64), NoMatch> {
         Some(busiest) => Ok(*busiest),
         None => unknown(nic.key("irq.total"), "no interrupt was counted"),
     }
-}
-
-/// Share of the interrupts of this interface each CPU took, the largest first.
-pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
-    let prefix = nic.key("irq.");
-    let mut per_cpu = std::collections::BTreeMap::<u32, f64>::new();
-    for (key, counter) in nic.host.snapshot.counters_under(&prefix) {
-        let Some(cpu) = key.rsplit_once(".cpu").and_then(|(_, cpu)| cpu.parse().ok()) else {
-            continue;
-        };
-        let grown = match nic.host.period {
-            Some(period) => period.delta(&format!("{prefix}{key}")).map_or(0, |delta| delta.value),
-            None => counter.v,
-        };
-        *per_cpu.entry(cpu).or_default() += to_f64(grown);
-    }
-    shares(per_cpu).map_or_else(|| unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq"))), Ok)
 }
 
 fn irq_01(nic: &Nic<'_>) -> Ruling {

@@ -9,7 +9,7 @@ use linerate_sys::netlink::Family;
 use linerate_sys::{process, xtables};
 
 use crate::error::{ReadError, record_absent};
-use crate::kernel::iptables;
+use crate::kernel::iptables::{self, Dropped};
 use crate::netlink::client::dump;
 use crate::netlink::{attribute, attributes, text, u32_of, u64_of};
 
@@ -82,13 +82,6 @@ struct Rules {
     /// What each rule or policy with a counter dropped.
     dropped: Vec<(String, Dropped)>,
     has_uncounted: bool,
-}
-
-/// Amount that a rule dropped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Dropped {
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
 }
 
 /// A rule or policy that drops: its name, and how much where it is counted.

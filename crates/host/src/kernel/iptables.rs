@@ -1,7 +1,13 @@
 //! Rules of iptables' own kernel part: what they dropped (`linux/netfilter_ipv4/ip_tables.h`). Only bytes in.
 
-use crate::kernel::firewall::Dropped;
 use crate::netlink::{text, u16_at, u32_at};
+
+/// Amount that a rule dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
 
 /// What the rules and policies of a table drop.
 #[derive(Debug, Default, PartialEq, Eq)]
