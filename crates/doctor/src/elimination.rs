@@ -19,6 +19,8 @@ const OTHERS_MIN_CPUS: f64 = 0.3;
 const WINDOW_MOSTLY: f64 = 0.5;
 /// The same where nothing queues and nothing is lost: the kernel counts a window that is full, not one that is nearly full.
 const WINDOW_ALONE: f64 = 0.2;
+/// A send buffer below this holds less than one segment of TSO, so it cannot be what fills a queue on the path.
+const SMALL_BUFFER_BYTES: f64 = 65_536.0;
 /// A sender with data outstanding for this share of the time is never kept from sending by its host.
 const BUSY: f64 = 0.95;
 /// CPUs of a host that runs both ends are the limit from this load of the busiest one on, where nothing is lost or queued.
@@ -127,7 +129,8 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
         let is_late = receiver.is_some_and(|end| end.is_thread_full());
         return Some(if is_late { limit::RECEIVER_CPU } else { limit::RECEIVER_WINDOW });
     }
-    if number("sndbuf_limited_share")? >= window_min {
+    let is_small = number("sndbuf_bytes").is_some_and(|bytes| bytes < SMALL_BUFFER_BYTES);
+    if number("sndbuf_limited_share")? >= if is_small { WINDOW_ALONE } else { window_min } {
         return Some(limit::SENDER_WINDOW);
     }
     if busy >= BUSY && is_path {
@@ -308,6 +311,14 @@ mod tests {
             let places = [&watched[..1], &[(place, 41), ("lost_in_socket", 3)][..]].concat();
             assert_eq!(udp(0.05, &places[..if place == "lost_in_socket" { 2 } else { 3 }]), Some(expected), "{place}");
         }
+    }
+
+    #[test]
+    fn small_buffer_is_the_limit_although_packets_are_lost() {
+        let lost = [("sndbuf_limited_share", 0.3.into()), ("retransmit_share", 0.01.into())];
+        let limit = |bytes: i64| limit_with(&[&lost[..], &[("sndbuf_bytes", bytes.into())]].concat());
+        assert_eq!(limit(4096), Some(limit::SENDER_WINDOW));
+        assert_eq!(limit(2_097_152), Some(limit::PATH));
     }
 
     #[test]
