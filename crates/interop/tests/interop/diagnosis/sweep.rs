@@ -223,7 +223,7 @@ fn timed_a_path_that_is_gone_while_the_client_awaits_the_server_ends_it() {
     net.cut();
     let cut = Instant::now();
     let finished = running.finish();
-    finished.expect_code(1);
+    finished.expect_code(4);
     assert!(cut.elapsed() < PATH_GONE_MAX, "{:?}", cut.elapsed());
     assert_eq!(runs(&finished.json()).len(), 2, "{finished:?}");
 }
