@@ -17,6 +17,8 @@ const LOSS_MIN: f64 = 1e-3;
 const PACED_PAYLOAD: f64 = 0.93;
 /// Part of the retransmitted segments from which on they were late and not lost.
 const SPURIOUS_MIN: f64 = 0.5;
+/// Fewer are a chance event.
+const SPURIOUS_SEGMENTS_MIN: f64 = 10.0;
 
 /// One test run a snapshot contains.
 #[derive(Debug, Clone, Copy)]
@@ -82,15 +84,20 @@ impl<'a> Run<'a> {
     }
 
     /// How many of the retransmitted segments the receiver had already, where most were: they came late and were not lost.
-    pub(crate) fn spurious(&self) -> Option<(Reading<f64>, Reading<f64>)> {
+    fn undone(&self) -> Option<(Reading<f64>, Reading<f64>)> {
         let (twice, repeated) = self.number("dsack_segments").ok().zip(self.number("retransmits").ok())?;
         (repeated.value > 0.0 && twice.value >= SPURIOUS_MIN * repeated.value).then_some((twice, repeated))
+    }
+
+    /// The same where there are enough of them to show reordering.
+    pub(crate) fn spurious(&self) -> Option<(Reading<f64>, Reading<f64>)> {
+        self.undone().filter(|(_, repeated)| repeated.value >= SPURIOUS_SEGMENTS_MIN)
     }
 
     /// The share of the segments that was retransmitted, where it shows loss.
     pub(crate) fn loss(&self) -> Option<Reading<f64>> {
         let share = self.number("retransmit_share").ok().filter(|share| share.value >= LOSS_MIN);
-        share.filter(|_| self.spurious().is_none())
+        share.filter(|_| self.undone().is_none())
     }
 
     /// The part of the datagrams that was lost, where it shows more than a chance event.
