@@ -6,6 +6,7 @@ use crate::stream::StreamRole;
 
 /// How the streams of one role move their data: the same for all of them, chosen before the test starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataPath {
     /// Which end of the streams this is.
     pub role: StreamRole,
@@ -19,6 +20,7 @@ pub struct DataPath {
 
 /// A way to move data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Copied between the memory of the program and the kernel, as an application does.
@@ -44,6 +46,7 @@ pub enum Method {
 
 /// The most that one system call hands over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PerCall {
     /// Bytes.

@@ -18,6 +18,7 @@ use crate::summary::Summary;
 /// one of `Finished` or `Failed`. A failure may come at any point; a `Summary` of the part that happened precedes it
 /// if the test had started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Client: the control connection is established and the block length is known.
@@ -71,6 +72,7 @@ pub enum Event {
 
 /// The control connection of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ControlConnected {
     /// Local address.
     pub local: SocketAddr,
@@ -84,6 +86,7 @@ pub struct ControlConnected {
 
 /// Which end of a test this is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
     /// The end that opened the control connection.
@@ -95,6 +98,7 @@ pub enum Endpoint {
 
 /// Who tests what with whom.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestHeader {
     /// Which end this is.
     pub endpoint: Endpoint,
@@ -112,6 +116,7 @@ pub struct TestHeader {
     pub spec: TestSpec,
     /// Time between two interval reports on this end.
     #[serde(default, rename = "interval_ns", with = "crate::units::optional_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub interval: Option<Duration>,
     /// File that is sent or received on this end.
     pub file_name: Option<String>,
@@ -125,6 +130,7 @@ pub struct TestHeader {
 
 /// What a server's response contains about the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockCheck {
     /// Number of the stream in reports.
     pub number: u32,
@@ -136,6 +142,7 @@ pub struct ClockCheck {
 
 /// A start that the user set for a later time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayedStart {
     /// Number of the stream in reports.
     pub number: u32,
@@ -149,6 +156,7 @@ pub struct DelayedStart {
 
 /// A server's report, carried to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ServerOutput {
     /// Lines of text.

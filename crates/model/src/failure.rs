@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whose doing it was; decides prefix and exit code of the dialects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// Something failed here, or the peer broke the protocol.
@@ -27,6 +28,7 @@ pub enum FailureKind {
 
 /// A test that ended early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// Whose doing it was.
     pub kind: FailureKind,

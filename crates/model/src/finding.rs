@@ -11,6 +11,7 @@ pub const DOCTOR_SCHEMA: &str = "linerate.doctor/1";
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Good to know; no fault.
@@ -27,6 +28,7 @@ pub enum Severity {
 
 /// How sure a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// An inference without a direct measurement, or totals since boot.
@@ -40,6 +42,7 @@ pub enum Confidence {
 
 /// A fact that made a rule fire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Key of the fact or counter, or what was measured in words.
     pub fact: String,
@@ -76,7 +79,8 @@ pub(crate) mod evidence_texts {
     use super::Evidence;
 
     #[derive(Serialize, Deserialize)]
-    struct Text {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub(crate) struct Text {
         text: String,
     }
 
@@ -92,6 +96,7 @@ pub(crate) mod evidence_texts {
 
 /// One explained observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable name of the rule: `NIC-01`.
     pub id: String,
@@ -132,6 +137,7 @@ pub struct Finding {
 
 /// A rule that was checked and is not the explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuledOut {
     /// Stable name of the rule.
     pub id: String,
@@ -146,6 +152,7 @@ pub struct RuledOut {
 
 /// What a rule does not apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Inapplicable {
     /// An interface without a link.
@@ -160,6 +167,7 @@ pub enum Inapplicable {
 
 /// A rule that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotEvaluated {
     /// Stable name of the rule.
     pub id: String,
@@ -176,6 +184,7 @@ pub struct NotEvaluated {
 
 /// One thing that differs between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Key of the fact, the interface written as its role.
     pub key: String,
@@ -191,6 +200,7 @@ pub struct Difference {
 
 /// What differs between two hosts or two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Rules that fire on the first only.
     pub rules_only_a: Vec<String>,
@@ -238,6 +248,7 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 
 /// The one sentence at the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Name of the verdict: the limit that was found, `unknown`, or `no-load`.
     pub verdict: String,
@@ -261,6 +272,7 @@ pub struct Verdict {
 
 /// Consecutive intervals with the same limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitPeriod {
     /// Name of the limit, as in [`Verdict::verdict`].
     pub verdict: String,
@@ -271,6 +283,7 @@ pub struct LimitPeriod {
 /// The lost datagrams of one direction of a test, by the place that lost them. `None`: its counters were not read, so its
 /// part, if there is one, is in `network`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossSplit {
     /// Which test and direction.
     pub label: String,
@@ -295,6 +308,7 @@ pub struct LossSplit {
 
 /// A whole diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
     pub schema: String,

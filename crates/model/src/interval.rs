@@ -9,6 +9,7 @@ use crate::stream::{Flow, StreamId, StreamRole};
 
 /// One interval of all streams of a test. All rows share its boundaries but for the moment each was read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalReport {
     /// The interval belongs to the warm-up.
     pub omitted: bool,
@@ -20,6 +21,7 @@ pub struct IntervalReport {
 
 /// One interval of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamInterval {
     /// The stream.
     pub id: StreamId,
@@ -57,6 +59,8 @@ impl StreamInterval {
 
 /// UDP facts of an interval. A sender knows only `packets`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct UdpInterval {
     /// Sender: datagrams sent. Receiver: growth of the highest sequence number seen.
     pub packets: u64,

@@ -21,6 +21,7 @@ pub mod network;
 pub mod numbers;
 pub mod placement;
 pub mod policy;
+pub mod record;
 pub mod runs;
 pub mod service;
 pub mod sink;

@@ -7,6 +7,8 @@ use crate::tcp_interval::TcpInterval;
 
 /// What was measured of a stream over an interval or over the whole test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct StreamMetrics {
     /// Calls that wrote.
     pub writes: Option<WriteCounts>,
@@ -46,6 +48,8 @@ pub struct StreamMetrics {
 
 /// Calls that wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct WriteCounts {
     /// Calls that wrote something.
     pub calls: u64,
@@ -57,6 +61,8 @@ pub struct WriteCounts {
 
 /// Calls that read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct ReadCounts {
     /// Calls that read something.
     pub calls: u64,
@@ -70,6 +76,8 @@ pub struct ReadCounts {
 
 /// A series of numbers, summed up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Distribution {
     /// How many.
     pub count: u64,
@@ -85,6 +93,8 @@ pub struct Distribution {
 
 /// Requests and replies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct RoundTrips {
     /// Round-trip times in s.
     pub round_trip: Distribution,
@@ -102,6 +112,8 @@ pub struct RoundTrips {
 
 /// Frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct FrameCounts {
     /// Sent, or received.
     pub done: u64,
@@ -113,6 +125,7 @@ pub struct FrameCounts {
 
 /// What a distribution is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HistogramKind {
     /// One-way delays of datagrams.
@@ -133,6 +146,7 @@ pub enum HistogramKind {
 
 /// A distribution as counts in bins of equal width. Bin k covers k−1 to k times the width.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
     /// What it is of.
     pub kind: HistogramKind,
@@ -154,6 +168,7 @@ pub struct Histogram {
 
 /// Attempts to connect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConnectTimes {
     /// Those that succeeded, in s.
     pub times: Distribution,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The CPUs of one end of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Placement {
     /// Name of the host in the diagnosis.
     pub host: String,
@@ -27,6 +28,7 @@ pub struct Placement {
 
 /// How work was distributed over CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuShares {
     /// CPUs with their part of the work, the largest first; CPUs below 1 % are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -38,6 +40,7 @@ pub struct CpuShares {
 
 /// Part of the work that one CPU did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuShare {
     /// Number of the CPU.
     pub cpu: u32,
@@ -47,6 +50,7 @@ pub struct CpuShare {
 
 /// CPUs with a resource in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedCpus {
     /// `core`, `l2`, `l3` or `node`.
     pub resource: String,

@@ -17,9 +17,10 @@
 //! | `rwnd_limited_share`, `sndbuf_limited_share`, `busy_share`, `idle_share`, `app_limited_share` | of the time |
 //! | `reordered_segments`, `reordering` | reordering events; distance in segments up to which a late one is not taken for lost |
 //! | `dsack_segments` | segments the receiver reported as received twice (DSACK, RFC 2883) |
-//! | `client_cpus`, `server_cpus`, `thread_cpus` | lists of CPUs |
+//! | `client_cpus`, `server_cpus` | lists of CPUs |
 //! | `limit` | what limited it for most of the time: the name of a verdict |
 //! | `thread_cpu`, `sender_thread_cpu`, `receiver_thread_cpu`, `thread_capacity` | of one core |
+//! | `sender_thread_wait`, `receiver_thread_wait` | share of the time that a thread waited for a CPU (`/proc/PID/schedstat`) |
 
 use crate::snapshot::{Snapshot, Value};
 

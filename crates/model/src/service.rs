@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::{Direction, Transport};
 
@@ -95,7 +95,9 @@ pub struct TestRecord {
 }
 
 /// How a test that had begun ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
     /// As agreed.
     Complete,
@@ -147,6 +149,7 @@ pub struct TransportTotal {
 
 /// Why a client is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalReason {
     /// As many tests run as may.
@@ -205,6 +208,7 @@ impl fmt::Display for RefusalReason {
 
 /// How far a connection came that never became a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HandshakeCause {
     /// It sent no cookie in time.

@@ -14,6 +14,7 @@ pub const SNAPSHOT_SCHEMA: &str = "linerate.snapshot/1";
 
 /// A host at an instant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
     /// Always [`SNAPSHOT_SCHEMA`].
     pub schema: String,
@@ -46,6 +47,7 @@ pub struct Snapshot {
 
 /// Where the facts of a snapshot come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Read from the running kernel.
@@ -56,6 +58,7 @@ pub enum Source {
 
 /// One fact: a value, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Fact {
     /// The value is known.
@@ -85,6 +88,7 @@ pub enum Fact {
 
 /// How far to trust a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
     /// A number the kernel makes up for a device that has none, as the 10 Gbit/s of a veth pair.
@@ -95,6 +99,7 @@ pub enum Quality {
 
 /// Why a fact has no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Absence {
     /// The driver has no such operation.
@@ -117,6 +122,7 @@ pub enum Absence {
 
 /// The value of a fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Value {
     /// A switch.
@@ -214,6 +220,7 @@ impl From<String> for Value {
 
 /// One reading of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counter {
     /// The reading.
     pub v: u64,

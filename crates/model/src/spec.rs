@@ -10,6 +10,7 @@ use crate::workload::{Pairing, Release, Shape, Workload};
 
 /// Transport of the data streams. The control connection is always TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// TCP, RFC 9293.
@@ -22,6 +23,7 @@ pub enum Transport {
 
 /// Who sends, seen from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Client to server.
@@ -34,10 +36,12 @@ pub enum Direction {
 
 /// What ends the measured part of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndCondition {
     /// After this time.
     #[serde(rename = "duration_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     Duration(Duration),
     /// When all streams of one direction together moved this many payload bytes.
     Bytes(u64),
@@ -60,6 +64,7 @@ impl EndCondition {
 
 /// A test, as both ends understand it after the parameters were exchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TestSpec {
     /// Transport of the data streams.
@@ -74,6 +79,7 @@ pub struct TestSpec {
     pub end: EndCondition,
     /// Warm-up that is reported but not counted.
     #[serde(rename = "omit_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub omit: Duration,
     /// Bytes per block: one write of a stream transport, one datagram of UDP.
     pub block_len_bytes: u32,
@@ -195,6 +201,7 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
 
 /// Rate limits of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pacing {
     /// Target payload rate of each stream in bit/s, `None` for as fast as possible.
     pub rate_bps: Option<u64>,
@@ -208,6 +215,7 @@ pub struct Pacing {
 
 /// Options set on every data socket. `None` leaves the kernel's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketTuning {
     /// Send and receive buffer in bytes (`SO_SNDBUF`, `SO_RCVBUF`).
     pub window_bytes: Option<u32>,
@@ -231,6 +239,7 @@ pub struct SocketTuning {
 
 /// How a sender of a byte stream hands its bytes to the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SendPath {
     /// What is known to be fastest among those that copy, as an application would.
@@ -265,6 +274,7 @@ impl SendPath {
 
 /// Datagrams of which a UDP receiver reads the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
@@ -277,6 +287,7 @@ pub enum SequenceCheck {
 
 /// What a block contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
     /// Random bytes, the same for every block.
@@ -287,6 +298,7 @@ pub enum Payload {
 
 /// UDP specifics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpOptions {
     /// Sequence numbers are 64 bits wide.
     pub counters_64bit: bool,
@@ -300,6 +312,7 @@ pub struct UdpOptions {
 
 /// Sizes of a segmented or coalesced UDP buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segmentation {
     /// Bytes per datagram.
     pub datagram_bytes: u32,
@@ -324,6 +337,7 @@ impl Segmentation {
 
 /// Address family the user insists on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AddressFamily {
     /// IPv4 only.
@@ -347,6 +361,7 @@ pub struct BindSpec {
 
 /// Keepalive of the control connection (tcp(7)). Zero leaves the kernel's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Keepalive {
     /// Idle seconds before the first probe (`TCP_KEEPIDLE`).
     pub idle_s: u32,

@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// Position of a stream in its test, in creation order from 0, the same number at both ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamId(pub u32);
 
 /// What this end does on a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StreamRole {
     /// This end sends.
@@ -21,6 +23,7 @@ pub enum StreamRole {
 
 /// Direction of a stream, seen from the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Flow {
     /// Client to server.
@@ -32,6 +35,7 @@ pub enum Flow {
 
 /// One data connection or UDP flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stream {
     /// Its position in the test.
     pub id: StreamId,
@@ -51,6 +55,7 @@ pub struct Stream {
 
 /// Socket options as the kernel reports them after set-up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EffectiveOptions {
     /// `SO_SNDBUF` in bytes.
     pub send_buffer_bytes: Option<u32>,
@@ -62,6 +67,7 @@ pub struct EffectiveOptions {
 
 /// A socket before it is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketFacts {
     /// Options as the kernel reports them.
     pub effective: EffectiveOptions,
@@ -71,6 +77,7 @@ pub struct SocketFacts {
 
 /// A listening socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListenerFacts {
     /// First port.
     pub port: u16,
@@ -86,6 +93,7 @@ pub struct ListenerFacts {
 
 /// A stream that was opened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamFacts {
     /// Number in reports, from 1. Both directions of a shared connection have the same.
     pub number: u32,

@@ -8,6 +8,7 @@ use crate::units::{ns_to_s, rate_bps};
 
 /// Result of a test, or of the part of it that happened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Per stream, in stream order.
     pub streams: Vec<StreamSummary>,
@@ -28,6 +29,7 @@ pub struct Summary {
 
 /// CPU use in percent of one core over the test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuUsage {
     /// User and system.
     pub total_percent: f64,
@@ -39,6 +41,7 @@ pub struct CpuUsage {
 
 /// One stream over the whole measured part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamSummary {
     /// The stream.
     pub id: StreamId,
@@ -73,6 +76,7 @@ impl StreamSummary {
 
 /// One end's view of one stream, or of the sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndpointTotals {
     /// Payload bytes of the measured part.
     pub bytes: u64,
@@ -98,6 +102,7 @@ impl EndpointTotals {
 
 /// UDP counters of one end. `packets` and `lost` include the warm-up; the `omitted_*` fields are its share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpTotals {
     /// Sender: datagrams sent. Receiver: highest sequence number seen.
     pub packets: u64,
@@ -115,6 +120,7 @@ pub struct UdpTotals {
 
 /// TCP facts of a sending end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSummary {
     /// Segments retransmitted in the measured part.
     pub retransmits: Option<u64>,
@@ -139,6 +145,7 @@ pub struct TcpSummary {
 
 /// A file that was sent or received.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSummary {
     /// Its name as given.
     pub name: String,

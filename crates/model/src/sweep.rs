@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Medians of the runs at one setting. `None` was not reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SettingFacts {
     /// Streams.
     pub streams: u32,
@@ -29,6 +30,7 @@ pub struct SettingFacts {
 
 /// The hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hosts {
     /// Cores the client may use.
     pub client_cores: Option<u32>,
@@ -40,6 +42,7 @@ pub struct Hosts {
 
 /// Why a setting is worse than the best one, or what limits the best one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
     /// Its name for programs: `window-below-bdp`.
     #[serde(rename = "reason")]
@@ -53,6 +56,7 @@ pub struct Reason {
 
 /// A window below the bandwidth-delay product.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowDeficit {
     /// The window in bytes.
     pub window_bytes: u64,

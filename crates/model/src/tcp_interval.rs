@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// TCP_INFO (tcp(7)) of a sender.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TcpInterval {
     /// Segments retransmitted in this interval.
     pub retransmits: u64,
@@ -31,6 +33,8 @@ pub struct TcpInterval {
 
 /// How a sender spent an interval, in µs. The kernel counts in ticks of some ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TcpLimits {
     /// With data to send or to be acknowledged.
     pub busy_us: u64,

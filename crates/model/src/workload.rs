@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The part of a test specification that only some dialects can express.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
     /// How the two directions share connections.
     pub pairing: Pairing,
@@ -62,6 +63,7 @@ pub struct Workload {
 
 /// Releases of iperf 2 that differ on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Release {
     /// 2.1.8.
@@ -73,6 +75,7 @@ pub enum Release {
 
 /// How the two directions of a bidirectional test share connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pairing {
     /// Each direction has connections of its own, all opened by the client.
@@ -88,6 +91,7 @@ pub enum Pairing {
 
 /// When and how much a sender writes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// Block after block, as pacing allows.
@@ -101,6 +105,7 @@ pub enum Shape {
         size_bytes: u32,
         /// Time from one start to the next.
         #[serde(rename = "period_ns", with = "crate::units::whole_ns")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         period: Duration,
     },
     /// After each write a pause of the round-trip time times this weight.
@@ -119,6 +124,7 @@ pub enum Shape {
 
 /// Frames on a fixed grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Isochronous {
     /// Frames per second.
     pub frames_per_s: f64,
@@ -128,11 +134,13 @@ pub struct Isochronous {
     pub deviation_bps: f64,
     /// Gap between two datagrams of a frame.
     #[serde(rename = "gap_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub gap: Duration,
 }
 
 /// Requests and replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BounceBack {
     /// Bytes of a request.
     pub request_bytes: u32,
@@ -142,9 +150,11 @@ pub struct BounceBack {
     pub burst: u32,
     /// Time between bursts, zero for one burst after the other.
     #[serde(rename = "period_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub period: Duration,
     /// Time the server waits before it replies.
     #[serde(rename = "hold_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub hold: Duration,
     /// Both ends acknowledge at once.
     pub quick_ack: bool,
@@ -154,6 +164,7 @@ pub struct BounceBack {
 
 /// Streams that load the path while something else is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkingLoad {
     /// Client to server.
     pub up: bool,
@@ -165,6 +176,7 @@ pub struct WorkingLoad {
 
 /// A distribution of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistogramSpec {
     /// Width of a bin in µs, at least 1.
     pub bin_width_us: u32,
@@ -178,6 +190,7 @@ pub struct HistogramSpec {
 
 /// When the first byte is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
     /// At once.
@@ -185,14 +198,17 @@ pub enum Start {
     Now,
     /// This long after the connection is established.
     #[serde(rename = "after_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     After(Duration),
     /// At this time, counted from 1970.
     #[serde(rename = "at_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     At(Duration),
 }
 
 /// Which parts of an address count up from stream to stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FanOut {
     /// The destination address.
     pub destination_address: bool,

@@ -16,6 +16,7 @@ pub mod cpu;
 pub mod errno;
 pub mod error;
 pub mod ethtool;
+pub mod file_system;
 pub mod interfaces;
 pub mod memory;
 pub mod netlink;

@@ -3,10 +3,11 @@
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use crate::error::{During, Result};
+use crate::file_system::magic;
 use crate::syscall::syscall;
 
 /// A file that is never read from a disk and vanishes with its last descriptor.
@@ -41,22 +42,11 @@ impl AsFd for SourceFile {
 fn on_disk(content: &[u8]) -> io::Result<File> {
     let mut file =
         OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(DISK_FOLDER)?;
-    if !KINDS.contains(&kind(&file)?) {
+    if !KINDS.contains(&magic(&file)?) {
         return Err(io::ErrorKind::Unsupported.into());
     }
     file.write_all(content)?;
     Ok(file)
-}
-
-/// The magic number of the file system a file is on (statfs(2)).
-fn kind(file: &File) -> io::Result<i64> {
-    let mut facts = std::mem::MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: the kernel writes one `statfs` to where the pointer leads.
-    syscall(unsafe { libc::fstatfs(file.as_raw_fd(), facts.as_mut_ptr()) })?;
-    // SAFETY: zeroes are a valid value, and the call has succeeded.
-    let facts = unsafe { facts.assume_init() };
-    #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "the field's type depends on the C library")]
-    Ok(facts.f_type as i64)
 }
 
 fn create_memfd(name: &str) -> io::Result<File> {

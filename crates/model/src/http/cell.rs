@@ -8,6 +8,7 @@ use crate::stored_name;
 
 /// Part of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Payloads at one number of connections.
@@ -24,6 +25,7 @@ pub enum Phase {
 
 /// Identity of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellKey {
     /// Part of the experiment.
     pub phase: Phase,
@@ -45,6 +47,7 @@ impl CellKey {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// As planned.
@@ -57,6 +60,7 @@ pub enum RunState {
 
 /// One run of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellRun {
     /// The cell.
     pub key: CellKey,
@@ -80,6 +84,7 @@ pub struct CellRun {
 
 /// The middle of the finished runs of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Medians {
     /// Runs it is made of.
     pub runs: u32,
@@ -119,6 +124,7 @@ pub struct Medians {
 
 /// A cell with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Which one.
     pub key: CellKey,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The load generator's host.
@@ -14,6 +15,7 @@ pub enum Side {
 
 /// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
     /// Enough.
@@ -30,6 +32,7 @@ pub enum CheckStatus {
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// Stable name, for instance `nofile.hard`.
     pub id: String,

@@ -9,6 +9,7 @@ pub type Share = f64;
 
 /// A value that has a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Peak {
     /// Largest value seen.
     pub peak: u64,
@@ -18,6 +19,7 @@ pub struct Peak {
 
 /// Growth of one NIC's counters over the window, and what it can carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NicStats {
     /// Name of the device the traffic takes.
     pub device: String,
@@ -44,6 +46,7 @@ pub struct NicStats {
 /// Growth of the kernel's counters over the window (`/proc/net/netstat`, `/proc/net/snmp`). All are of the whole
 /// network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)] // The kernel's own names, in its own words.
 pub struct Counters {
     pub listen_overflows: Option<u64>,
@@ -62,6 +65,7 @@ pub struct Counters {
 
 /// One second of one end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndpointSecond {
     /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
@@ -71,6 +75,7 @@ pub struct EndpointSecond {
 
 /// One end of a run, from the beginning of its window to the end. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndpointStats {
     /// Length of the period.
     pub window_ns: u64,
@@ -161,6 +166,7 @@ pub struct EndpointStats {
 
 /// One sample of one end: changes since the last sample, and current values. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reading {
     /// Number of it, from 1 without gaps.
     pub sequence: u64,

@@ -6,6 +6,7 @@ use super::Peak;
 
 /// One host as it is before an experiment. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Version of linerate there.
     pub version: String,
@@ -82,6 +83,7 @@ pub struct Environment {
 
 /// Choice of local ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Ports {
     /// By the kernel as long as its range suffices, then explicit.

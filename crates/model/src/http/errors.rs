@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One kind of failure; each is counted for itself, because each has another remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// The port is closed (`ECONNREFUSED`).
@@ -57,6 +58,7 @@ impl ErrorClass {
 
 /// How often one kind of failure happened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorCount {
     /// Times.
     pub count: u64,
@@ -66,6 +68,7 @@ pub struct ErrorCount {
 
 /// Failures by kind; kinds that did not happen are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ErrorCounts(BTreeMap<ErrorClass, ErrorCount>);
 

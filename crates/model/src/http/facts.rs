@@ -8,6 +8,7 @@ use super::{CellKey, ErrorClass, ErrorCounts, Flag, Medians, Mode, Peak, Share};
 
 /// The network between the hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// None: both endpoints are on one host.
@@ -25,6 +26,7 @@ pub enum Network {
 
 /// Where a cell lies among those of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Position {
     /// Past the knee: no faster, and with a longer latency.
     pub is_queueing: bool,
@@ -40,6 +42,7 @@ pub struct Position {
 
 /// One endpoint over the runs of a cell: the median of its shares, the largest of its peaks, the sum of its counters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndpointFacts {
     /// CPUs of the host.
     pub cpus: Option<u32>,
@@ -83,6 +86,7 @@ pub struct EndpointFacts {
 
 /// What is known of a cell. What could not be measured is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFacts {
     /// The cell.
     pub key: CellKey,

@@ -6,6 +6,7 @@ use super::{ErrorCounts, NegotiatedProtocol};
 
 /// When a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Mode {
     /// Each connection sends its next request when the response before is complete. Its response times do not hold the
@@ -43,6 +44,7 @@ impl Mode {
 
 /// Spread of the due times of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// One every `1 / rate`.
@@ -53,6 +55,7 @@ pub enum Arrivals {
 
 /// What became of the connections of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Connections {
     /// Asked for.
     pub wanted: u64,
@@ -68,6 +71,7 @@ pub struct Connections {
 
 /// A quantile, which may be known from below only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
     /// Nanoseconds.
     pub ns: u64,
@@ -78,6 +82,7 @@ pub struct Quantile {
 
 /// A distribution of times in nanoseconds. A quantile `q` stands only where at least ten values lie above it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Values.
     pub n: u64,
@@ -100,6 +105,7 @@ pub struct Latency {
 
 /// One second of a run, warm-up included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Second {
     /// Complete 2xx responses.
     pub ok: u64,
@@ -111,6 +117,7 @@ pub struct Second {
 
 /// Something about a run that changes how far it can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
     /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, a tenth of
@@ -136,6 +143,7 @@ pub enum Flag {
 
 /// What the load generator found in one run, all threads and processes together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadResult {
     /// Negotiated protocol; absent where no connection was established.
     #[serde(default = "plain_http1")]

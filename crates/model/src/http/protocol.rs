@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The protocol of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NegotiatedProtocol {
     /// Version of HTTP.
     pub http: HttpVersion,
@@ -17,6 +18,7 @@ pub struct NegotiatedProtocol {
 
 /// Trusted certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Those of an authority in the store of the client's host.
@@ -32,6 +34,7 @@ pub enum Trust {
 
 /// A version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HttpVersion {
     /// HTTP/1.1 (RFC 9112).
     #[default]
@@ -44,6 +47,7 @@ pub enum HttpVersion {
 
 /// TLS as it was negotiated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NegotiatedTls {
     /// Its version, such as `1.3`.
     pub version: String,

@@ -6,6 +6,7 @@ use super::{Cell, Check, Environment, NegotiatedProtocol};
 
 /// One TCP test without HTTP.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// The server sends.
     pub is_reverse: bool,
@@ -27,6 +28,7 @@ pub struct Baseline {
 
 /// One payload over numbers of connections.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -53,6 +55,7 @@ pub struct Row {
 
 /// Memory against connections, fitted by least squares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryLine {
     /// Bytes for each connection.
     pub bytes_per_connection: f64,
@@ -64,6 +67,7 @@ pub struct MemoryLine {
 
 /// One number of idle connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleStep {
     /// Connections wanted.
     pub wanted: u32,
@@ -85,6 +89,7 @@ pub struct IdleStep {
 
 /// The idle steps and what they cost.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Idle {
     /// From few to many.
     pub steps: Vec<IdleStep>,
@@ -98,6 +103,7 @@ pub struct Idle {
 
 /// What the network allows for a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingPoint {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -107,6 +113,7 @@ pub struct CeilingPoint {
 
 /// Something that is met or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pass {
     /// What, in words.
     pub what: String,
@@ -118,6 +125,7 @@ pub struct Pass {
 
 /// A whole experiment, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
     /// `linerate.http/1`.
     pub schema: String,

@@ -6,6 +6,7 @@ use crate::finding::{Confidence, Evidence, evidence_texts};
 
 /// Kinds of bottleneck, in the order in which they are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictClass {
     /// The run is not valid.
@@ -38,11 +39,13 @@ pub enum VerdictClass {
 
 /// One class that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// The class.
     pub class: VerdictClass,
     /// What it rests on; in JSON one `text` each.
     #[serde(with = "evidence_texts")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<evidence_texts::Text>"))]
     pub evidence: Vec<Evidence>,
     /// What to do, or why there is nothing to do.
     pub advice: String,
@@ -50,6 +53,7 @@ pub struct Judgement {
 
 /// What held a cell back: the first class that fits, and the later ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellVerdict {
     /// The first that fits.
     pub primary: Judgement,

@@ -2,6 +2,10 @@
 //!
 //! A figure of a direction is that of all its streams: it is absent when one of them is unknown.
 
+mod catalogue;
+
+pub use catalogue::{Better, Comparison, MeasureInfo, MeasureName, Unit};
+
 use crate::stream::{Flow, StreamRole};
 use crate::summary::{CpuUsage, EndpointTotals, StreamSummary, Summary, UdpTotals};
 
@@ -44,6 +48,28 @@ pub fn lost_share(received: &EndpointTotals) -> Option<f64> {
     let packets = udp.packets.saturating_sub(udp.omitted_packets.unwrap_or(0));
     let lost = udp.lost.saturating_sub(udp.omitted_lost.unwrap_or(0));
     (packets > 0).then(|| lost as f64 / packets as f64)
+}
+
+/// Mean of the streams' mean round-trip times in µs.
+#[must_use]
+pub fn rtt_mean_us(summary: &Summary, flow: Flow) -> Option<f64> {
+    let means = all(summary, flow, |stream| stream.tcp?.mean_rtt_us)?;
+    Some(means.iter().map(|us| f64::from(*us)).sum::<f64>() / means.len() as f64)
+}
+
+/// Lowest round-trip time of all streams in µs.
+#[must_use]
+pub fn rtt_min_us(summary: &Summary, flow: Flow) -> Option<f64> {
+    all(summary, flow, |stream| stream.tcp?.min_rtt_us)?.into_iter().min().map(f64::from)
+}
+
+/// Jain's fairness index of the received rates of several streams (RFC 5166 section 2.3).
+#[must_use]
+pub fn fairness_jain(summary: &Summary, flow: Flow) -> Option<f64> {
+    let rates: Vec<f64> =
+        all(summary, flow, |stream| stream.receiver)?.iter().map(EndpointTotals::bits_per_second).collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
+    (rates.len() > 1 && squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
 /// CPUs that were busy on average.

@@ -1,0 +1,264 @@
+//! Every measure of a trial: its name, unit, which way is better, and how two values are compared.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::numbers::{digits, rate, scaled};
+
+/// One named figure of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the table below describes each")]
+pub enum MeasureName {
+    ReceivedBps,
+    SentBps,
+    Retransmits,
+    RetransmitShare,
+    LostShare,
+    OutOfOrder,
+    JitterNs,
+    RttMeanNs,
+    RttMinNs,
+    RttP50Ns,
+    RttP99Ns,
+    OneWayP50Ns,
+    OneWayP99Ns,
+    CpuClientCores,
+    CpuServerCores,
+    CpuSPerGib,
+    ServerCpuNsPerRequest,
+    ClientCpuNsPerRequest,
+    OkPerS,
+    PayloadBytesPerS,
+    WireBps,
+    LatencyP50Ns,
+    LatencyP90Ns,
+    LatencyP99Ns,
+    LatencyP999Ns,
+    ServiceP99Ns,
+    SendLagP99Ns,
+    ConnectP99Ns,
+    ErrorShare,
+    FairnessJain,
+    ConcurrentTests,
+}
+
+/// Unit of a measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// bit/s.
+    BitsPerSecond,
+    /// byte/s.
+    BytesPerSecond,
+    /// 1/s.
+    PerSecond,
+    /// ns.
+    Nanoseconds,
+    /// CPUs; 1 is one CPU busy all the time.
+    Cores,
+    /// CPU seconds per GiB of payload.
+    SecondsPerGib,
+    /// 0 to 1.
+    Share,
+    /// A number of things.
+    Count,
+}
+
+impl Unit {
+    /// A value with its unit in words.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        let fine = |value: f64| match value.abs() {
+            0.0 => "0".to_owned(),
+            tiny if tiny < 0.1 => format!("{value:.4}").trim_end_matches('0').to_owned(),
+            _ => digits(value),
+        };
+        match self {
+            Self::BitsPerSecond => rate(value),
+            Self::BytesPerSecond => {
+                let (value, unit) = scaled(value, 1000.0, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
+                format!("{} {unit}", digits(value))
+            }
+            Self::Nanoseconds => {
+                let (value, unit) = scaled(value, 1000.0, ["ns", "us", "ms", "s"]);
+                format!("{} {unit}", digits(value))
+            }
+            Self::PerSecond => format!("{}/s", digits(value)),
+            Self::Cores => format!("{} CPUs", fine(value)),
+            Self::SecondsPerGib => format!("{} s/GiB", fine(value)),
+            Self::Share => format!("{} %", fine(value * 100.0)),
+            Self::Count if value.fract() == 0.0 => format!("{value:.0}"),
+            Self::Count => fine(value),
+        }
+    }
+}
+
+/// Which way a measure is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// The higher value.
+    More,
+    /// The lower value.
+    Less,
+    /// Neither: it describes a condition.
+    Neither,
+}
+
+/// How two values of a measure are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Comparison {
+    /// By their ratio. Differences below `floor`, in the unit of the measure, have no meaning.
+    Ratio {
+        /// Smallest difference with a meaning.
+        floor: f64,
+    },
+    /// By their difference, because 0 is a usual value.
+    Difference {
+        /// Smallest difference with a meaning.
+        floor: f64,
+    },
+}
+
+/// What is known of a measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasureInfo {
+    /// The measure.
+    pub measure: MeasureName,
+    /// Its full name, as it is stored.
+    pub name: &'static str,
+    /// Its short name on command lines.
+    pub short: Option<&'static str>,
+    /// What it is, for help texts and tables.
+    pub meaning: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// How two values are compared.
+    pub comparison: Comparison,
+}
+
+const RATIO: Comparison = Comparison::Ratio { floor: 0.0 };
+/// Timers and schedulers move a time by less than this.
+const TIME: Comparison = Comparison::Ratio { floor: 20_000.0 };
+
+const fn info(
+    measure: MeasureName,
+    name: &'static str,
+    short: &'static str,
+    meaning: &'static str,
+    of: (Unit, Better, Comparison),
+) -> MeasureInfo {
+    let short = if short.is_empty() { None } else { Some(short) };
+    MeasureInfo { measure, name, short, meaning, unit: of.0, better: of.1, comparison: of.2 }
+}
+
+const fn difference(floor: f64) -> Comparison {
+    Comparison::Difference { floor }
+}
+
+use Better::{Less, More, Neither};
+use MeasureName as M;
+use Unit::{BitsPerSecond, BytesPerSecond, Cores, Count, Nanoseconds, PerSecond, SecondsPerGib, Share};
+
+#[rustfmt::skip]
+const ALL: [MeasureInfo; 31] = [
+    info(M::ReceivedBps, "received_bps", "rx", "payload received by all streams over the longest duration", (BitsPerSecond, More, RATIO)),
+    info(M::SentBps, "sent_bps", "tx", "payload sent by all streams over the longest duration", (BitsPerSecond, More, RATIO)),
+    info(M::Retransmits, "retransmits", "retr", "retransmitted segments", (Count, Less, difference(1.0))),
+    info(M::RetransmitShare, "retransmit_share", "", "retransmitted segments of all segments sent", (Share, Less, difference(0.0001))),
+    info(M::LostShare, "lost_share", "loss", "lost datagrams of all datagrams sent, without the warm-up", (Share, Less, difference(0.0005))),
+    info(M::OutOfOrder, "out_of_order", "", "datagrams that arrived late or twice", (Count, Less, difference(1.0))),
+    info(M::JitterNs, "jitter_ns", "jitter", "interarrival jitter (RFC 3550)", (Nanoseconds, Less, TIME)),
+    info(M::RttMeanNs, "rtt_mean_ns", "rtt", "mean of the round-trip time as TCP measures it", (Nanoseconds, Less, TIME)),
+    info(M::RttMinNs, "rtt_min_ns", "", "lowest round-trip time", (Nanoseconds, Less, TIME)),
+    info(M::RttP50Ns, "rtt_p50_ns", "", "median round-trip time", (Nanoseconds, Less, TIME)),
+    info(M::RttP99Ns, "rtt_p99_ns", "", "99th percentile of the round-trip time", (Nanoseconds, Less, TIME)),
+    info(M::OneWayP50Ns, "one_way_p50_ns", "", "median one-way delay", (Nanoseconds, Less, TIME)),
+    info(M::OneWayP99Ns, "one_way_p99_ns", "", "99th percentile of the one-way delay", (Nanoseconds, Less, TIME)),
+    info(M::CpuClientCores, "cpu_client_cores", "", "CPUs that the client used", (Cores, Less, RATIO)),
+    info(M::CpuServerCores, "cpu_server_cores", "", "CPUs that the server used", (Cores, Less, RATIO)),
+    info(M::CpuSPerGib, "cpu_s_per_gib", "cpu", "CPU time of both ends per GiB of payload", (SecondsPerGib, Less, RATIO)),
+    info(M::ServerCpuNsPerRequest, "server_cpu_ns_per_request", "", "CPU time of the server per request", (Nanoseconds, Less, RATIO)),
+    info(M::ClientCpuNsPerRequest, "client_cpu_ns_per_request", "", "CPU time of the client per request", (Nanoseconds, Less, RATIO)),
+    info(M::OkPerS, "ok_per_s", "ok", "responses with a status below 400 per second", (PerSecond, More, RATIO)),
+    info(M::PayloadBytesPerS, "payload_bytes_per_s", "", "payload of responses per second", (BytesPerSecond, More, RATIO)),
+    info(M::WireBps, "wire_bps", "", "rate on the link with all headers", (BitsPerSecond, More, RATIO)),
+    info(M::LatencyP50Ns, "latency_p50_ns", "p50", "median latency of responses", (Nanoseconds, Less, TIME)),
+    info(M::LatencyP90Ns, "latency_p90_ns", "p90", "90th percentile of the latency of responses", (Nanoseconds, Less, TIME)),
+    info(M::LatencyP99Ns, "latency_p99_ns", "p99", "99th percentile of the latency of responses", (Nanoseconds, Less, TIME)),
+    info(M::LatencyP999Ns, "latency_p999_ns", "p999", "99.9th percentile of the latency of responses", (Nanoseconds, Less, TIME)),
+    info(M::ServiceP99Ns, "service_p99_ns", "", "99th percentile of the service time", (Nanoseconds, Less, TIME)),
+    info(M::SendLagP99Ns, "send_lag_p99_ns", "", "99th percentile of the delay between the planned and the real send time", (Nanoseconds, Less, TIME)),
+    info(M::ConnectP99Ns, "connect_p99_ns", "", "99th percentile of the connect time", (Nanoseconds, Less, TIME)),
+    info(M::ErrorShare, "error_share", "err", "requests that failed", (Share, Less, difference(0.0001))),
+    info(M::FairnessJain, "fairness_jain", "jain", "Jain's fairness index of the streams", (Share, More, difference(0.01))),
+    info(M::ConcurrentTests, "concurrent_tests", "", "most tests of a server at the same time", (Count, Neither, difference(1.0))),
+];
+
+impl MeasureName {
+    /// Every measure, in the order of reports.
+    pub fn all() -> impl Iterator<Item = MeasureInfo> {
+        ALL.into_iter()
+    }
+
+    /// What is known of it.
+    #[must_use]
+    pub fn info(self) -> MeasureInfo {
+        ALL[self as usize]
+    }
+}
+
+impl fmt::Display for MeasureName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
+impl FromStr for MeasureName {
+    type Err = ();
+
+    /// The measure of this full or short name.
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let is_named = |info: &MeasureInfo| info.name == name || info.short == Some(name);
+        ALL.into_iter().find(is_named).map(|info| info.measure).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored_name;
+
+    #[test]
+    fn every_measure_is_found_by_both_names_and_stored_under_the_full_one() {
+        for (position, info) in MeasureName::all().enumerate() {
+            assert_eq!(info.measure as usize, position);
+            assert_eq!(stored_name(info.measure), info.name);
+            assert_eq!(info.name.parse(), Ok(info.measure));
+            assert!(info.short.is_none_or(|short| short.parse() == Ok(info.measure)));
+        }
+        assert_eq!("throughput".parse::<MeasureName>(), Err(()));
+    }
+
+    #[test]
+    fn values_are_written_with_their_unit() {
+        let rows = [
+            (Unit::BitsPerSecond, 941.3e6, "941 Mbit/s"),
+            (Unit::BytesPerSecond, 1.5e6, "1.50 MB/s"),
+            (Unit::Nanoseconds, 250_000.0, "250 us"),
+            (Unit::PerSecond, 101_400.0, "101400/s"),
+            (Unit::Share, 0.0, "0 %"),
+            (Unit::Share, 0.0005, "0.05 %"),
+            (Unit::Count, 12.0, "12"),
+            (Unit::Count, 12.5, "12.5"),
+            (Unit::Cores, 0.5, "0.50 CPUs"),
+        ];
+        for (unit, value, text) in rows {
+            assert_eq!(unit.text(value), text);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The record of a run: what one command line produced, in the form `linerate.run/1`.
+//!
+//! A run consists of trials, the unit of repetition. A trial has measures, each one figure, and series, each a measure over
+//! time. Absent means not available.
+
+mod host;
+mod row;
+mod run_id;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+pub use host::{HostPart, Import, Origin, RunPath};
+pub use row::RunRow;
+pub use run_id::{RunId, RunIdError};
+pub use trial::{Detail, Measure, Series, SeriesOf, TestDetail, TestStep, Times, Trial, Way};
+
+use crate::finding::Diagnosis;
+use crate::http::Study;
+use crate::measure::MeasureName;
+use crate::service::Outcome;
+use crate::spec::{Direction, Transport};
+
+/// Schema name of a [`RunRecord`].
+pub const RUN_SCHEMA: &str = "linerate.run/1";
+
+/// What one command line produced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunRecord {
+    /// Always [`RUN_SCHEMA`].
+    pub schema: String,
+    /// Identity of the run.
+    pub run_id: RunId,
+    /// What it was.
+    pub kind: RunKind,
+    /// Whether it reached its end.
+    pub state: RunState,
+    /// Why it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Title given by the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Start, RFC 3339 with milliseconds, UTC.
+    pub started_at: String,
+    /// The same in ms since 1970.
+    pub started_unix_ms: u64,
+    /// Time from start to end in ns.
+    pub elapsed_ns: u64,
+    /// Which program made it.
+    pub origin: Origin,
+    /// Between which hosts.
+    pub path: RunPath,
+    /// What is known of these hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostPart>,
+    /// The repetitions, in the order of their starts.
+    pub trials: Vec<Trial>,
+    /// What only this kind of run has.
+    pub body: Body,
+    /// What limited it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Box<Diagnosis>>,
+    /// What a reader should know, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Labels given by the user. Stores keep them apart from the record, which never changes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Other runs it belongs to.
+    #[serde(default, skip_serializing_if = "Links::is_empty")]
+    pub links: Links,
+}
+
+impl RunRecord {
+    /// The measure that stands for the run in lists, and its median over the complete trials: received bits per second of
+    /// a test, successful responses per second of a load. `None` where no trial has it.
+    #[must_use]
+    pub fn primary(&self) -> Option<(MeasureName, f64)> {
+        let names = [MeasureName::ReceivedBps, MeasureName::OkPerS, MeasureName::SentBps];
+        let ways = [Way::Sum, Way::Forward, Way::Reverse];
+        let value = |trial: &Trial, name| {
+            let of = |way| trial.measures.iter().find(|measure| (measure.name, measure.way) == (name, way));
+            ways.into_iter().find_map(of).map(|measure| measure.value)
+        };
+        names.into_iter().find_map(|name| {
+            let counted = self.trials.iter().filter(|trial| trial.state == RunState::Complete && !trial.is_warm_up);
+            let mut values: Vec<f64> = counted.filter_map(|trial| value(trial, name)).collect();
+            values.sort_by(f64::total_cmp);
+            let upper = *values.get(values.len() / 2)?;
+            Some((name, upper.midpoint(values[(values.len() - 1) / 2])))
+        })
+    }
+}
+
+/// What a run was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// A throughput test of a client.
+    Test,
+    /// A comparison of settings.
+    Sweep,
+    /// One HTTP load.
+    HttpLoad,
+    /// An HTTP experiment of many cells.
+    HttpLab,
+    /// A diagnosis of a host.
+    Doctor,
+    /// One test of a server.
+    Session,
+}
+
+/// Whether a run reached its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// All of it.
+    Complete,
+    /// A part of it; the values are those of this part.
+    Partial,
+    /// It failed; there are no values.
+    Failed,
+    /// The user ended it.
+    Interrupted,
+    /// Its process ended without a result.
+    Crashed,
+    /// It is not over.
+    Running,
+}
+
+/// What only one kind of run has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// Everything of a test stands in its trials.
+    Test,
+    /// The settings of a sweep are the factors of its trials.
+    Sweep,
+    /// Everything of a load stands in its trial.
+    HttpLoad,
+    /// An experiment. The runs of its cells are trials.
+    HttpLab(Box<Study>),
+    /// Everything of a diagnosis stands in the hosts and in the diagnosis.
+    Doctor,
+    /// A test of a server.
+    Session(Session),
+}
+
+/// What a server knows of a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Session {
+    /// Number of the test since the server started.
+    pub number: u64,
+    /// Address of the client.
+    pub peer: SocketAddr,
+    /// User who logged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Transport of the data.
+    pub transport: Transport,
+    /// Who sent, seen from the client.
+    pub direction: Direction,
+    /// Streams per direction.
+    pub streams: u32,
+    /// Most tests of the server at the same time, this one not counted.
+    pub ran_beside_max: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Other runs a run belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Links {
+    /// Name of the watch that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
+    /// The run it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// The record of the same test by the other end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twin: Option<RunId>,
+}
+
+impl Links {
+    /// Whether it belongs to no other run.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,39 @@
+//! A run in a list.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{RunId, RunKind, RunState};
+use crate::measure::MeasureName;
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRow {
+    /// Identity.
+    pub run_id: RunId,
+    /// What it was.
+    pub kind: RunKind,
+    /// Whether it reached its end.
+    pub state: RunState,
+    /// Why it did not.
+    pub reason: Option<String>,
+    /// Title given by the user.
+    pub title: Option<String>,
+    /// Start in ms since 1970.
+    pub started_unix_ms: u64,
+    /// Time from start to end in ns.
+    pub elapsed_ns: u64,
+    /// Name of the client's host.
+    pub client: Option<String>,
+    /// The server as the user named it.
+    pub server: Option<String>,
+    /// Name of the watch that started it.
+    pub watch: Option<String>,
+    /// Number of trials.
+    pub trials: u32,
+    /// The measure that stands for the run, and its median over the trials.
+    pub primary: Option<(MeasureName, f64)>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+}

@@ -1,0 +1,279 @@
+//! A trial: the unit of repetition in a run.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::RunState;
+use crate::data_path::DataPath;
+use crate::event::{Event, TestHeader};
+use crate::http::CellRun;
+use crate::measure::MeasureName;
+use crate::stream::{Flow, Stream};
+use crate::summary::Summary;
+
+/// One repetition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Trial {
+    /// Its number in the run, from 0.
+    pub no: u32,
+    /// Which repetition of its factors it is, from 0.
+    #[serde(default)]
+    pub repeat: u32,
+    /// What was varied, and its level: `streams`, `4`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub factors: BTreeMap<String, String>,
+    /// It is not compared.
+    #[serde(default)]
+    pub is_warm_up: bool,
+    /// Whether it reached its end.
+    pub state: RunState,
+    /// Why it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Start in ns since the start of the run.
+    pub started_ns: u64,
+    /// Time from start to end in ns.
+    pub elapsed_ns: u64,
+    /// Why its values need care: `unsteady`, `dirty-start`, `generator-late`, `foreign-load`, `steal`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// Its measures.
+    pub measures: Vec<Measure>,
+    /// Its measures over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// Everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
+}
+
+/// One figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Measure {
+    /// Which.
+    pub name: MeasureName,
+    /// Of which direction.
+    pub way: Way,
+    /// Its value in the unit of the measure.
+    pub value: f64,
+    /// Samples it was computed from, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+    /// The true value is this or higher.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lower_bound: bool,
+}
+
+/// Direction of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Client to server.
+    Forward,
+    /// Server to client.
+    Reverse,
+    /// Both, or a figure without a direction.
+    Sum,
+}
+
+impl From<Flow> for Way {
+    fn from(flow: Flow) -> Self {
+        match flow {
+            Flow::Forward => Self::Forward,
+            Flow::Reverse => Self::Reverse,
+        }
+    }
+}
+
+/// A figure over time.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "StoredSeries<'static>")]
+pub struct Series {
+    /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series `NAME` that is thinned, `min.NAME`
+    /// and `max.NAME` are the extremes of the merged neighbours.
+    pub name: String,
+    /// Of what.
+    pub of: SeriesOf,
+    /// Of which direction.
+    pub way: Way,
+    /// When each value was read, in ns since the start of the trial.
+    pub times: Times,
+    /// One value for each interval; absent was not measured.
+    pub values: Vec<Option<f64>>,
+    /// Neighbours were merged.
+    pub is_thinned: bool,
+}
+
+/// A figure over time. Its values are of intervals that begin at `t0_ns` and have the length `step_ns` or the ends `ends_ns`.
+// A flattened or untagged member would be read into a buffer of its own first.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct StoredSeries<'a> {
+    /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series `NAME` that is thinned, `min.NAME`
+    /// and `max.NAME` are the extremes of the merged neighbours.
+    name: Cow<'a, str>,
+    /// Of what.
+    of: Cow<'a, SeriesOf>,
+    /// Of which direction.
+    way: Way,
+    /// Start of the first interval in ns since the start of the trial.
+    t0_ns: u64,
+    /// Length of every interval in ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step_ns: Option<u64>,
+    /// Ends of the intervals in ns since the start of the trial, ascending.
+    #[serde(default, skip_serializing_if = "<[u64]>::is_empty")]
+    ends_ns: Cow<'a, [u64]>,
+    /// One value for each interval; `null` was not measured.
+    values: Cow<'a, [Option<f64>]>,
+    /// Neighbours were merged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_thinned: bool,
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Series {
+    fn schema_name() -> Cow<'static, str> {
+        "Series".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        StoredSeries::json_schema(generator)
+    }
+}
+
+impl From<StoredSeries<'_>> for Series {
+    fn from(stored: StoredSeries<'_>) -> Self {
+        let t0_ns = stored.t0_ns;
+        let times = match stored.step_ns {
+            Some(step_ns) => Times::Grid { t0_ns, step_ns },
+            None => Times::Ends { t0_ns, ends_ns: stored.ends_ns.into_owned() },
+        };
+        Self {
+            name: stored.name.into_owned(),
+            of: stored.of.into_owned(),
+            way: stored.way,
+            times,
+            values: stored.values.into_owned(),
+            is_thinned: stored.is_thinned,
+        }
+    }
+}
+
+impl Serialize for Series {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (t0_ns, step_ns, ends_ns) = match &self.times {
+            Times::Grid { t0_ns, step_ns } => (*t0_ns, Some(*step_ns), &[][..]),
+            Times::Ends { t0_ns, ends_ns } => (*t0_ns, None, &ends_ns[..]),
+        };
+        let stored = StoredSeries {
+            name: Cow::Borrowed(&self.name),
+            of: Cow::Borrowed(&self.of),
+            way: self.way,
+            t0_ns,
+            step_ns,
+            ends_ns: Cow::Borrowed(ends_ns),
+            values: Cow::Borrowed(&self.values),
+            is_thinned: self.is_thinned,
+        };
+        stored.serialize(to)
+    }
+}
+
+/// Of what a series is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SeriesOf {
+    /// The stream with this number.
+    Stream(u32),
+    /// All streams of the direction.
+    Sum,
+    /// The host of this role.
+    Host(String),
+}
+
+/// Times of the values of a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Times {
+    /// At equal distances.
+    Grid {
+        /// Start of the first interval in ns.
+        t0_ns: u64,
+        /// Length of every interval in ns.
+        step_ns: u64,
+    },
+    /// At these ends, in ns, ascending; the first interval begins at `t0_ns`.
+    Ends {
+        /// Start of the first interval in ns.
+        t0_ns: u64,
+        /// Ends of the intervals in ns.
+        ends_ns: Vec<u64>,
+    },
+}
+
+/// Everything of a trial that is neither a measure nor a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// A throughput test.
+    Test(Box<TestDetail>),
+    /// A run of an HTTP cell.
+    Cell(Box<CellRun>),
+}
+
+/// Everything of a throughput test but its intervals, which are series.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TestDetail {
+    /// Who tested what with whom; of a test that failed before it was agreed, what was planned.
+    pub header: TestHeader,
+    /// The streams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<Stream>,
+    /// How the data moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_paths: Vec<DataPath>,
+    /// What each end counted; absent of a test that failed before its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// Its events in order; those that are members of the trial by reference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequence: Vec<TestStep>,
+}
+
+/// One event of a test, or several of a kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TestStep {
+    /// The test was agreed: the header.
+    Header,
+    /// The next stream was opened.
+    Stream,
+    /// The next data path was chosen.
+    DataPath,
+    /// The next intervals of the series.
+    Intervals {
+        /// How many.
+        count: u32,
+        /// They belong to the warm-up.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_omitted: bool,
+        /// They ended with the test and not at the reporting grid.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_last: bool,
+    },
+    /// The summary.
+    Summary,
+    /// Any other event.
+    Event(Box<Event>),
+    /// Number of events that were not kept because there were too many.
+    Dropped(u64),
+}
