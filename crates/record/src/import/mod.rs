@@ -1,0 +1,305 @@
+//! Reports of other programs as events: text in, tests out.
+//!
+//! A text may hold any number of reports of any kind, one behind the other, with other lines between them. What a program
+//! writes for "not known" becomes absent.
+
+mod document;
+mod iperf2;
+mod iperf3;
+mod page;
+mod pscheduler;
+
+use std::collections::HashMap;
+
+use linerate_model::Event;
+use linerate_model::event::Endpoint;
+use linerate_model::record::{Import, Origin, RUN_SCHEMA};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use document::Document;
+
+use crate::keys;
+
+/// Longest text that is read.
+pub const TEXT_BYTES_MAX: usize = 64 << 20;
+
+/// What a text contained.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Tests that other programs reported, each once.
+    pub tests: Vec<Imported>,
+    /// Records of this program, as JSON.
+    pub records: Vec<String>,
+    /// Reports of a test that the text contains several times, beyond the first.
+    pub repeated: usize,
+    /// Lines that belong to no report.
+    pub unread_lines: usize,
+}
+
+/// One test as one end reported it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// Which program, and the document.
+    pub origin: Origin,
+    /// The end that wrote the report.
+    pub endpoint: Endpoint,
+    /// Name of its host.
+    pub host_name: Option<String>,
+    /// Start of the test in ms since 1970.
+    pub started_unix_ms: Option<u64>,
+    /// The test. Without `Finished` or `Failed` at the end the report is cut off.
+    pub events: Vec<Event>,
+    /// Equal for every report of this test by this end, whole, cut off or formatted anew; the key of the origin's import.
+    pub source_key: String,
+    /// The source key of the other end's report.
+    pub twin_key: Option<String>,
+    /// The report as it was read.
+    pub source: String,
+}
+
+impl Imported {
+    /// Whether the report is cut off.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        !matches!(self.events.last(), Some(Event::Finished | Event::Failed(_)))
+    }
+}
+
+/// A text that is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ImportError {
+    /// It is too long.
+    #[error("longer than {} MiB", TEXT_BYTES_MAX >> 20)]
+    TooLong,
+    /// It contains nothing known.
+    #[error(
+        "no report of iperf3 (-J, --json-stream), iperf 2 (-y C) or pScheduler (throughput), and no record or page of one"
+    )]
+    Unknown,
+}
+
+/// Reads all reports in a text. `name` is the name of its file; `utc_offset_s` is the offset of local time from UTC at a local
+/// time in seconds since 1970, for times without an offset.
+///
+/// # Errors
+/// When the text is too long or contains no report.
+pub fn import(name: Option<&str>, text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Result<Contents, ImportError> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(ImportError::TooLong);
+    }
+    let mut reader = Reader {
+        name,
+        contents: Contents::default(),
+        known: HashMap::new(),
+        stream: None,
+        csv: iperf2::Rows::new(utc_offset_s),
+    };
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if page::is_page(rest) {
+        reader.contents.records = page::records(rest);
+        rest = "";
+    }
+    while !rest.is_empty() {
+        rest = &rest[reader.next(rest)..];
+    }
+    reader.finish()
+}
+
+struct Reader<'a> {
+    name: Option<&'a str>,
+    contents: Contents,
+    /// Position in the contents by source key.
+    known: HashMap<String, usize>,
+    stream: Option<EventStream>,
+    csv: iperf2::Rows<'a>,
+}
+
+/// The lines of `--json-stream` of one test, put together.
+#[derive(Default)]
+struct EventStream {
+    members: Map<String, Value>,
+    intervals: Vec<Value>,
+    source: String,
+}
+
+impl Reader<'_> {
+    /// Reads the line or the document with which the text begins; returns its length.
+    fn next(&mut self, text: &str) -> usize {
+        let blank = text.len() - text.trim_start().len();
+        if blank > 0 {
+            return blank;
+        }
+        if text.starts_with('{')
+            && let Some(document) = document::first(text)
+        {
+            let source = &text[..document.bytes];
+            if self.document(&document, source.trim_end()) {
+                return document.bytes;
+            }
+        }
+        let line_bytes = text.find('\n').unwrap_or(text.len());
+        let line = text[..line_bytes].trim_end();
+        if !self.csv.line(line, line_bytes < text.len()) {
+            self.contents.unread_lines += 1;
+        }
+        // A document may follow directly behind the cut end of another one.
+        document::next_start(text, line_bytes).unwrap_or((line_bytes + 1).min(text.len()))
+    }
+
+    /// Returns whether it is a known document.
+    fn document(&mut self, document: &Document, source: &str) -> bool {
+        let value = &document.value;
+        let is_whole = document.cut_bytes.is_none();
+        match (value["event"].as_str(), value.get("data")) {
+            (Some(event), Some(data)) if is_whole => return self.stream_line(event, data, source),
+            _ => self.end_stream(),
+        }
+        if value["schema"] == RUN_SCHEMA && is_whole {
+            self.contents.records.push(source.to_owned());
+            return true;
+        }
+        if iperf3::is_report(value) && (is_whole || iperf3::is_started(value)) {
+            self.iperf3("iperf3-json", value, source, document.cut_bytes);
+            return true;
+        }
+        pscheduler::result(value).filter(|_| is_whole).is_some_and(|result| {
+            self.pscheduler(result, source);
+            true
+        })
+    }
+
+    fn stream_line(&mut self, event: &str, data: &Value, source: &str) -> bool {
+        if event == "start" || (event == "error" && self.stream.is_none()) {
+            self.end_stream();
+            self.stream = Some(EventStream::default());
+        }
+        let Some(stream) = &mut self.stream else { return false };
+        stream.source.push_str(source);
+        stream.source.push('\n');
+        match event {
+            "interval" => stream.intervals.push(data.clone()),
+            _ => {
+                stream.members.insert(event.to_owned(), data.clone());
+            }
+        }
+        if event == "end" {
+            self.end_stream();
+        }
+        true
+    }
+
+    fn end_stream(&mut self) {
+        let Some(EventStream { mut members, intervals, source }) = self.stream.take() else { return };
+        // A failure may have neither.
+        for name in if members.contains_key("error") { &["start", "end"][..] } else { &[] } {
+            members.entry(*name).or_insert_with(|| Value::Object(Map::new()));
+        }
+        members.insert("intervals".to_owned(), intervals.into());
+        self.iperf3("iperf3-json-stream", &Value::Object(members), &source, None);
+    }
+
+    fn iperf3(&mut self, format: &str, value: &Value, source: &str, cut_bytes: Option<usize>) {
+        if iperf3::is_idle_server(value) {
+            return;
+        }
+        let report = iperf3::report(value, cut_bytes.is_some());
+        let server_report = value.get("server_output_json").filter(|server| iperf3::is_report(server));
+        let mut notes = report.notes;
+        if let Some(cut_bytes) = cut_bytes {
+            notes.push(format!("the report is cut off: its last {cut_bytes} bytes were not read"));
+        }
+        let sha256 = document::sha256(value);
+        let (role, other) = match report.endpoint {
+            Endpoint::Client => ("client", "server"),
+            Endpoint::Server => ("server", "client"),
+        };
+        let key = |role: &str| report.cookie.as_ref().map(|cookie| format!("iperf3:{cookie}:{role}"));
+        let (source_key, twin_key) = (key(role).unwrap_or_else(|| sha256.clone()), key(other));
+        self.add(Imported {
+            origin: self.origin("iperf3", report.version, format, (sha256, &source_key), notes),
+            source_key,
+            endpoint: report.endpoint,
+            host_name: report.host_name,
+            started_unix_ms: report.started_unix_ms,
+            events: report.events,
+            twin_key,
+            source: source.to_owned(),
+        });
+        if let Some(server) = server_report {
+            self.iperf3(format, server, &server.to_string(), None);
+        }
+    }
+
+    fn pscheduler(&mut self, result: &Value, source: &str) {
+        // The report of the tool has all that the result has, and more.
+        let diagnostics = result["diags"].as_str().unwrap_or_default();
+        let mut reports = pscheduler::line_starts(diagnostics).filter_map(document::first);
+        if let Some(document) = reports.find(|document| iperf3::is_report(&document.value)) {
+            return self.iperf3("pscheduler-throughput", &document.value, source, document.cut_bytes);
+        }
+        let sha256 = document::sha256(result);
+        self.add(Imported {
+            origin: self.origin("pscheduler", None, "pscheduler-throughput", (sha256.clone(), &sha256), Vec::new()),
+            source_key: sha256,
+            endpoint: Endpoint::Client,
+            host_name: None,
+            started_unix_ms: None,
+            events: pscheduler::events(result),
+            twin_key: None,
+            source: source.to_owned(),
+        });
+    }
+
+    fn origin(
+        &self,
+        tool: &str,
+        version: Option<String>,
+        format: &str,
+        (sha256, key): (String, &str),
+        notes: Vec<String>,
+    ) -> Origin {
+        let (format, name) = (format.to_owned(), self.name.map(str::to_owned));
+        let imported = Some(Import { format, name, sha256, key: Some(key.to_owned()), notes });
+        Origin { tool: tool.to_owned(), version, argv: Vec::new(), imported }
+    }
+
+    /// Keeps one report of each test: the longest, and a whole one before one that is cut off.
+    fn add(&mut self, imported: Imported) {
+        let tests = &mut self.contents.tests;
+        match self.known.get(&imported.source_key).and_then(|at| tests.get_mut(*at)) {
+            Some(known) => {
+                self.contents.repeated += 1;
+                let is_longer = imported.events.len() > known.events.len();
+                if is_longer || (known.is_partial() && !imported.is_partial()) {
+                    *known = imported;
+                }
+            }
+            None => {
+                self.known.insert(imported.source_key.clone(), tests.len());
+                tests.push(imported);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Contents, ImportError> {
+        self.end_stream();
+        for test in self.csv.take_tests() {
+            let key = keys::sha256(test.first_row().as_bytes());
+            let sha256 = keys::sha256(test.source().as_bytes());
+            let origin = self.origin("iperf", None, "iperf2-csv", (sha256, &key), test.notes());
+            self.add(Imported {
+                origin,
+                endpoint: test.endpoint(),
+                host_name: None,
+                started_unix_ms: test.started_unix_ms(),
+                events: test.events(),
+                source_key: key,
+                twin_key: None,
+                source: test.source(),
+            });
+        }
+        let is_empty = self.contents.tests.is_empty() && self.contents.records.is_empty();
+        if is_empty { Err(ImportError::Unknown) } else { Ok(self.contents) }
+    }
+}
