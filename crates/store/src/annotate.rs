@@ -1,0 +1,149 @@
+//! What users add to runs: labels, notes, baselines. Records themselves never change.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use linerate_model::record::RunId;
+use rusqlite::{OptionalExtension, params};
+
+use crate::write::{put_label, row_of};
+use crate::{Store, StoreError};
+
+/// A label: a name and a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// Its name: `[a-z0-9_.-]`, at most 64 characters.
+    pub key: String,
+    /// Its value, at most 256 characters.
+    pub value: String,
+}
+
+/// A sentence a user added to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// When, in ms since 1970.
+    pub written_unix_ms: u64,
+    /// The sentence.
+    pub text: String,
+}
+
+/// No run has more.
+const MAX_LABELS: usize = 64;
+
+/// Parses `key=value`.
+///
+/// # Errors
+/// Characters or lengths that are not permitted.
+pub fn parse_label(text: &str) -> Result<Label, StoreError> {
+    let wrong = |why| StoreError::Label(text.chars().take(80).collect(), why);
+    let (key, value) = text.split_once('=').ok_or_else(|| wrong("write key=value"))?;
+    check_key(key).map_err(wrong)?;
+    if value.chars().count() > 256 {
+        return Err(wrong("a value has at most 256 characters"));
+    }
+    Ok(Label { key: key.to_owned(), value: value.to_owned() })
+}
+
+fn check_key(key: &str) -> Result<(), &'static str> {
+    let is_permitted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
+    let fits = (1..=64).contains(&key.len()) && key.chars().all(is_permitted);
+    if fits { Ok(()) } else { Err("a key has 1 to 64 characters of a-z, 0-9, '_', '.' and '-'") }
+}
+
+impl Store {
+    /// Sets and removes labels of a run.
+    ///
+    /// # Errors
+    /// An unknown run, more than 64 labels, or what SQLite reports; nothing is changed then.
+    pub fn label(&self, run: RunId, set: &[Label], remove: &[String]) -> Result<(), StoreError> {
+        let transaction = self.write()?;
+        let row = self.known(run)?;
+        for key in remove {
+            transaction.execute("DELETE FROM label WHERE run = $1 AND key = $2", params![row, key])?;
+        }
+        for label in set {
+            put_label(&transaction, row, &label.key, &label.value)?;
+        }
+        if self.labels(row)?.len() > MAX_LABELS {
+            return Err(StoreError::Label(run.short(), "a run has at most 64 labels"));
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Adds a note to a run.
+    ///
+    /// # Errors
+    /// An unknown run, or what SQLite reports.
+    pub fn add_note(&self, run: RunId, text: &str) -> Result<(), StoreError> {
+        let transaction = self.write()?;
+        let now_ms = now_ms().cast_signed();
+        let statement = "INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)";
+        transaction.execute(statement, params![self.known(run)?, now_ms, text])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// The notes of a run, oldest first.
+    ///
+    /// # Errors
+    /// An unknown run, or what SQLite reports.
+    pub fn notes(&self, run: RunId) -> Result<Vec<Note>, StoreError> {
+        let mut query = self.connection.prepare("SELECT written_ms, text FROM note WHERE run = $1 ORDER BY rowid")?;
+        let note = |row: &rusqlite::Row<'_>| {
+            Ok(Note { written_unix_ms: row.get::<_, i64>(0)?.cast_unsigned(), text: row.get(1)? })
+        };
+        Ok(query.query_map([self.known(run)?], note)?.collect::<Result<_, _>>()?)
+    }
+
+    /// Gives a run the name of a baseline, which another run may have had.
+    ///
+    /// # Errors
+    /// An unknown run, or what SQLite reports.
+    pub fn set_baseline(&self, name: &str, run: RunId) -> Result<(), StoreError> {
+        check_key(name).map_err(|why| StoreError::Label(name.chars().take(80).collect(), why))?;
+        let transaction = self.write()?;
+        let statement = "INSERT OR REPLACE INTO baseline (name, run) VALUES ($1, $2)";
+        transaction.execute(statement, params![name, self.known(run)?])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Removes a baseline; the run stays. Returns whether there was one.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn remove_baseline(&self, name: &str) -> Result<bool, StoreError> {
+        let transaction = self.write()?;
+        let removed = transaction.execute("DELETE FROM baseline WHERE name = $1", [name])?;
+        transaction.commit()?;
+        Ok(removed > 0)
+    }
+
+    /// All baselines by name.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn baselines(&self) -> Result<Vec<(String, RunId)>, StoreError> {
+        let query = "SELECT name, run_id FROM baseline JOIN run ON run.id = baseline.run ORDER BY name";
+        let mut query = self.connection.prepare(query)?;
+        let found = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found: Vec<(String, String)> = found.collect::<Result<_, _>>()?;
+        let parsed =
+            |(name, id): (String, String)| Ok((name, id.parse().map_err(|e| StoreError::damaged("run id", e))?));
+        found.into_iter().map(parsed).collect()
+    }
+
+    /// The run of a baseline.
+    pub(crate) fn baseline(&self, name: &str) -> Result<Option<RunId>, StoreError> {
+        let query = "SELECT run_id FROM baseline JOIN run ON run.id = baseline.run WHERE name = $1";
+        let id: Option<String> = self.connection.query_row(query, [name], |row| row.get(0)).optional()?;
+        id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
+    }
+
+    fn known(&self, run: RunId) -> Result<i64, StoreError> {
+        let unknown = || StoreError::UnknownRun { name: run.to_string(), candidates: String::new() };
+        row_of(&self.connection, run)?.ok_or_else(unknown)
+    }
+}
+
+pub(crate) fn now_ms() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since_1970.as_millis().try_into().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,93 @@
+//! Why a store cannot do something.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why an operation on a store failed.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// A value of `--store` or of the environment names no place.
+    #[error("{0}")]
+    Place(String),
+    /// There is no database.
+    #[error("{}: no runs are recorded here", .0.display())]
+    Missing(PathBuf),
+    /// The file is something else; it was not touched.
+    #[error("{}: {what}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// A newer version of the program made it.
+    #[error("{}: written by a newer version (schema {found}; this version writes {known})", path.display())]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The latest version known here.
+        known: i64,
+    },
+    /// It can be read only.
+    #[error("{}: read-only", .0.display())]
+    ReadOnly(PathBuf),
+    /// No run has the name.
+    #[error("no run {name:?}{candidates}")]
+    UnknownRun {
+        /// The name.
+        name: String,
+        /// Runs that it could mean, as text.
+        candidates: String,
+    },
+    /// The end of an id fits several runs.
+    #[error("{name:?} is the end of several ids{candidates}")]
+    AmbiguousRun {
+        /// The name.
+        name: String,
+        /// These runs, as text.
+        candidates: String,
+    },
+    /// A label outside the limits.
+    #[error("label {0:?}: {1}")]
+    Label(String, &'static str),
+    /// A stored value cannot be read.
+    #[error("{what}: {why}")]
+    Damaged {
+        /// Which value.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// A file operation failed.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// SQLite reports an error.
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+impl StoreError {
+    /// Whether a name or an option of the user is wrong, as opposed to the store.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Place(_) | Self::UnknownRun { .. } | Self::AmbiguousRun { .. } | Self::Label(..))
+    }
+
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { path: path.to_owned(), source }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "map_err hands errors over by value")]
+    pub(crate) fn damaged(what: impl ToString, why: impl ToString) -> Self {
+        Self::Damaged { what: what.to_string(), why: why.to_string() }
+    }
+}

@@ -1,0 +1,32 @@
+//! History of runs: a SQLite database in the state directory of the user.
+//!
+//! * [`Place`]: where the database is
+//! * [`Store`]: writes, lists, loads and names runs
+//! * [`Recorder`]: a thread that writes the runs of a process, and the spool where it cannot
+//! * [`upkeep`]: check, repair, prune
+
+#![forbid(unsafe_code)]
+
+mod annotate;
+mod encoding;
+mod error;
+mod list;
+mod names;
+mod open;
+mod owner;
+mod place;
+mod read;
+mod recorder;
+mod spool;
+pub mod upkeep;
+mod write;
+
+pub use annotate::{Label, Note, parse_label};
+pub use error::StoreError;
+pub use linerate_model::record::RunRow;
+pub use list::{Filter, Sort};
+pub use names::load_named;
+pub use open::Store;
+pub use place::Place;
+pub use recorder::{Recorded, Recorder};
+pub use write::Saved;

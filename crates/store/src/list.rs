@@ -1,0 +1,136 @@
+//! Lists of runs: narrow rows and what they are filtered by.
+
+use linerate_model::record::{RunKind, RunRow, RunState};
+use linerate_model::stored_name;
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+
+use crate::annotate::Label;
+use crate::encoding::variant;
+use crate::{Store, StoreError};
+
+/// Which runs are listed. Everything set must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Of this kind.
+    pub kind: Option<RunKind>,
+    /// In this state.
+    pub state: Option<RunState>,
+    /// The client's host has this name.
+    pub client: Option<String>,
+    /// The server has this name.
+    pub server: Option<String>,
+    /// A watch of this name started it.
+    pub watch: Option<String>,
+    /// It has all these labels.
+    pub labels: Vec<Label>,
+    /// Started at this time or later, in ms since 1970.
+    pub since_ms: Option<u64>,
+    /// Started before this time, in ms since 1970.
+    pub before_ms: Option<u64>,
+    /// Of this path and this specification ([`linerate_model::record::RunPath`]).
+    pub keys: Option<(String, String)>,
+    /// Not imported from another program's report.
+    pub measured_here: bool,
+    /// Order.
+    pub sort: Sort,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+/// Order of a list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Latest start first.
+    #[default]
+    Newest,
+    /// Earliest start first.
+    Oldest,
+    /// Highest primary measure first; runs without one are left out.
+    Highest,
+    /// Lowest primary measure first; runs without one are left out.
+    Lowest,
+}
+
+impl Store {
+    /// Lists runs.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        let (clauses, parameters) = conditions(filter);
+        let order = match filter.sort {
+            Sort::Newest => "started_ms DESC, id DESC",
+            Sort::Oldest => "started_ms, id",
+            Sort::Highest => "primary_value DESC",
+            Sort::Lowest => "primary_value",
+        };
+        let limit = filter.limit.map_or(-1, i64::from);
+        let query = format!("{COLUMNS} WHERE {clauses} ORDER BY {order} LIMIT {limit}");
+        let mut query = self.connection.prepare(&query)?;
+        let mut rows = query.query(params_from_iter(parameters))?;
+        let mut list = Vec::new();
+        while let Some(row) = rows.next()? {
+            list.push(run_row(row)?);
+        }
+        Ok(list)
+    }
+}
+
+const COLUMNS: &str = "SELECT run_id, kind, state, reason, title, started_ms, elapsed_ns, client, server, watch, trials, \
+    primary_measure, primary_value, (SELECT json_group_object(key, value) FROM label WHERE run = run.id) FROM run";
+
+fn conditions(filter: &Filter) -> (String, Vec<Value>) {
+    let mut clauses = vec!["1".to_owned()];
+    let mut parameters = Vec::new();
+    let mut add = |clause: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            parameters.push(value);
+            clauses.push(clause.replace('?', &format!("${}", parameters.len())));
+        }
+    };
+    let text = |text: &Option<String>| text.clone().map(Value::Text);
+    let time = |time_ms: Option<u64>| time_ms.map(|time_ms| Value::Integer(time_ms.try_into().unwrap_or(i64::MAX)));
+    add("kind = ?", filter.kind.map(|kind| Value::Text(stored_name(kind))));
+    add("state = ?", filter.state.map(|state| Value::Text(stored_name(state))));
+    add("client = ?", text(&filter.client));
+    add("server = ?", text(&filter.server));
+    add("watch = ?", text(&filter.watch));
+    add("started_ms >= ?", time(filter.since_ms));
+    add("started_ms < ?", time(filter.before_ms));
+    add("path_key = ?", filter.keys.clone().map(|(path, _)| Value::Text(path)));
+    add("spec_key = ?", filter.keys.clone().map(|(_, spec)| Value::Text(spec)));
+    for label in &filter.labels {
+        add("id IN (SELECT run FROM label WHERE key = ?", Some(Value::Text(label.key.clone())));
+        add("value = ?)", Some(Value::Text(label.value.clone())));
+    }
+    if filter.measured_here {
+        clauses.push("source_key IS NULL".to_owned());
+    }
+    if matches!(filter.sort, Sort::Highest | Sort::Lowest) {
+        clauses.push("primary_value IS NOT NULL".to_owned());
+    }
+    (clauses.join(" AND "), parameters)
+}
+
+fn run_row(row: &Row<'_>) -> Result<RunRow, StoreError> {
+    let text = |column: usize| row.get::<_, String>(column);
+    let number = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
+    let measure: Option<String> = row.get(11)?;
+    let value: Option<f64> = row.get(12)?;
+    Ok(RunRow {
+        run_id: text(0)?.parse().map_err(|error| StoreError::damaged("run id", error))?,
+        kind: variant(text(1)?)?,
+        state: variant(text(2)?)?,
+        reason: row.get(3)?,
+        title: row.get(4)?,
+        started_unix_ms: number(5)?,
+        elapsed_ns: number(6)?,
+        client: row.get(7)?,
+        server: row.get(8)?,
+        watch: row.get(9)?,
+        trials: row.get(10)?,
+        primary: measure.and_then(|measure| measure.parse().ok()).zip(value),
+        labels: serde_json::from_str(&text(13)?).map_err(|error| StoreError::damaged("labels", error))?,
+    })
+}

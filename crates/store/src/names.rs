@@ -1,0 +1,95 @@
+//! Names of runs on command lines.
+
+use std::fs;
+use std::path::Path;
+
+use linerate_model::record::{RunId, RunRecord};
+
+use crate::{Filter, Place, RunRow, Store, StoreError, parse_label};
+
+impl Store {
+    /// The runs of a name: an id or its unique end, `last`, `last~2`, `@BASELINE`, `label:KEY=VALUE` (all of them, newest
+    /// first). Runs that are not over have no place in `last`.
+    ///
+    /// # Errors
+    /// A name of no run, or an end of several ids; both with candidates.
+    pub fn resolve(&self, name: &str) -> Result<Vec<RunId>, StoreError> {
+        let unknown = || StoreError::UnknownRun { name: printable(name), candidates: self.candidates() };
+        if let Some(back) = name.strip_prefix("last") {
+            let back = if back.is_empty() { Some(0) } else { back.strip_prefix('~').and_then(|n| n.parse().ok()) };
+            return Ok(vec![self.last(back.ok_or_else(unknown)?)?.ok_or_else(unknown)?]);
+        }
+        if let Some(baseline) = name.strip_prefix('@') {
+            return Ok(vec![self.baseline(baseline)?.ok_or_else(unknown)?]);
+        }
+        if let Some(label) = name.strip_prefix("label:") {
+            let rows = self.list(&Filter { labels: vec![parse_label(label)?], ..Filter::default() })?;
+            let ids: Vec<RunId> = rows.iter().map(|row| row.run_id).collect();
+            return if ids.is_empty() { Err(unknown()) } else { Ok(ids) };
+        }
+        match &*self.ids_ending(&name.to_ascii_lowercase())? {
+            [] => Err(unknown()),
+            [one] => Ok(vec![*one]),
+            several => {
+                let ids = several.iter().take(8).map(|id| format!("\n  {id}")).collect();
+                Err(StoreError::AmbiguousRun { name: printable(name), candidates: ids })
+            }
+        }
+    }
+
+    fn last(&self, back: u32) -> Result<Option<RunId>, StoreError> {
+        let query =
+            "SELECT run_id FROM run WHERE state <> 'running' ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1";
+        let mut query = self.connection.prepare(query)?;
+        let id: Option<String> = query.query_map([back], |row| row.get(0))?.next().transpose()?;
+        id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
+    }
+
+    fn ids_ending(&self, end: &str) -> Result<Vec<RunId>, StoreError> {
+        if end.len() < 4 || !end.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+            return Ok(Vec::new());
+        }
+        let mut query =
+            self.connection.prepare("SELECT run_id FROM run WHERE run_id LIKE $1 ORDER BY run_id DESC LIMIT 9")?;
+        let found = query.query_map([format!("%{end}")], |row| row.get::<_, String>(0))?;
+        found.map(|id| id?.parse().map_err(|error| StoreError::damaged("run id", error))).collect()
+    }
+
+    /// The newest runs and the baselines, as lines of a message.
+    fn candidates(&self) -> String {
+        let newest = self.list(&Filter { limit: Some(5), ..Filter::default() }).unwrap_or_default();
+        if newest.is_empty() {
+            return ": no runs are recorded".to_owned();
+        }
+        let line = |row: &RunRow| {
+            let server = row.server.as_deref().or(row.client.as_deref()).unwrap_or_default();
+            format!("\n  {}  {}", row.run_id.short(), printable(row.title.as_deref().unwrap_or(server)))
+        };
+        let baselines = self.baselines().unwrap_or_default();
+        let baselines = baselines.iter().take(8).map(|(name, id)| format!("\n  @{name}  {}", id.short()));
+        format!("; the newest are{}{}", newest.iter().map(line).collect::<String>(), baselines.collect::<String>())
+    }
+}
+
+/// The records of a name: of a file (with a `/` or a `.` in its path), or of the runs of [`Store::resolve`].
+///
+/// # Errors
+/// As [`Store::resolve`] and [`Store::load`], and a file that is no record.
+pub fn load_named(place: Option<&Place>, name: &str) -> Result<Vec<RunRecord>, StoreError> {
+    if name.contains(['/', '.']) && !name.starts_with("label:") {
+        return read_file(Path::new(name)).map(|record| vec![record]);
+    }
+    let place = place.ok_or_else(|| StoreError::Place("--store off: name a file".to_owned()))?;
+    let store = Store::open_existing(place)?;
+    store.resolve(name)?.into_iter().map(|id| store.load(id)).collect()
+}
+
+pub(crate) fn read_file(path: &Path) -> Result<RunRecord, StoreError> {
+    let text = fs::read_to_string(path).map_err(StoreError::file(path))?;
+    linerate_record::text::read(&text).map_err(|error| StoreError::damaged(path.display().to_string(), error))
+}
+
+/// Text of a user or a peer for a terminal.
+fn printable(text: &str) -> String {
+    text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect()
+}

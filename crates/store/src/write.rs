@@ -1,0 +1,339 @@
+//! Writing runs: at their start, after each trial, and at their end.
+
+use std::collections::BTreeMap;
+
+use linerate_model::record::{HostPart, Measure, RunId, RunRecord, RunState, Trial};
+use linerate_model::snapshot::Fact;
+use linerate_model::stored_name;
+use rusqlite::{OptionalExtension, Transaction, params};
+use sha2::{Digest, Sha256};
+
+use crate::encoding::{Packed, series};
+use crate::{Store, StoreError, owner};
+
+/// What became of a record that may be known already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saved {
+    /// It was not known.
+    New,
+    /// This run was made from the same document, or is the same run.
+    Known(RunId),
+}
+
+impl Store {
+    /// Writes a run that begins: its state is [`RunState::Running`].
+    ///
+    /// # Errors
+    /// What SQLite reports; nothing is written then.
+    pub fn begin(&self, record: &RunRecord) -> Result<(), StoreError> {
+        self.put(record)
+    }
+
+    /// Adds a trial to a run that began. A trial whose number is known is not written again.
+    ///
+    /// # Errors
+    /// An unknown run, or what SQLite reports; nothing is written then.
+    pub fn add_trial(&self, run: RunId, trial: &Trial) -> Result<(), StoreError> {
+        let transaction = self.write()?;
+        let row = row_of(&transaction, run)?.ok_or_else(|| StoreError::damaged(run, "not in the store"))?;
+        put_trial(&transaction, row, trial)?;
+        transaction.execute("UPDATE run SET trials = trials + 1 WHERE id = $1", [row])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Writes a run at its end, with the trials that are not written yet.
+    ///
+    /// # Errors
+    /// What SQLite reports; nothing is written then.
+    pub fn finish(&self, record: &RunRecord) -> Result<(), StoreError> {
+        self.put(record)
+    }
+
+    /// The run that was imported from the report with this key.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn imported(&self, key: &str) -> Result<Option<RunId>, StoreError> {
+        let query = "SELECT run_id FROM run WHERE source_key = $1";
+        let id: Option<String> = self.connection.query_row(query, [key], |row| row.get(0)).optional()?;
+        id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
+    }
+
+    /// Writes a run unless it, or another one of the same imported document, is there. A run of the same document that was
+    /// cut off earlier is replaced.
+    ///
+    /// # Errors
+    /// What SQLite reports; nothing is written then.
+    pub fn save(&self, record: &RunRecord) -> Result<Saved, StoreError> {
+        let transaction = self.write()?;
+        let query = "SELECT run_id, source_key IS $1 AND (elapsed_ns < $2 OR state = 'partial' AND $3) FROM run \
+            WHERE source_key = $1 OR run_id = $4 AND state <> 'running'";
+        let (key, is_whole) = (source_key(record), record.state != RunState::Partial);
+        let known = params![key, record.elapsed_ns.cast_signed(), is_whole, record.run_id.to_string()];
+        let known = transaction.query_row(query, known, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        match known {
+            // A report that was cut off when it was imported.
+            Some((known, true)) if key.is_some() => {
+                let known: String = known;
+                transaction.execute("DELETE FROM run WHERE run_id = $1", [known])?;
+            }
+            Some((known, _)) => {
+                return Ok(Saved::Known(known.parse().map_err(|error| StoreError::damaged("run id", error))?));
+            }
+            None => {}
+        }
+        put(&transaction, record)?;
+        transaction.commit()?;
+        Ok(Saved::New)
+    }
+
+    fn put(&self, record: &RunRecord) -> Result<(), StoreError> {
+        let transaction = self.write()?;
+        put(&transaction, record)?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Runs whose process ended while it wrote them keep their trials and become `crashed`.
+    pub(crate) fn mark_crashed(&self) -> Result<(), StoreError> {
+        if self.orphans()?.is_empty() {
+            return Ok(());
+        }
+        let transaction = self.write()?;
+        // Looked for again: the process may have written its end before it ended.
+        for row in self.orphans()? {
+            let reason = "its process ended without a result".to_owned();
+            let Ok((record, _)) = self.load_row(row) else {
+                let statement = "UPDATE run SET state = 'crashed', reason = $1, owner = NULL WHERE id = $2";
+                transaction.execute(statement, params![reason, row])?;
+                continue;
+            };
+            let ends = record.trials.iter().map(|trial| trial.started_ns.saturating_add(trial.elapsed_ns));
+            let elapsed_ns = ends.max().unwrap_or(0);
+            put_row(&transaction, &RunRecord { state: RunState::Crashed, reason: Some(reason), elapsed_ns, ..record })?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Runs without an end whose process has one.
+    fn orphans(&self) -> Result<Vec<i64>, StoreError> {
+        let mut running = self.connection.prepare("SELECT id, owner FROM run WHERE state = 'running'")?;
+        let found = running.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found: Vec<(i64, Option<String>)> = found.collect::<Result<_, _>>()?;
+        let ended = found.into_iter().filter(|(_, owner)| owner.as_deref().is_none_or(owner::has_ended));
+        Ok(ended.map(|(row, _)| row).collect())
+    }
+}
+
+/// The key of a run in other tables.
+pub(crate) fn row_of(connection: &rusqlite::Connection, run: RunId) -> Result<Option<i64>, StoreError> {
+    let query = "SELECT id FROM run WHERE run_id = $1";
+    Ok(connection.query_row(query, [run.to_string()], |row| row.get(0)).optional()?)
+}
+
+fn put(transaction: &Transaction<'_>, record: &RunRecord) -> Result<(), StoreError> {
+    let row = put_row(transaction, record)?;
+    let document = Packed::json(&without_parts(record));
+    transaction.execute(
+        "INSERT OR REPLACE INTO document (run, size, checksum, blob) VALUES ($1, $2, $3, $4)",
+        params![row, document.size, document.checksum, document.blob],
+    )?;
+    for (position, host) in (0_i64..).zip(&record.hosts) {
+        put_facts(transaction, row, position, host)?;
+    }
+    for trial in &record.trials {
+        put_trial(transaction, row, trial)?;
+    }
+    for (key, value) in &record.labels {
+        put_label(transaction, row, key, value)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn put_label(transaction: &Transaction<'_>, row: i64, key: &str, value: &str) -> rusqlite::Result<usize> {
+    let statement = "INSERT OR REPLACE INTO label (run, key, value) VALUES ($1, $2, $3)";
+    transaction.execute(statement, params![row, key, value])
+}
+
+/// Writes what lists show and returns the key.
+pub(crate) fn put_row(transaction: &Transaction<'_>, record: &RunRecord) -> Result<i64, StoreError> {
+    let findings = record.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings);
+    let severity = findings.map(|finding| finding.severity as i64).max();
+    let (measure, value) = record.primary().unzip();
+    let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, tool, version, path_key, spec_key, \
+            client, server, watch, source_key, severity, trials, primary_measure, primary_value, owner) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) \
+        ON CONFLICT (run_id) DO UPDATE SET kind = excluded.kind, state = excluded.state, reason = excluded.reason, \
+            title = excluded.title, started_ms = excluded.started_ms, elapsed_ns = excluded.elapsed_ns, tool = excluded.tool, \
+            version = excluded.version, path_key = excluded.path_key, spec_key = excluded.spec_key, client = excluded.client, \
+            server = excluded.server, watch = excluded.watch, source_key = excluded.source_key, severity = excluded.severity, \
+            trials = max(trials, excluded.trials), primary_measure = excluded.primary_measure, \
+            primary_value = excluded.primary_value, owner = excluded.owner \
+        RETURNING id";
+    let row = transaction.query_row(
+        statement,
+        params![
+            record.run_id.to_string(),
+            stored_name(record.kind),
+            stored_name(record.state),
+            record.reason,
+            record.title,
+            record.started_unix_ms.cast_signed(),
+            record.elapsed_ns.cast_signed(),
+            record.origin.tool,
+            record.origin.version,
+            record.path.key,
+            record.path.spec_key,
+            record.path.client,
+            record.path.server,
+            record.links.watch,
+            source_key(record),
+            severity,
+            record.trials.len() as i64,
+            measure.map(|measure| measure.info().name),
+            value,
+            (record.state == RunState::Running).then(owner::this_process),
+        ],
+        |row| row.get(0),
+    )?;
+    Ok(row)
+}
+
+/// A document of a server and one of its client are different runs.
+fn source_key(record: &RunRecord) -> Option<String> {
+    let import = record.origin.imported.as_ref()?;
+    let of_document = || format!("{}/{}", import.sha256, stored_name(record.kind));
+    Some(import.key.clone().unwrap_or_else(of_document))
+}
+
+/// The record without what has tables of its own.
+fn without_parts(record: &RunRecord) -> RunRecord {
+    let without_facts = |host: &HostPart| {
+        let mut host = host.clone();
+        host.snapshot.iter_mut().for_each(|snapshot| snapshot.facts.clear());
+        host
+    };
+    RunRecord {
+        schema: record.schema.clone(),
+        run_id: record.run_id,
+        kind: record.kind,
+        state: record.state,
+        reason: record.reason.clone(),
+        title: record.title.clone(),
+        started_at: record.started_at.clone(),
+        started_unix_ms: record.started_unix_ms,
+        elapsed_ns: record.elapsed_ns,
+        origin: record.origin.clone(),
+        path: record.path.clone(),
+        hosts: record.hosts.iter().map(without_facts).collect(),
+        trials: Vec::new(),
+        body: record.body.clone(),
+        diagnosis: record.diagnosis.clone(),
+        notes: record.notes.clone(),
+        labels: BTreeMap::new(),
+        links: record.links.clone(),
+    }
+}
+
+/// Stores the facts of a host by area, the first word of their keys: most areas do not change from run to run.
+fn put_facts(transaction: &Transaction<'_>, row: i64, position: i64, host: &HostPart) -> Result<(), StoreError> {
+    transaction.execute("DELETE FROM host WHERE run = $1 AND position = $2", params![row, position])?;
+    let mut areas: BTreeMap<&str, BTreeMap<&str, &Fact>> = BTreeMap::new();
+    for (key, fact) in host.snapshot.iter().flat_map(|snapshot| &snapshot.facts) {
+        areas.entry(key.split('.').next().unwrap_or_default()).or_default().insert(key, fact);
+    }
+    for (area, facts) in areas {
+        let json = serde_json::to_vec(&facts).expect("keys of facts are text");
+        let key: String = Sha256::digest(&json).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let packed = Packed::new(&json);
+        transaction.execute(
+            "INSERT OR IGNORE INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4)",
+            params![key, packed.size, packed.checksum, packed.blob],
+        )?;
+        transaction.execute(
+            "INSERT INTO host (run, position, role, name, area, facts_key) VALUES ($1, $2, $3, $4, $5, $6)",
+            params![row, position, host.role, host.name, area, key],
+        )?;
+    }
+    Ok(())
+}
+
+fn put_trial(transaction: &Transaction<'_>, row: i64, trial: &Trial) -> Result<(), StoreError> {
+    let detail = Packed::json(&trial.detail);
+    let factors = serde_json::to_string(&trial.factors).expect("a map of texts");
+    let flags = serde_json::to_string(&trial.flags).expect("a list of texts");
+    let added = transaction.execute(
+        "INSERT OR IGNORE INTO trial (run, no, repeat, state, reason, is_warm_up, factors, flags, started_ns, elapsed_ns, \
+            size, checksum, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+        params![
+            row,
+            trial.no,
+            trial.repeat,
+            stored_name(trial.state),
+            trial.reason,
+            trial.is_warm_up,
+            factors,
+            flags,
+            trial.started_ns.cast_signed(),
+            trial.elapsed_ns.cast_signed(),
+            detail.size,
+            detail.checksum,
+            detail.blob,
+        ],
+    )?;
+    if added == 0 {
+        return Ok(());
+    }
+    put_measures(transaction, row, trial.no, &trial.measures)?;
+    put_series(transaction, row, trial)
+}
+
+/// Writes the measures of a trial. JSON has no infinite numbers, and neither have records.
+pub(crate) fn put_measures(
+    transaction: &Transaction<'_>,
+    row: i64,
+    no: u32,
+    measures: &[Measure],
+) -> Result<(), StoreError> {
+    let mut statement = transaction.prepare(
+        "INSERT INTO measure (run, trial, position, name, way, value, n, is_lower_bound) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )?;
+    for (position, measure) in (0_i64..).zip(measures).filter(|(_, measure)| measure.value.is_finite()) {
+        statement.execute(params![
+            row,
+            no,
+            position,
+            measure.name.info().name,
+            stored_name(measure.way),
+            measure.value,
+            measure.n.map(u64::cast_signed),
+            measure.is_lower_bound,
+        ])?;
+    }
+    Ok(())
+}
+
+fn put_series(transaction: &Transaction<'_>, row: i64, trial: &Trial) -> Result<(), StoreError> {
+    let mut statement = transaction.prepare(
+        "INSERT INTO series (run, trial, position, names, of, way, is_thinned, n, t0_ns, step_ns, size, checksum, blob) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    )?;
+    for (position, group) in (0_i64..).zip(series::groups(&trial.series)) {
+        statement.execute(params![
+            row,
+            trial.no,
+            position,
+            group.names.join(","),
+            serde_json::to_string(&group.of).expect("a name or a number"),
+            stored_name(group.way),
+            group.is_thinned,
+            group.points as i64,
+            group.t0_ns.cast_signed(),
+            group.step_ns.map(u64::cast_signed),
+            group.packed.size,
+            group.packed.checksum,
+            group.packed.blob,
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! A store as its users see it: files, records, several processes, damage.
+
+mod damage;
+mod processes;
+mod records;
+mod runs;
+mod scale;

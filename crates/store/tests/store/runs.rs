@@ -1,0 +1,219 @@
+//! Runs are written, loaded, listed and named.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::records::{begun, run};
+use linerate_model::measure::MeasureName;
+use linerate_model::record::{Import, RunId, RunRecord, RunState};
+use linerate_store::{Filter, Label, Place, Recorder, Saved, Sort, Store, StoreError, load_named, parse_label};
+
+fn store() -> (tempfile::TempDir, Store) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Store::open(&Place::file(directory.path().join("state/history.db"))).expect("a new store");
+    (directory, store)
+}
+
+fn ids(store: &Store, filter: &Filter) -> Vec<RunId> {
+    store.list(filter).expect("a list").iter().map(|row| row.run_id).collect()
+}
+
+#[test]
+fn a_run_is_loaded_exactly_as_it_was_saved() {
+    let (_directory, store) = store();
+    for number in 0..3 {
+        assert_eq!(store.save(&run(number, 2)).expect("saved"), Saved::New);
+    }
+    assert_eq!(store.load(run(1, 2).run_id).expect("loaded"), run(1, 2));
+    let unknown = store.load(run(9, 0).run_id).expect_err("not saved");
+    assert!(unknown.is_usage(), "{unknown}");
+}
+
+#[test]
+fn trials_are_readable_during_a_run_and_its_end_adds_the_missing_ones() {
+    let (_directory, store) = store();
+    let whole = run(1, 3);
+    store.begin(&begun(&whole)).expect("begun");
+    store.add_trial(whole.run_id, &whole.trials[0]).expect("added");
+    let so_far = store.load(whole.run_id).expect("loaded");
+    assert_eq!((so_far.state, &so_far.trials[..]), (RunState::Running, &whole.trials[..1]));
+    store.finish(&whole).expect("finished");
+    assert_eq!(store.load(whole.run_id).expect("loaded"), whole);
+    assert_eq!(store.list(&Filter::default()).expect("a list")[0].trials, 3);
+}
+
+#[test]
+fn files_are_readable_by_their_user_alone() {
+    let (_directory, store) = store();
+    store.save(&run(1, 1)).expect("saved");
+    let mode = |path: &std::path::Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
+    let path = store.place().path();
+    assert_eq!(mode(path.parent().expect("a directory")), 0o700);
+    for name in ["history.db", "history.db-wal", "history.db-shm"] {
+        assert_eq!(mode(&path.with_file_name(name)), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn lists_are_filtered_sorted_and_limited() {
+    let (_directory, store) = store();
+    for number in 0..10 {
+        store.save(&run(number, 1)).expect("saved");
+    }
+    let mut failed = run(10, 0);
+    (failed.state, failed.reason) = (RunState::Failed, Some("connection refused".to_owned()));
+    store.save(&failed).expect("saved");
+    let id = |number| run(number, 0).run_id;
+    let all = Filter::default();
+    let limited = Filter { limit: Some(2), ..all.clone() };
+    assert_eq!(ids(&store, &limited), [id(10), id(9)]);
+    assert_eq!(ids(&store, &Filter { sort: Sort::Oldest, ..limited.clone() }), [id(0), id(1)]);
+    assert_eq!(ids(&store, &Filter { sort: Sort::Highest, ..limited.clone() }), [id(9), id(8)]);
+    assert_eq!(ids(&store, &Filter { sort: Sort::Lowest, ..limited }), [id(0), id(1)]);
+    assert_eq!(ids(&store, &Filter { state: Some(RunState::Failed), ..all.clone() }), [id(10)]);
+    assert_eq!(ids(&store, &Filter { server: Some("server2".to_owned()), ..all.clone() }), [id(9), id(2)]);
+    let label = Label { key: "site".to_owned(), value: "s1".to_owned() };
+    let labelled = Filter { labels: vec![label], ..all.clone() };
+    assert_eq!(ids(&store, &labelled), [id(10), id(7), id(4), id(1)]);
+    let since = Filter { since_ms: Some(run(8, 0).started_unix_ms), ..all.clone() };
+    assert_eq!(ids(&store, &since), [id(10), id(9), id(8)]);
+    let before =
+        Filter { before_ms: Some(run(8, 0).started_unix_ms), keys: Some(("path1".into(), "spec".into())), ..all };
+    assert_eq!(ids(&store, &before), [id(1)]);
+    let row = &store.list(&Filter::default()).expect("a list")[1];
+    assert_eq!(row.primary, Some((MeasureName::ReceivedBps, 1e9 + 9.0)));
+    assert_eq!(row.labels["site"], "s0");
+}
+
+#[test]
+fn runs_are_named_by_id_end_position_baseline_label_and_file() {
+    let (directory, store) = store();
+    for number in 0..4 {
+        store.save(&run(number, 1)).expect("saved");
+    }
+    let id = |number| run(number, 0).run_id;
+    store.set_baseline("good", id(1)).expect("set");
+    store.begin(&begun(&run(4, 0))).expect("begun");
+    let rows = [
+        (id(2).to_string(), vec![id(2)]),
+        (id(2).short(), vec![id(2)]),
+        (id(2).short()[4..].to_uppercase(), vec![id(2)]),
+        ("last".to_owned(), vec![id(3)]),
+        ("last~2".to_owned(), vec![id(1)]),
+        ("@good".to_owned(), vec![id(1)]),
+        ("label:site=s0".to_owned(), vec![id(3), id(0)]),
+    ];
+    for (name, expected) in rows {
+        assert_eq!(store.resolve(&name).expect(&name), expected, "{name}");
+    }
+    for name in ["002", "ffff", "last~9", "last~x", "lastly", "@bad", "label:site=s9", "label:site", "", "%%%%"] {
+        let error = store.resolve(name).expect_err(name);
+        assert!(error.is_usage(), "{name}: {error}");
+    }
+    let unknown = store.resolve("ffff").expect_err("unknown").to_string();
+    assert!(unknown.contains(&id(3).short()) && unknown.contains("@good"), "{unknown}");
+    let file = directory.path().join("a.json");
+    fs::write(&file, serde_json::to_vec(&run(7, 2)).expect("JSON")).expect("written");
+    assert_eq!(load_named(None, file.to_str().expect("UTF-8")).expect("read"), [run(7, 2)]);
+    assert_eq!(load_named(Some(store.place()), "last").expect("loaded"), [run(3, 1)]);
+}
+
+#[test]
+fn an_end_of_several_ids_is_refused_with_these_ids() {
+    let (_directory, store) = store();
+    for number in [0x1_0007, 0x2_0007] {
+        store.save(&run(number, 0)).expect("saved");
+    }
+    let error = store.resolve("0007").expect_err("ambiguous");
+    assert!(matches!(error, StoreError::AmbiguousRun { .. }), "{error}");
+    assert!(error.to_string().contains(&run(0x1_0007, 0).run_id.to_string()), "{error}");
+}
+
+#[test]
+fn a_document_imported_twice_is_one_run() {
+    let (_directory, store) = store();
+    let imported = |number, sha256: &str| {
+        let (format, sha256) = ("iperf3-json".to_owned(), sha256.to_owned());
+        let import = Import { format, name: None, sha256, key: None, notes: Vec::new() };
+        let mut record = run(number, 1);
+        record.origin.imported = Some(import);
+        record
+    };
+    assert_eq!(store.save(&imported(1, "aa")).expect("saved"), Saved::New);
+    assert_eq!(store.save(&imported(2, "aa")).expect("known"), Saved::Known(run(1, 0).run_id));
+    assert_eq!(store.save(&imported(3, "bb")).expect("saved"), Saved::New);
+    let measured = Filter { measured_here: true, ..Filter::default() };
+    assert_eq!(ids(&store, &measured), []);
+}
+
+#[test]
+fn a_whole_document_replaces_the_one_that_was_cut_off() {
+    let (_directory, store) = store();
+    let imported = |number, sha256: &str, state| {
+        let (format, sha256, key) = ("iperf3-json".to_owned(), sha256.to_owned(), Some("iperf3:a:client".to_owned()));
+        let mut record = run(number, 1);
+        record.origin.imported = Some(Import { format, name: None, sha256, key, notes: Vec::new() });
+        record.state = state;
+        record
+    };
+    let (part, whole) = (imported(1, "aa", RunState::Partial), imported(2, "bb", RunState::Complete));
+    assert_eq!(store.save(&part).expect("saved"), Saved::New);
+    assert_eq!(store.save(&part).expect("known"), Saved::Known(part.run_id));
+    assert_eq!(store.save(&whole).expect("replaced"), Saved::New);
+    assert_eq!(store.save(&part).expect("known"), Saved::Known(whole.run_id));
+    assert_eq!(ids(&store, &Filter::default()), [whole.run_id]);
+    assert_eq!(store.imported("iperf3:a:client").expect("a query"), Some(whole.run_id));
+}
+
+#[test]
+fn labels_and_notes_stand_beside_the_record() {
+    let (_directory, store) = store();
+    store.save(&run(1, 1)).expect("saved");
+    let id = run(1, 0).run_id;
+    let label = |text: &str| parse_label(text).expect("a label");
+    store.label(id, &[label("rack=7"), label("site=x=y")], &[]).expect("labelled");
+    store.label(id, &[], &["rack".to_owned()]).expect("removed");
+    store.add_note(id, "new cable").expect("noted");
+    let loaded = store.load(id).expect("loaded");
+    assert_eq!(loaded.labels["site"], "x=y");
+    assert_eq!(RunRecord { labels: run(1, 1).labels, ..loaded }, run(1, 1));
+    assert_eq!(store.notes(id).expect("notes")[0].text, "new cable");
+    for wrong in ["Rack=7", "rack", "=7", "a b=7", &format!("k={}", "x".repeat(257))] {
+        assert!(parse_label(wrong).is_err(), "{wrong}");
+    }
+    let many: Vec<Label> = (0..65).map(|n| label(&format!("k{n}=v"))).collect();
+    assert!(store.label(id, &many, &[]).is_err());
+    assert_eq!(store.load(id).expect("loaded").labels.len(), 1);
+}
+
+#[test]
+fn facts_that_do_not_change_are_stored_once() {
+    let (_directory, store) = store();
+    for number in 0..50 {
+        store.save(&run(number, 0)).expect("saved");
+    }
+    let database = rusqlite::Connection::open(store.place().path()).expect("a database");
+    let count = |area| {
+        let query = "SELECT count(DISTINCT facts_key) FROM host WHERE area = $1";
+        database.query_row(query, [area], |row| row.get::<_, i64>(0)).expect("a count")
+    };
+    assert_eq!((count("nic"), count("load")), (1, 50));
+}
+
+#[test]
+fn a_recorder_writes_what_is_handed_to_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = Place::file(directory.path().join("history.db"));
+    let recorder = Recorder::new(place.clone());
+    let whole = run(1, 3);
+    recorder.begin(begun(&whole));
+    for trial in &whole.trials {
+        recorder.add_trial(whole.run_id, trial.clone());
+    }
+    recorder.finish(whole.clone());
+    recorder.offer(run(2, 1));
+    let recorded = recorder.close();
+    assert_eq!((recorded.stored, recorded.message()), (2, None));
+    let store = Store::open_existing(&place).expect("it is there");
+    assert_eq!(store.load(whole.run_id).expect("loaded"), whole);
+}

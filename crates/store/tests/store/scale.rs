@@ -1,0 +1,56 @@
+//! A store of 100,000 runs: run by `make history-scale`.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use linerate_model::record::{RunKind, RunState};
+use linerate_store::{Filter, Label, Place, Sort, Store};
+
+use crate::records::run;
+
+const RUNS: u64 = 100_000;
+
+#[allow(clippy::print_stderr, reason = "the reader of the test log must see the times")]
+#[test]
+#[ignore = "takes minutes"]
+fn timed_lists_of_a_hundred_thousand_runs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = Place::file(directory.path().join("history.db"));
+    let store = Store::open(&place).expect("a new store");
+    for number in 0..RUNS {
+        let mut record = run(number, 1);
+        record.kind = if number % 1000 == 0 { RunKind::Sweep } else { RunKind::Test };
+        record.state = if number % 500 == 0 { RunState::Failed } else { RunState::Complete };
+        // Facts differ from run to run in tests alone.
+        record.hosts.clear();
+        store.save(&record).expect("saved");
+    }
+    drop(store);
+    let bytes = fs::metadata(place.path()).expect("a file").len();
+    eprintln!("{bytes} bytes, {} a run", bytes / RUNS);
+    assert!(bytes < 400_000_000, "{bytes}");
+    let all = Filter { limit: Some(20), ..Filter::default() };
+    let label = Label { key: "site".to_owned(), value: "s1".to_owned() };
+    let rows = [
+        ("newest", all.clone()),
+        ("kind", Filter { kind: Some(RunKind::Sweep), ..all.clone() }),
+        ("state", Filter { state: Some(RunState::Failed), ..all.clone() }),
+        ("server", Filter { server: Some("server3".to_owned()), ..all.clone() }),
+        ("no such client", Filter { client: Some("omega".to_owned()), ..all.clone() }),
+        ("label", Filter { labels: vec![label], ..all.clone() }),
+        ("since", Filter { since_ms: Some(run(RUNS - 10, 0).started_unix_ms), ..all.clone() }),
+        ("highest", Filter { sort: Sort::Highest, ..all }),
+    ];
+    for (name, filter) in rows {
+        // Without the pages that the writing left in memory.
+        let file = format!("of={}", place.path().display());
+        let dropped = Command::new("dd").args([&file, "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]).output();
+        assert!(dropped.expect("dd runs").status.success());
+        let begin = Instant::now();
+        let rows = Store::open_existing(&place).and_then(|store| store.list(&filter)).expect("a list");
+        let elapsed = begin.elapsed();
+        eprintln!("{name}: {} rows in {elapsed:?}", rows.len());
+        assert!(elapsed < Duration::from_millis(100), "{name}: {elapsed:?}");
+    }
+}
