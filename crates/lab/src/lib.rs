@@ -8,10 +8,14 @@
 //! their number is no measure of confidence.
 //!
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP lab, whose experiment
-//! has a fixed form, and [`proof`] compares a setting of a host with a fix of it.
+//! has a fixed form, and [`proof`] compares a setting of a host with a fix of it. Runs that were kept are compared by
+//! [`compare`](mod@compare), watched by [`change_point`] and held against limits by [`expect`].
 
 #![forbid(unsafe_code)]
 
+pub mod change_point;
+pub mod compare;
+pub mod expect;
 mod explore;
 mod factor;
 mod findings;
@@ -22,6 +26,7 @@ mod runner;
 mod setting;
 pub mod stats;
 pub mod sweep;
+pub mod watch;
 
 pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};

@@ -77,15 +77,105 @@ pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
     share_below(halves / 2, candidate.len(), other.len())
 }
 
-/// How many times as high as `other` a candidate is: the median of the ratios of all pairs, and the interval that holds the
-/// true ratio with this confidence, by the rank-sum test (Hodges and Lehmann, 1963). Values are above 0; `None` of too few.
+/// How many times as high as `other` a candidate is, as [`shift_interval`] has it. Values are above 0; `None` of too few.
 #[must_use]
 pub fn ratio_interval(candidate: &[f64], other: &[f64], confidence: f64) -> Option<(f64, Interval)> {
-    let mut ratios: Vec<f64> = candidate.iter().flat_map(|own| other.iter().map(move |other| own / other)).collect();
-    let middle = median_in(&mut ratios)?;
+    let (middle, interval) = shift_interval(candidate, other, confidence, |own, other| own / other)?;
+    Some((middle, interval?))
+}
+
+/// How far a candidate is from `other`: the median of the effects of all pairs, and the interval that holds the true effect
+/// with this confidence, by the rank-sum test (Hodges and Lehmann, 1963); `None` of too few values for it. `effect` grows
+/// with its first value and falls with its second.
+#[must_use]
+pub fn shift_interval(
+    candidate: &[f64],
+    other: &[f64],
+    confidence: f64,
+    effect: impl Fn(f64, f64) -> f64,
+) -> Option<(f64, Option<Interval>)> {
+    let pairs = candidate.iter().flat_map(|own| other.iter().map(move |other| (*own, *other)));
+    let mut effects: Vec<f64> = pairs.map(|(own, other)| effect(own, other)).collect();
+    let middle = median_in(&mut effects)?;
     let is_outside = |won: &usize| 2.0 * share_below(*won, candidate.len(), other.len()) <= 1.0 - confidence;
-    let outside = (1..=ratios.len() / 2).take_while(is_outside).last()?;
-    Some((middle, Interval { low: ratios[outside - 1], high: ratios[ratios.len() - outside] }))
+    let outside = (1..=effects.len() / 2).take_while(is_outside).last();
+    let interval = outside.map(|n| Interval { low: effects[n - 1], high: effects[effects.len() - n] });
+    Some((middle, interval))
+}
+
+/// Two-sided significance of the rank-sum test (Mann and Whitney, 1947): how often two samples of one distribution lie this
+/// far apart. Ties have the mean of their ranks. Exact up to 40 values, normal beyond.
+#[must_use]
+pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
+    let ranks = doubled_ranks(a, b);
+    let (n, all) = (a.len(), ranks.len());
+    let sum: usize = ranks[..n].iter().sum();
+    // Twice the mean of the doubled sum, which has the same distance to both tails.
+    let mean = n * (all + 1);
+    let distance = sum.abs_diff(mean);
+    if all > VALUES_COUNTED_MAX {
+        let squares: f64 = ranks.iter().map(|rank| (*rank as f64 - (all + 1) as f64).powi(2)).sum();
+        let deviation = (n as f64 * b.len() as f64 * squares / (all as f64 * (all - 1) as f64)).sqrt();
+        let z = (distance as f64 - 1.0).max(0.0) / deviation;
+        return if deviation > 0.0 { (2.0 * normal_below(-z)).min(1.0) } else { 1.0 };
+    }
+    let ways = ways_of_sums(&ranks, n);
+    let far = ways.iter().enumerate().filter(|(sum, _)| sum.abs_diff(mean) >= distance);
+    far.map(|(_, ways)| ways).sum::<f64>() / ways.iter().sum::<f64>()
+}
+
+/// Most values of two samples whose arrangements are counted.
+const VALUES_COUNTED_MAX: usize = 40;
+
+/// Twice the rank of each value among all, those of `a` first: whole numbers also of ties.
+fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
+    let values = || a.iter().chain(b);
+    let rank = |value: &f64| {
+        let orders = values().map(|other| other.total_cmp(value));
+        let (below, equal) = orders.fold((0, 0), |(below, equal), order| {
+            (below + usize::from(order.is_lt()), equal + usize::from(order.is_eq()))
+        });
+        2 * below + equal + 1
+    };
+    values().map(rank).collect()
+}
+
+/// In how many ways `n` of the ranks add up to each sum.
+fn ways_of_sums(ranks: &[usize], n: usize) -> Vec<f64> {
+    let sums = 1 + ranks.iter().sum::<usize>();
+    let mut ways = vec![vec![0.0; sums]; n + 1];
+    ways[0][0] = 1.0;
+    let mut total = 0;
+    for rank in ranks {
+        total += rank;
+        for chosen in (1..=n).rev() {
+            for sum in *rank..=total {
+                ways[chosen][sum] += ways[chosen - 1][sum - rank];
+            }
+        }
+    }
+    ways.pop().unwrap_or_default()
+}
+
+/// Median of the distances to the median, a spread that single values do not decide.
+#[must_use]
+pub fn median_deviation(values: &[f64]) -> Option<f64> {
+    let middle = median(values)?;
+    median(&values.iter().map(|value| (value - middle).abs()).collect::<Vec<f64>>())
+}
+
+/// Significances corrected for their number, so that of those below a limit at most this share is chance (Benjamini and
+/// Hochberg, 1995).
+#[must_use]
+pub fn adjusted(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_unstable_by(|x, y| p[*y].total_cmp(&p[*x]));
+    let (mut least, mut adjusted) = (1.0_f64, vec![1.0; p.len()]);
+    for (position, index) in order.into_iter().enumerate() {
+        least = least.min(p[index] * p.len() as f64 / (p.len() - position) as f64);
+        adjusted[index] = least;
+    }
+    adjusted
 }
 
 /// Largest number of pairs whose arrangements are counted; of more, the normal distribution is close.
@@ -97,8 +187,7 @@ fn share_below(won: usize, n: usize, m: usize) -> f64 {
     if pairs > PAIRS_COUNTED_MAX {
         let deviation = (pairs as f64 * (n + m + 1) as f64 / 12.0).sqrt();
         let z = (won as f64 - 0.5 - pairs as f64 / 2.0) / deviation;
-        // Logistic approximation of the normal distribution, within 0.0002.
-        return 1.0 / (1.0 + (-1.5976 * z - 0.070_56 * z.powi(3)).exp());
+        return normal_below(z);
     }
     // Coefficients of the Gaussian binomial: arrangements by the number of pairs won.
     let mut ways = vec![0.0; pairs + 1];
@@ -112,6 +201,11 @@ fn share_below(won: usize, n: usize, m: usize) -> f64 {
         }
     }
     ways[..won].iter().sum::<f64>() / ways.iter().sum::<f64>()
+}
+
+/// Logistic approximation of the normal distribution, within 0.0002.
+fn normal_below(z: f64) -> f64 {
+    1.0 / (1.0 + (-1.5976 * z - 0.070_56 * z.powi(3)).exp())
 }
 
 fn median_in(values: &mut [f64]) -> Option<f64> {
@@ -208,5 +302,59 @@ mod tests {
         assert!(confidence_as_good(&[10.0; 6], &low, 1.0) > 0.98);
         assert!(confidence_as_good(&[1.0; 3], &[1.0; 3], 1.0) < 0.5);
         assert!(confidence_as_good(&[1.0; 3], &[1.0; 3], 0.97) > 0.94);
+    }
+
+    /// Of every published critical value at 0.05 (0, 2, 5, 13, 23 and 127 of equal samples), and its neighbours.
+    #[test]
+    fn significances_are_those_of_the_published_tables() {
+        // `n` and `m` values of which exactly `won` pairs are won by the first sample.
+        let sample = |n: usize, m: usize, won: usize| -> (Vec<f64>, Vec<f64>) {
+            let (full, rest) = (won / m, won % m);
+            let above = |i: usize| match i {
+                i if i < full => m as f64 + 1.0 + i as f64 / 100.0,
+                i if i == full => rest as f64 + 0.5,
+                i => -(i as f64),
+            };
+            ((0..n).map(above).collect(), (1..=m).map(|value| value as f64).collect())
+        };
+        let table = [
+            (3, 3, 0, 0.1),
+            (4, 4, 0, 0.0286),
+            (4, 4, 1, 0.0571),
+            (5, 5, 0, 0.0079),
+            (5, 5, 2, 0.0317),
+            (5, 5, 3, 0.0556),
+            (5, 5, 23, 0.0317),
+            (6, 6, 5, 0.0411),
+            (8, 8, 13, 0.0499),
+            (10, 10, 23, 0.0433),
+            (5, 20, 5, 0.0007),
+            (20, 20, 127, 0.0491),
+        ];
+        for (n, m, won, expected) in table {
+            let (a, b) = sample(n, m, won);
+            let p = rank_sum_p(&a, &b);
+            assert!((p - expected).abs() < 6e-5, "U {won} of {n} and {m}: {p}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn ties_have_mean_ranks_and_equal_values_no_significance() {
+        assert!((rank_sum_p(&[1.0; 5], &[1.0; 5]) - 1.0).abs() < 1e-9);
+        assert!((rank_sum_p(&[1.0; 30], &[1.0; 30]) - 1.0).abs() < 1e-9);
+        // Of 10 choices of three ranks out of 1.5, 1.5, 3.5, 3.5, 5, one adds up to 6.5 and two to 12.
+        let p = rank_sum_p(&[1.0, 1.0, 2.0], &[2.0, 3.0]);
+        assert!((p - 0.3).abs() < 1e-9, "{p}");
+        let values: Vec<f64> = (0..60).map(f64::from).collect();
+        let p = rank_sum_p(&values[..30], &values[30..]);
+        assert!(p < 1e-6, "{p}");
+    }
+
+    #[test]
+    fn of_several_significances_those_that_chance_explains_are_raised() {
+        let adjusted = adjusted(&[0.01, 0.04, 0.03, 0.005]);
+        for (adjusted, expected) in adjusted.iter().zip([0.02, 0.04, 0.04, 0.02]) {
+            assert!((adjusted - expected).abs() < 1e-12, "{adjusted}");
+        }
     }
 }

@@ -121,11 +121,11 @@ fn little_cpu(idle: &Idle) -> Pass {
     let found = largest.and_then(|step| Some((step.open, step.server_cpus?)));
     let of_10k = found.map(|(open, cpus)| cpus * (10_000.0 / open as f64).min(1.0));
     Pass {
-        what: format!("idle connections cost at most {} of a processor per 10,000", percent(IDLE_CPU_OF_10K)),
+        what: format!("idle connections cost at most {} of a CPU per 10,000", percent(IDLE_CPU_OF_10K)),
         is_met: of_10k.map(|of_10k| of_10k <= IDLE_CPU_OF_10K),
         evidence: match found {
-            Some((open, cpus)) => format!("{} of a processor with {} open", percent(cpus), grouped(open)),
-            None => "the server's processor time is not known".to_owned(),
+            Some((open, cpus)) => format!("{} of a CPU with {} open", percent(cpus), grouped(open)),
+            None => "the server's CPU time is not known".to_owned(),
         },
     }
 }
@@ -271,7 +271,7 @@ mod tests {
         let failed: Vec<&str> = failed.map(|pass| pass.evidence.as_str()).collect();
         let expected = [
             "10,000 open at most, 3 lost, 0 of 1 steps incomplete",
-            "2 % of a processor with 10,000 open",
+            "2 % of a CPU with 10,000 open",
             "10,100 of 10,240 in use",
         ];
         assert_eq!(failed, expected);

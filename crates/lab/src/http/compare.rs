@@ -1,50 +1,25 @@
 //! Two experiments side by side.
 
-use linerate_model::http::{Cell, CellKey, Row, Study, VerdictClass};
+use linerate_model::http::{Cell, CellKey, CellRun, Flag, Study, VerdictClass};
+use linerate_model::measure::MeasureName;
 use serde::Serialize;
 
 use super::environment::changes;
 use super::medians::counted;
 use super::plan::Plan;
-use crate::stats::relative_spread;
-
-/// Tolerance where a row has none.
-const TOLERANCE: f64 = 0.03;
+use crate::compare::{Judged, MARGIN, adjust};
 
 /// One cell of two experiments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComparedCell {
     /// The cell.
     pub key: CellKey,
-    /// Responses per second before; absent where the cell was not run or is invalid.
-    pub before_per_s: Option<f64>,
-    /// Answers per second after.
-    pub after_per_s: Option<f64>,
-    /// Responses per second; equal within the larger tolerance of the two rows.
-    pub throughput: Change,
-    /// 99th percentile of the latency; equal within the same tolerance, or the spread of the runs of either experiment
-    /// where that is more.
-    pub p99: Change,
+    /// Responses per second of the runs; absent where the cell was not run or is invalid.
+    pub ok_per_s: Option<Judged>,
+    /// 99th percentile of the latency.
+    pub p99: Option<Judged>,
     /// CPU time of the server per answer, after as a multiple of before.
-    pub server_cpu_ratio: Option<f64>,
-}
-
-/// Change of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Change {
-    /// After as a multiple of before.
-    pub ratio: Option<f64>,
-    /// What counts as equal; absent where a cell has one run and the tolerance is that of its runs.
-    pub tolerance: Option<f64>,
-    /// The ratio exceeds the tolerance.
-    pub is_different: bool,
-}
-
-impl Change {
-    fn new(ratio: Option<f64>, tolerance: Option<f64>) -> Self {
-        let exceeds = |(ratio, tolerance): (f64, f64)| (ratio - 1.0).abs() > tolerance;
-        Self { ratio, tolerance, is_different: ratio.zip(tolerance).is_some_and(exceeds) }
-    }
+    pub server_cpu_per_request: Option<f64>,
 }
 
 /// Two experiments side by side.
@@ -62,36 +37,34 @@ pub fn compare(before: &Study, after: &Study) -> Comparison {
     let mut keys: Vec<CellKey> = before.cells.iter().chain(&after.cells).map(|cell| cell.key).collect();
     keys.sort_unstable();
     keys.dedup();
-    Comparison {
-        cells: keys.into_iter().map(|key| compared(key, before, after)).collect(),
-        notes: notes(before, after),
-    }
+    let mut cells: Vec<ComparedCell> = keys.into_iter().map(|key| compared(key, before, after)).collect();
+    adjust(cells.iter_mut().filter_map(|cell| cell.ok_per_s.as_mut()));
+    adjust(cells.iter_mut().filter_map(|cell| cell.p99.as_mut()));
+    Comparison { cells, notes: notes(before, after) }
 }
 
 fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
     let (one, two) = (valid(before, key), valid(after, key));
-    let ratio = |figure: fn(&Cell) -> Option<f64>| {
-        let before = figure(one?).filter(|before| *before > 0.0)?;
-        Some(figure(two?)? / before)
+    let judged = |measure: MeasureName, value: fn(&CellRun) -> Option<f64>| {
+        let values = |cell: &Cell| -> Vec<f64> {
+            counted(&cell.runs).into_iter().filter(|run| is_sound(run)).filter_map(value).collect()
+        };
+        Judged::new(&measure.info(), MARGIN, &values(one?), &values(two?), &[])
     };
-    let tolerance = tolerance(&before.rows, key).max(tolerance(&after.rows, key));
-    let spreads = one.and_then(p99_spread).zip(two.and_then(p99_spread));
-    let p99_tolerance = spreads.map(|(one, two)| one.max(two).max(tolerance));
+    let cpu = |cell: &Cell| cell.median.server_cpu_ns_per_request.filter(|ns| *ns > 0.0);
     ComparedCell {
         key,
-        before_per_s: one.and_then(|cell| cell.median.ok_per_s),
-        after_per_s: two.and_then(|cell| cell.median.ok_per_s),
-        throughput: Change::new(ratio(|cell| cell.median.ok_per_s), Some(tolerance)),
-        p99: Change::new(ratio(|cell| cell.median.p99_ns.map(|ns| ns as f64)), p99_tolerance),
-        server_cpu_ratio: ratio(|cell| cell.median.server_cpu_ns_per_request),
+        ok_per_s: judged(MeasureName::OkPerS, |run| run.load.as_ref()?.ok_per_s()),
+        p99: judged(MeasureName::LatencyP99Ns, |run| Some(run.load.as_ref()?.latency.p99?.ns as f64)),
+        server_cpu_per_request: one.and_then(cpu).zip(two.and_then(cpu)).map(|(one, two)| two / one),
     }
 }
 
-/// How far apart the runs of a cell lie: `(max − min) / median` of their 99th percentiles.
-fn p99_spread(cell: &Cell) -> Option<f64> {
-    let runs = counted(&cell.runs).into_iter();
-    let values = runs.filter_map(|run| Some(run.load.as_ref()?.latency.p99?.ns as f64));
-    relative_spread(&values.collect::<Vec<_>>())
+/// Whether the path and the server decided the run.
+fn is_sound(run: &CellRun) -> bool {
+    const UNSOUND: [Flag; 5] =
+        [Flag::Unsteady, Flag::DirtyStart, Flag::GeneratorLate, Flag::ControlLost, Flag::Interrupted];
+    !run.flags.iter().any(|flag| UNSOUND.contains(flag))
 }
 
 fn valid(study: &Study, key: CellKey) -> Option<&Cell> {
@@ -99,12 +72,8 @@ fn valid(study: &Study, key: CellKey) -> Option<&Cell> {
     (cell.verdict.primary.class != VerdictClass::Invalid).then_some(cell)
 }
 
-fn tolerance(rows: &[Row], key: CellKey) -> f64 {
-    let row = rows.iter().find(|row| row.payload_bytes == key.payload_bytes);
-    row.map_or(TOLERANCE, |row| row.tolerance)
-}
-
-fn notes(before: &Study, after: &Study) -> Vec<String> {
+/// What makes two experiments hard to compare.
+pub(crate) fn notes(before: &Study, after: &Study) -> Vec<String> {
     let mut notes = Vec::new();
     for (which, study) in [("first", before), ("second", after)] {
         if !study.is_complete {
@@ -147,49 +116,50 @@ fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::Verdict;
     use crate::http::study::fixtures::{seed_input, study_of};
     use linerate_model::http::HttpVersion;
 
+    /// The matrix cell of one payload with six runs, and with the loads of `change`.
+    fn repeated(study: &mut Study, change: fn(&mut CellRun)) -> usize {
+        let is_matrix = |cell: &Cell| cell.key.phase == linerate_model::http::Phase::Matrix;
+        let index = study.cells.iter().position(is_matrix).expect("cells");
+        let runs = &mut study.cells[index].runs;
+        runs.extend(runs.clone());
+        for (run, repeat) in runs.iter_mut().zip(1..) {
+            run.repeat = repeat;
+            change(run);
+        }
+        index
+    }
+
     #[test]
     fn the_same_experiment_twice_differs_nowhere() {
-        let study = study_of(&seed_input());
+        let mut study = study_of(&seed_input());
+        let index = repeated(&mut study, |_| {});
         let comparison = compare(&study, &study);
         assert_eq!(comparison.cells.len(), study.cells.len());
-        let is_equal = |cell: &ComparedCell| cell.throughput.ratio == Some(1.0) && !cell.throughput.is_different;
-        assert!(comparison.cells.iter().all(is_equal));
+        for (position, cell) in comparison.cells.iter().enumerate() {
+            let Some(judged) = &cell.ok_per_s else { continue };
+            let expected = if position == index { Verdict::Same } else { Verdict::TooFew };
+            assert_eq!((judged.estimate, judged.verdict), (1.0, expected), "{judged:?}");
+        }
         assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
     }
 
     #[test]
-    fn only_what_exceeds_both_tolerances_is_different() {
-        let before = study_of(&seed_input());
-        let mut after = before.clone();
-        after.rows[0].tolerance = 0.05;
-        let is_matrix = |cell: &Cell| cell.key.phase == linerate_model::http::Phase::Matrix;
-        let index = after.cells.iter().position(is_matrix).expect("cells");
-        for (factor, expected) in [(0.96, false), (0.94, true), (1.06, true)] {
-            after.cells[index].median.ok_per_s = before.cells[index].median.ok_per_s.map(|ok| ok * factor);
-            let cell = &compare(&before, &after).cells[index];
-            assert_eq!((cell.throughput.is_different, cell.throughput.tolerance), (expected, Some(0.05)), "{factor}");
-        }
-    }
-
-    #[test]
-    fn a_quantile_differs_only_by_more_than_its_own_runs_do() {
-        let before = study_of(&seed_input());
-        let has_repeats = |cell: &Cell| cell.runs.len() > 1;
-        let index = before.cells.iter().position(has_repeats).expect("repeats");
-        let mut after = before.clone();
-        after.cells[index].median.p99_ns = before.cells[index].median.p99_ns.map(|ns| ns * 2);
+    fn a_cell_is_worse_when_its_runs_show_it() {
+        let (mut before, mut after) = (study_of(&seed_input()), study_of(&seed_input()));
+        let index = repeated(&mut before, |_| {});
+        repeated(&mut after, |run| {
+            let load = run.load.as_mut().expect("a load");
+            load.ok = load.ok * 9 / 10;
+            let p99 = load.latency.p99.as_mut().expect("a quantile");
+            p99.ns = p99.ns * 9 / 10 - 40_000;
+        });
         let cell = &compare(&before, &after).cells[index];
-        assert!(cell.p99.is_different && !cell.throughput.is_different, "{cell:?}");
-        let load = after.cells[index].runs[0].load.as_mut().expect("a load");
-        load.latency.p99.as_mut().expect("a quantile").ns *= 9;
-        let cell = &compare(&before, &after).cells[index];
-        assert!(cell.p99.tolerance > Some(1.0) && !cell.p99.is_different, "{cell:?}");
-        after.cells[index].runs.truncate(1);
-        let cell = &compare(&before, &after).cells[index];
-        assert_eq!((cell.p99.tolerance, cell.p99.is_different), (None, false));
+        let verdicts = [&cell.ok_per_s, &cell.p99].map(|judged| judged.as_ref().map(|judged| judged.verdict));
+        assert_eq!(verdicts, [Some(Verdict::Worse), Some(Verdict::Better)], "{cell:?}");
     }
 
     #[test]
@@ -203,7 +173,7 @@ mod tests {
         after.plan = after.plan.replace("seed = 1", "seed = 2");
         let comparison = compare(&before, &after);
         assert_eq!(comparison.cells.len(), before.cells.len());
-        assert!(comparison.cells[1].throughput.ratio.is_none() && !comparison.cells[1].throughput.is_different);
+        assert_eq!(comparison.cells[1].ok_per_s, None);
         assert_eq!(comparison.notes.len(), 3, "{:?}", comparison.notes);
     }
 

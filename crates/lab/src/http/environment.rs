@@ -43,7 +43,7 @@ pub fn changes(before: &Environment, after: &Environment) -> Vec<String> {
     [
         change("linerate", &Some(&before.version), &Some(&after.version)),
         change("kernel", &before.kernel, &after.kernel),
-        change("processors", &before.cpus, &after.cpus),
+        change("CPUs", &before.cpus, &after.cpus),
         change("device", &before.device, &after.device),
         change("link in bit/s", &before.link_bps, &after.link_bps),
         change("largest packet in bytes", &before.mtu_bytes, &after.mtu_bytes),

@@ -75,7 +75,7 @@ fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
     }
     let note = format!(
         "HTTP reached {} times what TCP alone says the path carries; something else limited TCP (one stream, pacing, a \
-         processor), so the ceiling is what the link carries, where that is known",
+         CPU), so the ceiling is what the link carries, where that is known",
         rounded(most)
     );
     (drafts_below(input, true), Some(note))

@@ -1,0 +1,132 @@
+//! Changes of a measure over many runs: after each run the last five are compared with the twenty before them.
+
+use linerate_model::measure::{Better, Comparison, MeasureInfo};
+
+use crate::stats::{median, median_deviation, shift_interval};
+
+/// Runs that are judged.
+const AFTER: usize = 5;
+/// Runs they are compared with.
+const BEFORE: usize = 20;
+/// Most pairs of 100 that the side without a lead may win, ties half: a two-sided significance of 0.0007, which allows one
+/// look after every run.
+const PAIRS_WON_MAX: f64 = 5.0;
+/// No path is steadier than this share from one run to the next.
+const FLOOR_MIN: f64 = 0.01;
+
+/// A change of a measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangePoint {
+    /// Position of the first of the five values that show it.
+    pub at: usize,
+    /// Position of the value after which it was found.
+    pub found_at: usize,
+    /// Effect: the ratio of the values after to those before, or their difference, as the catalogue compares the measure.
+    pub effect: f64,
+    /// Whether the measure became worse. A change for the better clears it.
+    pub is_worse: bool,
+}
+
+/// All changes in the values of a measure, in the order of the runs. A change is found once: looks that see it again while
+/// it is among their twenty-five values add nothing.
+#[must_use]
+pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
+    let mut found: Vec<ChangePoint> = Vec::new();
+    for end in AFTER + BEFORE..=values.len() {
+        let Some(change) = look(info, &values[..end]) else { continue };
+        let is_known = |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + BEFORE + AFTER;
+        if !found.last().is_some_and(is_known) {
+            found.push(change);
+        }
+    }
+    found
+}
+
+/// Whether the last five of these values changed against the twenty before; `None` of fewer values too.
+#[must_use]
+pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
+    let at = values.len().checked_sub(AFTER)?;
+    let (before, after) = (&values[at.checked_sub(BEFORE)?..at], &values[at..]);
+    let pairs = after.iter().flat_map(|after| before.iter().map(move |before| after.total_cmp(before)));
+    let won: f64 = pairs.map(|order| f64::from(order as i8 + 1) / 2.0).sum();
+    if won.min((AFTER * BEFORE) as f64 - won) > PAIRS_WON_MAX {
+        return None;
+    }
+    let middle = median(before)?.abs();
+    let deviation = median_deviation(before)?;
+    // As a ratio where the catalogue has it so, and where there is something to divide by.
+    let (effect, floor, none) = match info.comparison {
+        Comparison::Ratio { floor } if middle > 0.0 => {
+            let (ratio, _) = shift_interval(after, before, 0.95, |after, before| after / before)?;
+            (ratio, FLOOR_MIN.max(floor / middle).max(2.0 * deviation / middle), 1.0)
+        }
+        Comparison::Ratio { floor } | Comparison::Difference { floor } => {
+            let (difference, _) = shift_interval(after, before, 0.95, |after, before| after - before)?;
+            (difference, floor.max(2.0 * deviation), 0.0)
+        }
+    };
+    let is_worse = (effect > none) != (info.better == Better::More);
+    ((effect - none).abs() > floor).then_some(ChangePoint { at, found_at: values.len() - 1, effect, is_worse })
+}
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+    use linerate_model::measure::MeasureName;
+
+    use super::*;
+
+    /// Values around `middle`; the sum of twelve uniform ones is close to normal.
+    fn noise(rng: &mut Rng, middle: f64, cv: f64, count: usize) -> Vec<f64> {
+        let normal = |rng: &mut Rng| (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+        (0..count).map(|_| middle * (1.0 + cv * normal(rng))).collect()
+    }
+
+    fn changes(values: &[f64]) -> Vec<ChangePoint> {
+        change_points(&MeasureName::ReceivedBps.info(), values)
+    }
+
+    #[test]
+    fn a_loss_of_a_tenth_is_found_within_six_runs_and_cleared_the_same_way() {
+        let mut rng = Rng::with_seed(17);
+        let mut runs_needed = Vec::new();
+        for round in 0..60 {
+            let mut values = noise(&mut rng, 1e9, [0.01, 0.02, 0.03][round % 3], 25);
+            values.extend(noise(&mut rng, 0.9e9, 0.02, 25));
+            values.extend(noise(&mut rng, 1e9, 0.02, 25));
+            let found = changes(&values);
+            let [loss, gain] = found.as_slice() else { panic!("round {round}: {found:?}") };
+            assert!(loss.is_worse && (0.86..0.945).contains(&loss.effect), "{loss:?}");
+            assert!(!gain.is_worse && gain.found_at >= 50, "{gain:?}");
+            runs_needed.push(loss.found_at - 24);
+        }
+        runs_needed.sort_unstable();
+        assert_eq!(runs_needed[30], 5);
+        assert!(runs_needed[54] <= 6, "{runs_needed:?}");
+    }
+
+    #[test]
+    fn steady_runs_have_at_most_one_change_in_two_thousand() {
+        let mut rng = Rng::with_seed(19);
+        for cv in [0.01, 0.02, 0.03] {
+            let found = changes(&noise(&mut rng, 1e9, cv, 10_000));
+            let losses = found.iter().filter(|change| change.is_worse).count();
+            assert!(losses <= 5, "{losses} at {cv}");
+        }
+    }
+
+    #[test]
+    fn few_values_equal_values_and_effects_below_the_floor_are_no_change() {
+        assert!(changes(&[1e9; 24]).is_empty());
+        assert!(changes(&[1e9; 100]).is_empty());
+        let mut values = vec![1e9; 40];
+        values[20..].fill(0.995e9);
+        assert!(changes(&values).is_empty());
+        values[20..].fill(0.98e9);
+        assert_eq!(changes(&values).len(), 1);
+        let mut retransmits = vec![0.0; 20];
+        retransmits.extend([30.0; 5]);
+        let found = change_points(&MeasureName::Retransmits.info(), &retransmits);
+        assert!(found.len() == 1 && found[0].is_worse && found[0].at == 20, "{found:?}");
+    }
+}

@@ -1,0 +1,423 @@
+//! Limits for the measures of a run: `rx>=900M,retr<10,p99<5ms,all:loss<=0.1%`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use linerate_model::measure::{MeasureName, Unit};
+use linerate_model::record::{Measure, RunState, Trial, Way};
+use linerate_model::stored_name;
+use thiserror::Error;
+
+use crate::stats::median;
+
+/// Limits, all of which must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectations(Vec<Clause>);
+
+/// Bounds are typed as digits, so they are equal to themselves.
+impl Eq for Expectations {}
+
+/// One limit.
+#[derive(Debug, Clone, PartialEq)]
+struct Clause {
+    /// As typed.
+    text: String,
+    /// Every trial must hold it, not only their median.
+    is_for_all: bool,
+    measure: MeasureName,
+    /// `None` for every direction that was measured.
+    way: Option<Way>,
+    operator: Operator,
+    bound: f64,
+    /// The bound was typed without a unit.
+    is_bare: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    Equal,
+}
+
+/// The longer ones first, so that `<=` is not read as `<`.
+const OPERATORS: [(&str, Operator); 5] = [
+    ("<=", Operator::AtMost),
+    (">=", Operator::AtLeast),
+    ("<", Operator::Less),
+    (">", Operator::More),
+    ("=", Operator::Equal),
+];
+
+/// A text that is no list of limits.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{reason}\n  {text}\n  {:>place$}", "^", place = at + 1)]
+pub struct ExpectError {
+    /// What was typed.
+    text: String,
+    /// Character it fails at, from 0.
+    at: usize,
+    reason: String,
+}
+
+/// A limit that a run missed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Missed {
+    /// The limit as typed.
+    pub clause: String,
+    /// Direction of the measure, where the run has several.
+    pub way: Option<Way>,
+    /// What was found.
+    pub found: Found,
+}
+
+/// What a run has in the place of a limit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// A value beyond the limit.
+    Value {
+        /// The value.
+        value: f64,
+        /// The limit.
+        bound: f64,
+        /// Unit of both.
+        unit: Unit,
+        /// Number of the trial; `None` for the median of all.
+        trial: Option<u32>,
+    },
+    /// No value, for this reason.
+    Nothing(String),
+}
+
+/// `rx>=900M: 853 Mbit/s, 47.0 Mbit/s (5.2 %) below 900 Mbit/s`
+impl fmt::Display for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.clause)?;
+        if let Some(way) = self.way {
+            write!(f, "{}: ", stored_name(way))?;
+        }
+        match &self.found {
+            Found::Nothing(reason) => f.write_str(reason),
+            Found::Value { value, bound, unit, trial } => {
+                let trial = trial.map_or_else(String::new, |no| format!("trial {no}: "));
+                let distance = unit.text((value - bound).abs());
+                let percent = 100.0 * (value - bound).abs() / bound.abs();
+                let share = if bound.abs() > 0.0 { format!(" ({percent:.1} %)") } else { String::new() };
+                let side = if value < bound { "below" } else { "above" };
+                match value.total_cmp(bound).is_eq() {
+                    true => write!(f, "{trial}{}, which is the limit itself", unit.text(*value)),
+                    false => write!(f, "{trial}{}, {distance}{share} {side} {}", unit.text(*value), unit.text(*bound)),
+                }
+            }
+        }
+    }
+}
+
+impl Expectations {
+    /// Limits that the trials missed, in the order in which they were typed.
+    #[must_use]
+    pub fn missed(&self, trials: &[&Trial]) -> Vec<Missed> {
+        let trials: Vec<&Trial> = trials.iter().filter(|trial| !trial.is_warm_up).copied().collect();
+        self.0.iter().flat_map(|clause| clause.missed(&trials)).collect()
+    }
+
+    /// How limits without a unit were read.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let is_large = |clause: &&Clause| clause.is_bare && clause.unit_name().is_some();
+        let note =
+            |clause: &Clause| format!("{}: {} {}", clause.text, clause.bound, clause.unit_name().unwrap_or_default());
+        self.0.iter().filter(is_large).map(note)
+    }
+}
+
+impl Clause {
+    fn missed(&self, trials: &[&Trial]) -> Vec<Missed> {
+        let ways = self.ways(trials);
+        if ways.is_empty() {
+            return vec![self.nothing(absence(trials, self.measure))];
+        }
+        let has_several = ways.len() > 1;
+        let of_way = |way: Way| {
+            let found =
+                if self.is_for_all { self.missed_by_any(trials, way) } else { self.missed_by_median(trials, way) };
+            Some(Missed { clause: self.text.clone(), way: has_several.then_some(way), found: found? })
+        };
+        ways.into_iter().filter_map(of_way).collect()
+    }
+
+    /// The directions to look at: the one that was typed, or each that has values; the sum where there is only that.
+    fn ways(&self, trials: &[&Trial]) -> Vec<Way> {
+        let is_measured = |way: &Way| trials.iter().any(|trial| value(trial, self.measure, *way).is_some());
+        let chosen = self.way.map_or_else(|| vec![Way::Forward, Way::Reverse], |way| vec![way]);
+        let found: Vec<Way> = chosen.into_iter().filter(is_measured).collect();
+        let sum = [Way::Sum].into_iter().filter(|way| found.is_empty() && self.way.is_none() && is_measured(way));
+        sum.chain(found.iter().copied()).collect()
+    }
+
+    fn missed_by_median(&self, trials: &[&Trial], way: Way) -> Option<Found> {
+        let values: Vec<f64> = trials.iter().filter_map(|trial| value(trial, self.measure, way)).collect();
+        let middle = median(&values)?;
+        (!self.holds(middle)).then(|| self.value(middle, None))
+    }
+
+    fn missed_by_any(&self, trials: &[&Trial], way: Way) -> Option<Found> {
+        trials.iter().find_map(|trial| match value(trial, self.measure, way) {
+            Some(value) if self.holds(value) => None,
+            Some(value) => Some(self.value(value, Some(trial.no))),
+            None => Some(Found::Nothing(format!("trial {}: {}", trial.no, absence(&[*trial], self.measure)))),
+        })
+    }
+
+    fn value(&self, value: f64, trial: Option<u32>) -> Found {
+        Found::Value { value, bound: self.bound, unit: self.measure.info().unit, trial }
+    }
+
+    fn nothing(&self, reason: String) -> Missed {
+        Missed { clause: self.text.clone(), way: None, found: Found::Nothing(reason) }
+    }
+
+    fn holds(&self, value: f64) -> bool {
+        // One part in 10⁹ is lost in conversions.
+        let distance = (value - self.bound).abs();
+        let is_equal = distance <= 1e-9 * self.bound.abs();
+        match self.operator {
+            Operator::Less => value < self.bound && !is_equal,
+            Operator::AtMost => value < self.bound || is_equal,
+            Operator::More => value > self.bound && !is_equal,
+            Operator::AtLeast => value > self.bound || is_equal,
+            Operator::Equal => is_equal,
+        }
+    }
+
+    fn unit_name(&self) -> Option<&'static str> {
+        match self.measure.info().unit {
+            Unit::BitsPerSecond => Some("bit/s"),
+            Unit::BytesPerSecond => Some("byte/s"),
+            _ => None,
+        }
+    }
+}
+
+fn value(trial: &Trial, name: MeasureName, way: Way) -> Option<f64> {
+    let is_it = |measure: &&Measure| measure.name == name && measure.way == way && trial.state == RunState::Complete;
+    trial.measures.iter().find(is_it).map(|measure| measure.value)
+}
+
+/// Why no trial has a value.
+fn absence(trials: &[&Trial], measure: MeasureName) -> String {
+    let complete = trials.iter().any(|trial| trial.state == RunState::Complete);
+    let reason = trials.iter().find_map(|trial| trial.reason.clone());
+    match (complete, reason) {
+        (true, _) => format!("{measure} was not measured"),
+        (false, Some(reason)) => format!("no complete trial: {reason}"),
+        (false, None) => "no complete trial".to_owned(),
+    }
+}
+
+impl FromStr for Expectations {
+    type Err = ExpectError;
+
+    fn from_str(text: &str) -> Result<Self, ExpectError> {
+        let (mut clauses, mut at) = (Vec::new(), 0);
+        for part in text.split(',') {
+            let wrong = |(offset, reason)| ExpectError { text: text.to_owned(), at: at + offset, reason };
+            clauses.push(clause(part).map_err(wrong)?);
+            at += part.chars().count() + 1;
+        }
+        Ok(Self(clauses))
+    }
+}
+
+/// What is wrong, and at which character.
+type Wrong = (usize, String);
+
+fn clause(text: &str) -> Result<Clause, Wrong> {
+    let characters = |bytes: usize| text[..bytes].chars().count();
+    let place = text.find(['<', '>', '=']);
+    let at = place.ok_or_else(|| {
+        (characters(text.len()), "expected <, <=, >, >= or = behind the measure, as in rx>=900M".to_owned())
+    })?;
+    let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| text[at..].starts_with(sign)).unwrap_or(OPERATORS[4]);
+    let (left, bound_text) = (&text[..at], &text[at + sign.len()..]);
+    let (is_for_all, name) = left.trim().strip_prefix("all:").map_or((false, left.trim()), |name| (true, name));
+    let (name, way) = match name.rsplit_once('.') {
+        Some((name, "forward")) => (name, Some(Way::Forward)),
+        Some((name, "reverse")) => (name, Some(Way::Reverse)),
+        _ => (name, None),
+    };
+    let name_at = characters(text.find(name).unwrap_or(0));
+    let measure = name.parse().map_err(|()| (name_at, unknown_measure(name)))?;
+    let bound_at = characters(at + sign.len());
+    let (bound, is_bare) = bound(bound_text.trim(), measure).map_err(|reason| (bound_at, reason))?;
+    Ok(Clause { text: text.trim().to_owned(), is_for_all, measure, way, operator, bound, is_bare })
+}
+
+/// Names a measure may have been meant by one that there is not.
+#[must_use]
+pub fn unknown_measure(name: &str) -> String {
+    let mut names: Vec<&str> = MeasureName::all().flat_map(|info| info.short.into_iter().chain([info.name])).collect();
+    names.sort_by_key(|known| (distance(known, name), known.len()));
+    format!("there is no measure \"{name}\"; near it: {}", names[..3].join(", "))
+}
+
+/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein, 1966).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, own) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(own != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Suffixes of each unit, and what they multiply with.
+fn suffixes(unit: Unit) -> &'static [(&'static str, f64)] {
+    const DECIMAL: &[(&str, f64)] = &[("", 1.0), ("K", 1e3), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
+    match unit {
+        Unit::BitsPerSecond | Unit::BytesPerSecond | Unit::PerSecond | Unit::Count => DECIMAL,
+        Unit::Nanoseconds => &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
+        Unit::Share => &[("", 1.0), ("%", 0.01)],
+        Unit::Cores | Unit::SecondsPerGib => &[("", 1.0)],
+    }
+}
+
+/// A bound in the unit of the measure, and whether it came without a suffix.
+fn bound(text: &str, measure: MeasureName) -> Result<(f64, bool), String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+    let (number, suffix) = text.split_at(digits);
+    let suffixes = suffixes(measure.info().unit);
+    let factor = suffixes.iter().find(|(known, _)| *known == suffix).map(|(_, factor)| factor);
+    let number: Option<f64> = number.parse().ok();
+    match (number, factor) {
+        (Some(number), Some(factor)) => Ok((number * factor, suffix.is_empty())),
+        (None, _) => Err(format!("expected a number, found \"{text}\"")),
+        (Some(_), None) => {
+            let names: Vec<&str> = suffixes.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let found = if suffix.is_empty() { "no unit".to_owned() } else { format!("unit \"{suffix}\"") };
+            Err(format!("{found} behind the number; units of {measure}: {known}"))
+        }
+    }
+}
+
+impl fmt::Display for Expectations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<&str> = self.0.iter().map(|clause| clause.text.as_str()).collect();
+        f.write_str(&texts.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(no: u32, measures: &[(MeasureName, Way, f64)]) -> Trial {
+        let measure = |(name, way, value): &(MeasureName, Way, f64)| Measure {
+            name: *name,
+            way: *way,
+            value: *value,
+            n: None,
+            is_lower_bound: false,
+        };
+        Trial {
+            no,
+            repeat: no,
+            factors: Default::default(),
+            is_warm_up: false,
+            state: RunState::Complete,
+            reason: None,
+            started_ns: 0,
+            elapsed_ns: 1,
+            flags: Vec::new(),
+            measures: measures.iter().map(measure).collect(),
+            series: Vec::new(),
+            detail: None,
+        }
+    }
+
+    fn missed(expectations: &str, trials: &[Trial]) -> Vec<String> {
+        let expectations: Expectations = expectations.parse().expect("well-formed");
+        expectations.missed(&trials.iter().collect::<Vec<_>>()).into_iter().map(|missed| missed.clause).collect()
+    }
+
+    const RX: MeasureName = MeasureName::ReceivedBps;
+
+    #[test]
+    fn every_operator_and_unit_has_its_meaning() {
+        let trials = [trial(
+            0,
+            &[
+                (RX, Way::Forward, 900e6),
+                (MeasureName::LatencyP99Ns, Way::Sum, 5e6),
+                (MeasureName::LostShare, Way::Forward, 0.001),
+                (MeasureName::Retransmits, Way::Forward, 10.0),
+            ],
+        )];
+        let held =
+            "rx>=900M,rx<=0.9G,rx=900000K,rx>899M,rx<901M,p99<=5ms,p99=5000us,p99>4999999ns,loss<=0.1%,loss=0.001";
+        assert_eq!(missed(held, &trials), Vec::<String>::new());
+        let broken = "rx>900M,rx<900M,rx>=901M,rx=1G,p99<5ms,loss<0.1%,retr<10,received_bps>0.9G";
+        assert_eq!(missed(broken, &trials).join(","), broken);
+    }
+
+    #[test]
+    fn the_median_counts_or_with_all_every_trial() {
+        let trials = [850e6, 950e6, 960e6].map(|rx| trial(1, &[(RX, Way::Forward, rx)]));
+        assert_eq!(missed("rx>=900M", &trials), Vec::<String>::new());
+        assert_eq!(missed("all:rx>=900M", &trials), ["all:rx>=900M"]);
+        assert_eq!(missed("all:rx>=800M", &trials), Vec::<String>::new());
+    }
+
+    #[test]
+    fn without_a_direction_each_must_hold() {
+        let trials = [trial(0, &[(RX, Way::Forward, 9e8), (RX, Way::Reverse, 1e8)])];
+        assert_eq!(missed("rx>=800M", &trials).len(), 1);
+        assert_eq!(missed("rx.forward>=800M", &trials), Vec::<String>::new());
+        assert_eq!(missed("rx.reverse>=800M", &trials).len(), 1);
+        let found = "rx>=800M".parse::<Expectations>().expect("well-formed").missed(&[&trials[0]]);
+        let line = "rx>=800M: reverse: 100 Mbit/s, 700 Mbit/s (87.5 %) below 800 Mbit/s";
+        assert_eq!(found[0].to_string(), line);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_missed_with_its_reason() {
+        let expectations: Expectations = "p99<5ms".parse().expect("well-formed");
+        let measured = trial(0, &[(RX, Way::Forward, 9e8)]);
+        let found = expectations.missed(&[&measured]);
+        assert_eq!(found[0].found, Found::Nothing("latency_p99_ns was not measured".to_owned()));
+        let failed = Trial { state: RunState::Failed, reason: Some("connection refused".to_owned()), ..measured };
+        let found = expectations.missed(&[&failed]);
+        assert_eq!(found[0].found, Found::Nothing("no complete trial: connection refused".to_owned()));
+        assert_eq!(expectations.missed(&[]).len(), 1);
+    }
+
+    #[test]
+    fn errors_point_at_the_character_and_name_what_is_near() {
+        let rows = [
+            ("foo>1", 0, "there is no measure \"foo\""),
+            ("rx>=900M,retx<10", 9, "near it: retr"),
+            ("rx>900X", 3, "unit \"X\""),
+            ("p99<5", 4, "units of latency_p99_ns: ns, us"),
+            ("rx", 2, "expected <"),
+            ("rx>", 3, "expected a number"),
+            ("rx>=-1", 4, "expected a number"),
+            ("", 0, "expected <"),
+            ("rx>1,", 5, "expected <"),
+        ];
+        for (text, at, reason) in rows {
+            let error = text.parse::<Expectations>().expect_err(text);
+            assert!(error.at == at && error.reason.contains(reason), "{text}: {error:?}");
+        }
+        let error = "rx>900X".parse::<Expectations>().expect_err("wrong unit").to_string();
+        assert!(error.ends_with("\n  rx>900X\n     ^"), "{error}");
+        let notes: Vec<String> = "rx>900,retr<10,rx>9M".parse::<Expectations>().expect("fine").notes().collect();
+        assert_eq!(notes, ["rx>900: 900 bit/s"]);
+    }
+}
