@@ -39,6 +39,11 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
 }
 
 fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
+    Document { name: "linerate doctor", blocks: blocks(diagnosis, verbose) }
+}
+
+/// The parts of the report.
+pub(crate) fn blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let limit = |shown: usize| if verbose { usize::MAX } else { shown };
     let named = named(diagnosis);
     let mut blocks: Vec<Block> = verbose.then(|| wrapped("CHECKED", head(diagnosis))).into_iter().collect();
@@ -65,7 +70,7 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
         blocks.extend(areas::unknown(diagnosis).map(|text| wrapped("UNKNOWN", text)));
     }
     blocks.extend(unread(diagnosis, verbose));
-    Document { name: "linerate doctor", blocks }
+    blocks
 }
 
 /// A line that is never wrapped, so that commands can be copied.

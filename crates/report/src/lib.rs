@@ -2,21 +2,29 @@
 //!
 //! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go in, text comes out.
 //!
+//! * [`compare`]: two sides, and whether one is worse
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
+//! * [`export`]: records of runs for Prometheus, OTLP, spreadsheets and Markdown
 //! * [`service`]: logs and numbers of a server
 //! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
+//! * [`record`]: records of runs as HTML, text and Markdown
+//! * [`history`]: lists of runs
 //! * [`trial`]: the closing line of `linerate try`
 //! * [`Output`]: where lines go, shared by all writers of a process
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod doctor;
+pub mod export;
+pub mod history;
 pub mod http;
 pub mod iperf2;
 pub mod iperf3;
+pub mod record;
 pub mod sweep;
 pub mod trial;
 
@@ -37,6 +45,7 @@ pub use document::style::Style;
 pub use glyphs::Glyphs;
 use linerate_model::numbers;
 pub use output::{DroppedNotice, Output};
+pub use printable::printable;
 
 /// A value as indented JSON with a line end.
 fn pretty_json(value: &impl serde::Serialize) -> String {

@@ -1,7 +1,8 @@
 //! Text of others on a terminal or in a page.
 
 /// Text from a file, a peer or a kernel may hold control characters, which must not reach a terminal.
-pub(crate) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if is_hostile(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::style::Style;
-use crate::numbers::MISSING;
 
 /// One pair of axes with what lies between them.
 pub(crate) struct Chart {
@@ -15,8 +14,10 @@ pub(crate) struct Chart {
     pub y: Axis,
     /// In the order of the legend.
     pub series: Vec<Series>,
+    /// Shaded stretches of the left-to-right axis.
+    pub bands: Vec<Band>,
     /// Height in units of which the width has 800.
-    pub height: f64,
+    pub height: u32,
     /// Text shows a bar for each point; it does not show other charts.
     pub has_bars: bool,
 }
@@ -31,6 +32,16 @@ pub(crate) struct Axis {
     pub text: Box<dyn Fn(f64) -> String>,
     /// Values to write at it; chosen when empty.
     pub ticks: Vec<f64>,
+    /// Its ends; chosen from the values when absent.
+    pub range: Option<(f64, f64)>,
+}
+
+/// A shaded stretch.
+pub(crate) struct Band {
+    pub from: f64,
+    pub to: f64,
+    /// That of the series it concerns.
+    pub hue: usize,
 }
 
 /// How values lie on an axis.
@@ -63,6 +74,14 @@ pub(crate) enum LineStyle {
     Thin,
     /// What was computed.
     Limit,
+    /// From 0.
+    Bars,
+    /// The intervals of the points.
+    Area,
+    /// Points without order.
+    Dots,
+    /// A computed range: the intervals of the points.
+    Shade,
 }
 
 /// One point.
@@ -90,7 +109,7 @@ impl Point {
 impl Axis {
     /// An axis from 0.
     pub(crate) fn linear(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
-        Self { label, scale: Scale::Linear, text: Box::new(text), ticks: Vec::new() }
+        Self { label, scale: Scale::Linear, text: Box::new(text), ticks: Vec::new(), range: None }
     }
 
     /// An axis by ratio.
@@ -104,6 +123,12 @@ impl Axis {
         self
     }
 
+    /// The same axis with these ends.
+    pub(crate) fn between(mut self, low: f64, high: f64) -> Self {
+        self.range = Some((low, high));
+        self
+    }
+
     fn has_place_for(&self, value: f64) -> bool {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
@@ -111,6 +136,8 @@ impl Axis {
 
 /// Most series of a drawing; more are not distinguishable.
 pub(crate) const SERIES_MAX: usize = 8;
+/// Places whose values are listed one by one, and stretches of which a longer series keeps the lowest and the highest value.
+pub(crate) const SLOTS_MAX: usize = 400;
 /// Fewest measured points of a curve.
 const CURVE_POINTS_MIN: usize = 3;
 /// Characters of the longest bar.
@@ -124,14 +151,50 @@ impl Series {
         hue: usize,
         points: impl IntoIterator<Item = Point>,
     ) -> Self {
-        Self { name: name.into(), line_style, hue, points: points.into_iter().collect() }
+        Self { name: name.into(), line_style, hue, points: thinned(points.into_iter().collect()) }
     }
+
+    fn is_data(&self) -> bool {
+        !matches!(self.line_style, LineStyle::Limit | LineStyle::Shade)
+    }
+
+    fn is_measured(&self) -> bool {
+        self.is_data() && self.line_style != LineStyle::Thin
+    }
+}
+
+/// The lowest and the highest point of each of [`SLOTS_MAX`] stretches, so that peaks are kept.
+fn thinned(points: Vec<Point>) -> Vec<Point> {
+    if points.len() <= SLOTS_MAX {
+        return points;
+    }
+    let stretch = points.len().div_ceil(SLOTS_MAX);
+    let is_kept: Vec<bool> = points
+        .chunks(stretch)
+        .flat_map(|chunk| {
+            let order = |a: &&Point, b: &&Point| a.y.total_cmp(&b.y);
+            let [low, high] = [chunk.iter().min_by(order), chunk.iter().max_by(order)];
+            let is_end = move |point: &Point, end: Option<&Point>| end.is_some_and(|end| std::ptr::eq(end, point));
+            chunk.iter().map(move |point| is_end(point, low) || is_end(point, high))
+        })
+        .collect();
+    points.into_iter().zip(is_kept).filter_map(|(point, is_kept)| is_kept.then_some(point)).collect()
+}
+
+/// Values of all series at a place, or within a stretch of places.
+pub(crate) struct Slot {
+    pub from: f64,
+    pub to: f64,
+    /// The place with its unit.
+    pub name: String,
+    /// A value for each series that has one here.
+    pub cells: Vec<Option<String>>,
 }
 
 impl Chart {
     /// A chart of curves, without a name.
-    pub(crate) fn new(x: Axis, y: Axis, height: f64, series: Vec<Series>) -> Self {
-        Self { name: "", x, y, series, height, has_bars: false }
+    pub(crate) fn new(x: Axis, y: Axis, height: u32, series: Vec<Series>) -> Self {
+        Self { name: "", x, y, series, bands: Vec::new(), height, has_bars: false }
     }
 
     /// Leaves out what has no place on its axes; none when nothing measured is left.
@@ -141,7 +204,7 @@ impl Chart {
             series.points.retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
         }
         self.series.retain(|series| !series.points.is_empty());
-        self.series.iter().any(|series| series.line_style == LineStyle::Main).then_some(self)
+        self.series.iter().any(Series::is_measured).then_some(self)
     }
 
     /// Whether some measured series has the points of a curve.
@@ -188,30 +251,57 @@ impl Chart {
         points.into_iter().map(bar).collect()
     }
 
-    /// Values of all series at each place something was measured at; `n/a` where a series has none.
-    pub(crate) fn rows(&self) -> Vec<Vec<String>> {
-        let mut places: Vec<f64> = self
-            .series
-            .iter()
-            .filter(|series| series.line_style != LineStyle::Limit)
-            .flat_map(|series| &series.points)
-            .map(|p| p.x)
-            .collect();
+    /// Values of all series at each place something was measured at. Where there are more than `slots_max` places, neighbours
+    /// share a slot, which has the lowest and the highest value.
+    pub(crate) fn slots(&self, slots_max: usize) -> Vec<Slot> {
+        let series = self.series.iter().filter(|series| series.is_data());
+        let mut places: Vec<f64> = series.flat_map(|series| &series.points).map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
-        let value = |series: &Series, x: f64| {
-            let found: BTreeSet<String> = series.points.iter().filter(|p| p.x == x).map(|p| self.value(p)).collect();
-            if found.is_empty() { MISSING.to_owned() } else { found.into_iter().collect::<Vec<_>>().join(", ") }
+        let slot = |places: &[f64]| {
+            let (from, to) = (places[0], places[places.len() - 1]);
+            let [first, last] = [from, to].map(|place| (self.x.text)(place));
+            let name = if from == to { first } else { format!("{first} to {last}") };
+            let cells = self.series.iter().map(|series| self.cell(series, from, to)).collect();
+            Slot { from, to, name, cells }
         };
-        let row = |x: f64| {
-            let cells = self.series.iter().map(|series| value(series, x));
-            std::iter::once((self.x.text)(x)).chain(cells).collect()
-        };
-        places.into_iter().map(row).collect()
+        places.chunks(places.len().div_ceil(slots_max).max(1)).map(slot).collect()
+    }
+
+    fn cell(&self, series: &Series, from: f64, to: f64) -> Option<String> {
+        let points: Vec<&Point> = series.points.iter().filter(|point| (from..=to).contains(&point.x)).collect();
+        if from == to {
+            let texts: BTreeSet<String> = points.iter().map(|point| self.value(point)).collect();
+            return (!texts.is_empty()).then(|| texts.into_iter().collect::<Vec<_>>().join(", "));
+        }
+        let order = |a: &&&Point, b: &&&Point| a.y.total_cmp(&b.y);
+        let low = points.iter().min_by(order).map(|point| self.value(point))?;
+        let high = points.iter().max_by(order).map(|point| self.value(point))?;
+        Some(if low == high { low } else { format!("{low} to {high}") })
     }
 
     fn value(&self, point: &Point) -> String {
         let label = point.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
         format!("{}{label}", (self.y.text)(point.y))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_series_keep_their_peaks() {
+        let point = |at: u32| Point::new(f64::from(at), if at == 20_001 { 9.0 } else { f64::from(at % 2) });
+        let series = Series::new("rate", LineStyle::Main, 0, (0..36_000).map(point));
+        assert!(series.points.len() <= 2 * SLOTS_MAX);
+        let highest = series.points.iter().max_by(|a, b| a.y.total_cmp(&b.y)).expect("points");
+        assert_eq!((highest.x, highest.y), (20_001.0, 9.0));
+        assert!(series.points.is_sorted_by_key(|point| point.x));
+        let text = |value: f64| value.to_string();
+        let chart = Chart::new(Axis::linear("s", text), Axis::linear("rate", text), 200, vec![series]);
+        let slots = chart.slots(SLOTS_MAX);
+        assert!(slots.len() <= SLOTS_MAX);
+        assert_eq!(slots.iter().filter(|slot| slot.cells == [Some("0 to 9".to_owned())]).count(), 1);
     }
 }

@@ -1,19 +1,21 @@
 //! A report as data: sections of sentences, tables and plots, written as text for a terminal or as one HTML file without
 //! script. Every report of a run, a study, a sweep, a diagnosis or a plan is a function to a [`Document`].
 
+mod backend;
 pub(crate) mod chart;
+mod draw;
 pub(crate) mod plot;
-mod scale;
 pub(crate) mod style;
-mod svg;
 pub(crate) mod table;
 pub(crate) mod wrap;
 
 use std::fmt::Write;
 
+use base64::Engine as _;
 use linerate_model::finding::Severity;
 
 use crate::page::{self, escaped};
+use crate::printable::printable;
 use plot::Plot;
 use style::{Style, shortened};
 use table::Table;
@@ -53,6 +55,19 @@ pub(crate) enum Block {
     Space,
     /// A part that HTML shows on demand, and text does not.
     Details(String, Box<Self>),
+    /// A file inside the HTML page.
+    Download(Download),
+}
+
+/// A file inside an HTML page.
+pub(crate) struct Download {
+    /// Name of the file.
+    pub name: String,
+    /// What it is, as the text of the link.
+    pub label: String,
+    /// Its media type.
+    pub media_type: &'static str,
+    pub bytes: Vec<u8>,
 }
 
 /// Text beside a label, wrapped within its own column.
@@ -151,12 +166,12 @@ impl Block {
             }
             Self::Verbatim(text) => {
                 for line in text.lines() {
-                    let _ = writeln!(out, "{}", style.characters(line));
+                    let _ = writeln!(out, "{}", style.characters(&printable(line)));
                 }
             }
             Self::Entry(entry) => entry.text(out, style),
             Self::Space => out.push('\n'),
-            Self::Details(..) => {}
+            Self::Details(..) | Self::Download(_) => {}
         }
     }
 
@@ -190,6 +205,11 @@ impl Block {
                 let _ = writeln!(out, "<details><summary>{}</summary>", line(summary));
                 block.html(out);
                 writeln!(out, "</details>")
+            }
+            Self::Download(Download { name, label, media_type, bytes }) => {
+                let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+                let (name, label) = (escaped(name), line(label));
+                writeln!(out, "<p><a download=\"{name}\" href=\"data:{media_type};base64,{data}\">{label}</a></p>")
             }
         };
     }

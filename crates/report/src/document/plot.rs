@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::page::escaped;
 
 use super::chart::Chart;
+use super::draw;
 use super::style::{Style, shortened};
-use super::svg;
 use super::wrap::{LINE_CHARS, wrapped};
 
 /// Drawings that belong together.
@@ -39,7 +39,7 @@ impl Plot {
         for chart in &self.charts {
             let name = if chart.name.is_empty() { "" } else { ": " };
             let label = format!("{}{name}{}; {}", self.title, chart.name, self.note);
-            svg::svg(out, chart, &label);
+            draw::svg(out, chart, &self.title, &label);
         }
         out.push_str("</figure>\n");
     }

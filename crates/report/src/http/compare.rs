@@ -1,8 +1,9 @@
-//! Two studies side by side. A difference within the tolerance of either is not marked.
+//! Two studies side by side. A cell is marked where its runs show that it became worse or better.
 
 use std::collections::BTreeSet;
 
-use linerate_lab::http::compare::{Change, ComparedCell, compare};
+use linerate_lab::compare::{Judged, TRIALS_MIN, Verdict};
+use linerate_lab::http::compare::{ComparedCell, compare};
 use linerate_model::http::{CellKey, Phase, Study};
 use serde_json::json;
 
@@ -39,21 +40,12 @@ fn document(before: &Study, after: &Study) -> Document {
 #[must_use]
 pub fn comparison_json(before: &Study, after: &Study) -> String {
     let comparison = compare(before, after);
-    let cell = |cell: &ComparedCell| {
-        let throughput = json!({
-            "before": cell.before_per_s, "after": cell.after_per_s, "ratio": cell.throughput.ratio,
-            "tolerance": cell.throughput.tolerance, "is_different": cell.throughput.is_different,
-        });
-        json!({
-            "key": cell.key, "ok_per_s": throughput, "p99": cell.p99, "server_cpu_per_request": cell.server_cpu_ratio,
-        })
-    };
     let end = |study: &Study| json!({ "target": study.target, "started_unix_ms": study.started_unix_ms });
     let object = json!({
         "schema": "linerate.http-compare/1",
         "before": end(before),
         "after": end(after),
-        "cells": comparison.cells.iter().map(cell).collect::<Vec<_>>(),
+        "cells": comparison.cells,
         "notes": comparison.notes,
     });
     crate::pretty_json(&object)
@@ -70,19 +62,19 @@ fn tables(before: &Study, after: &Study) -> Vec<Table> {
     let has = |study: &Study, key: CellKey| study.cells.iter().any(|cell| cell.key == key);
     let (both, alone): (Vec<ComparedCell>, Vec<ComparedCell>) =
         compare(before, after).cells.into_iter().partition(|cell| has(before, cell.key) && has(after, cell.key));
-    let mut notes = vec!["*: differs by more than both studies' own tolerance of this payload".to_owned()];
+    let mut notes = vec!["*: worse or better beyond the noise of both studies, significant over all cells".to_owned()];
+    let is_short =
+        |cell: &&ComparedCell| cell.ok_per_s.as_ref().is_some_and(|judged| judged.verdict == Verdict::TooFew);
+    let short = both.iter().filter(is_short).count();
+    if short > 0 {
+        notes.push(format!("{short} cells have fewer than {TRIALS_MIN} runs on a side and no verdict"));
+    }
     if !alone.is_empty() {
         notes.push(format!("{} cells are in one of the studies only", alone.len()));
     }
     let mut tables = vec![
-        matrix(&both, "C1", "2xx per second, after over before", |cell| cell.throughput, notes),
-        matrix(
-            &both,
-            "C2",
-            "99th percentile of the latency, after over before",
-            |cell| Change { is_different: false, ..cell.p99 },
-            Vec::new(),
-        ),
+        matrix(&both, "C1", "2xx per second, after over before", |cell| cell.ok_per_s.as_ref(), notes),
+        matrix(&both, "C2", "99th percentile of the latency, after over before", |cell| cell.p99.as_ref(), Vec::new()),
     ];
     tables.extend(hosts(before, after));
     tables
@@ -93,7 +85,7 @@ fn matrix(
     both: &[ComparedCell],
     id: &'static str,
     title: &str,
-    figure: fn(&ComparedCell) -> Change,
+    judged: fn(&ComparedCell) -> Option<&Judged>,
     notes: Vec<String>,
 ) -> Table {
     let connections: BTreeSet<u32> = both.iter().map(|cell| cell.key.connections).collect();
@@ -107,14 +99,15 @@ fn matrix(
     let cell = |row: &RowKey, c: u32| {
         let is_it = |cell: &&ComparedCell| row_of(&cell.key) == *row && cell.key.connections == c;
         let cell = both.iter().rfind(is_it);
-        cell.map_or_else(Entry::default, |cell| entry(figure(cell)))
+        cell.map_or_else(Entry::default, |cell| entry(judged(cell)))
     };
     let table = table.numbers(connections, |c| format!("c{c}"), cell);
     table.notes(notes).table()
 }
 
-fn entry(change: Change) -> Entry {
-    Entry::marked(known(change.ratio, |ratio| format!("{ratio:.3}")), change.is_different)
+fn entry(judged: Option<&Judged>) -> Entry {
+    let is_marked = judged.is_some_and(|judged| matches!(judged.verdict, Verdict::Worse | Verdict::Better));
+    Entry::marked(known(judged, |judged| format!("{:.3}", judged.estimate)), is_marked)
 }
 
 /// What differs between the hosts of both; none without differences.

@@ -6,12 +6,12 @@ mod grid;
 mod hdr;
 mod labels;
 mod load;
-mod numbers;
+pub(crate) mod numbers;
 mod plan;
 mod plots;
 mod preflight;
 mod progress;
-mod study;
+pub(crate) mod study;
 mod tables;
 
 #[cfg(test)]
@@ -20,6 +20,7 @@ mod fixtures;
 mod tests;
 
 pub use compare::{comparison_html, comparison_json, comparison_text};
+pub(crate) use load::load_blocks;
 pub use load::{LoadReport, load_json, load_text};
 pub use plan::{Needs, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};

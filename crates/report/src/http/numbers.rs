@@ -40,7 +40,7 @@ pub(super) fn mebi(bytes: f64) -> String {
 }
 
 /// A part of a whole in percent. What happened once in a million is not 0.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
         0.0 => "0 %".to_owned(),
@@ -50,14 +50,14 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// Processors as percent of one.
+/// CPUs as percent of one.
 pub(super) fn cpus(cpus: f64) -> String {
     let percent = cpus * 100.0;
     if percent.abs() < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 /// A time in the largest fitting unit.
-pub(super) fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     if (0.0..999.5).contains(&ns) {
         return format!("{ns:.0} ns");
     }

@@ -22,7 +22,7 @@ const HEAT_MAP: &str = "T2a";
 const HEADINGS: [&str; 3] = [
     "1 Baseline: is the path clean?",
     "2 Isolation: what does bare HTTP reach on it?",
-    "3 Whole picture: throughput, latency, processors and limits of both ends",
+    "3 Whole picture: throughput, latency, CPUs and limits of both ends",
 ];
 
 /// The report as text in lines of at most 120 columns, without plots; only commands to copy may be longer.
@@ -47,6 +47,11 @@ pub fn text(study: &Study, style: Style) -> String {
 /// The report as one HTML file: the answers and the throughput of the matrix first, then the plots, and all tables folded.
 #[must_use]
 pub fn html(study: &Study) -> String {
+    Document { name: NAME, blocks: blocks(study) }.html()
+}
+
+/// The parts of the page.
+pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
     blocks.extend(sentences(study).into_iter().rev().flatten().map(Block::Answer));
@@ -65,7 +70,7 @@ pub fn html(study: &Study) -> String {
         fold("T6 preflight", preflight(&study.checks, Style::UNSTYLED));
     }
     fold("Plan", study.plan.chars().take(PLAN_BYTES_MAX).collect());
-    Document { name: NAME, blocks }.html()
+    blocks
 }
 
 /// The answers of the sections; none to what was not run.
@@ -146,7 +151,7 @@ fn protocol(study: &Study) -> Option<String> {
 fn host(host: &Environment) -> String {
     let mut words = vec![format!("linerate {}", host.version)];
     words.extend(host.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
-    words.extend(host.cpus.map(|cpus| format!("{cpus} processors")));
+    words.extend(host.cpus.map(|cpus| format!("{cpus} CPUs")));
     words.extend(host.device.clone());
     words.extend(host.link_bps.map(|bps| rate(bps as f64)));
     words.extend(host.mtu_bytes.map(|mtu| format!("MTU {mtu}")));

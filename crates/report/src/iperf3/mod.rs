@@ -15,6 +15,7 @@ mod wording;
 
 use std::sync::Arc;
 
+use linerate_model::sink::Tee;
 use linerate_model::{Event, EventSink, Failure, SinkError};
 
 use crate::Output;
@@ -31,6 +32,19 @@ pub trait TestReport: EventSink {
     /// # Errors
     /// When the report cannot be written.
     fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError>;
+}
+
+impl<T: TestReport + ?Sized> TestReport for &mut T {
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
+        (**self).append(appendix)
+    }
+}
+
+/// Additions are for the second sink alone.
+impl<A: EventSink, B: TestReport> TestReport for Tee<A, B> {
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
+        self.1.append(appendix)
+    }
 }
 
 /// An addition to a report.

@@ -47,7 +47,7 @@ pub struct ProcessMetrics {
     pub start_time_seconds: f64,
 }
 
-/// Upper bounds of the histogram of rates, bit/s: decades, and the speeds of common links.
+/// Upper bounds of the histogram of goodput, in bit/s: decades, and the speeds of common links.
 const RATE_BOUNDS_BPS: [u64; 12] = [
     1_000_000,
     10_000_000,
@@ -186,17 +186,17 @@ impl Page {
     }
 
     fn rates(&mut self, rates: &BTreeMap<String, Histogram>) {
-        const NAME: &str = "linerate_test_rate_bits_per_second";
-        self.head(NAME, "histogram", "Payload rates of tests that are over, both directions together.");
+        const NAME: &str = "linerate_test_goodput_bytes_per_second";
+        self.head(NAME, "histogram", "Payload per second of tests that are over, both directions together.");
         for (protocol, histogram) in rates {
             let protocol = label("protocol", protocol);
             let mut below = 0;
             for (bound, count) in RATE_BOUNDS_BPS.iter().zip(histogram.buckets) {
                 below += count;
-                self.sample(&format!("{NAME}_bucket"), &format!("{protocol},le=\"{bound}\""), below);
+                self.sample(&format!("{NAME}_bucket"), &format!("{protocol},le=\"{}\"", bound / 8), below);
             }
             self.sample(&format!("{NAME}_bucket"), &format!("{protocol},le=\"+Inf\""), histogram.count);
-            self.sample(&format!("{NAME}_sum"), &protocol, histogram.sum);
+            self.sample(&format!("{NAME}_sum"), &protocol, histogram.sum / 8.0);
             self.sample(&format!("{NAME}_count"), &protocol, histogram.count);
         }
     }

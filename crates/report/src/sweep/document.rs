@@ -79,10 +79,10 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         let is_marked = place == factor.advised;
         Some(Point { is_marked, interval, ..Point::new(0.0, level.median) })
     };
-    let main = Chart { has_bars: true, ..chart(factor, "", 300.0, y, point) };
+    let main = Chart { has_bars: true, ..chart(factor, "", 300, y, point) };
     let below = |name: &'static str, text: fn(f64) -> String, metric: fn(&RunMetrics) -> Option<f64>| {
         let point = |_: usize, level: &Level| metric(&level.metrics).map(|value| Point::new(0.0, value));
-        chart(factor, name, 180.0, Axis::linear(name, text), point).checked()
+        chart(factor, name, 180, Axis::linear(name, text), point).checked()
     };
     let loss = match sweep.spec.protocol() {
         "UDP" => below("lost", |percent| format!("{}%", digits(percent)), |metrics| metrics.lost_percent),
@@ -103,7 +103,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
 fn chart(
     factor: &FactorResult,
     name: &'static str,
-    height: f64,
+    height: u32,
     y: Axis,
     value: impl Fn(usize, &Level) -> Option<Point>,
 ) -> Chart {

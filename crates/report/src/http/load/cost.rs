@@ -23,18 +23,18 @@ pub(super) fn ends(report: &LoadReport<'_>) -> Vec<Block> {
 fn cost(side: &EndpointStats, ok: u64) -> String {
     let mut words = Vec::new();
     if let Some(ns) = side.process_cpu_ns.filter(|_| side.window_ns > 0) {
-        words.push(format!("program {} of one processor", cpus(ns as f64 / side.window_ns as f64)));
+        words.push(format!("program {} of one CPU", cpus(ns as f64 / side.window_ns as f64)));
         if ok > 0 {
             words.push(format!("{} of it per 2xx", time(ns as f64 / ok as f64)));
         }
     }
     words.extend(side.cpu_busy.map(|busy| match side.cpus {
-        Some(cpus) => format!("all {cpus} processors {} busy", percent(busy)),
-        None => format!("all processors {} busy", percent(busy)),
+        Some(cpus) => format!("all {cpus} CPUs {} busy", percent(busy)),
+        None => format!("all CPUs {} busy", percent(busy)),
     }));
     words.extend(side.busiest_cpu_busy.map(|busy| match side.busiest_cpu {
-        Some(cpu) => format!("busiest processor ({cpu}) {}", percent(busy)),
-        None => format!("busiest processor {}", percent(busy)),
+        Some(cpu) => format!("busiest CPU ({cpu}) {}", percent(busy)),
+        None => format!("busiest CPU {}", percent(busy)),
     }));
     words.extend(side.rss_bytes.map(|rss| format!("{} resident", bytes(rss as f64))));
     words.extend(side.fds.map(|fds| format!("descriptors {}", peak(fds))));

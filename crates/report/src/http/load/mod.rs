@@ -39,6 +39,11 @@ pub struct LoadReport<'a> {
 /// `is_verbose`.
 #[must_use]
 pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
+    Document { name: "linerate http load", blocks: load_blocks(report, is_verbose) }.text(style)
+}
+
+/// The parts of the report.
+pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Block> {
     let mut blocks = vec![Block::entry("RESULT", ANSWER_CHARS, result(report.load))];
     blocks.extend(report.verdict.map(|verdict| limit(&verdict.primary, verdict.confidence)));
     if is_verbose {
@@ -47,7 +52,7 @@ pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> Str
     }
     let flags = report.load.flags.iter();
     blocks.extend(flags.map(|flag| Block::entry("NOTE", ANSWER_CHARS, labels::flag(*flag))));
-    Document { name: "linerate http load", blocks }.text(style)
+    blocks
 }
 
 /// The run as one JSON object: rates with their units in the names, then everything that was counted.

@@ -24,7 +24,7 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
         ]
     });
     let rate = Axis::linear("payload MB/s (10^6 B/s)", |rate| format!("{} MB/s", mega(rate)));
-    let chart = Chart::new(connections(&grid), rate, 330.0, series.collect());
+    let chart = Chart::new(connections(&grid), rate, 330, series.collect());
     let key = "ringed: best stable; dashed: what the network allows, X_net; ";
     Plot::of("payload throughput over connections", key, note(&grid), chart)
 }
@@ -50,7 +50,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
             Series::new(name("p50"), LineStyle::Thin, hue, cells().filter_map(middle)),
         ]
     });
-    let chart = Chart::new(connections(&grid), Axis::log("latency", time), 330.0, series.collect());
+    let chart = Chart::new(connections(&grid), Axis::log("latency", time), 330, series.collect());
     let title = "latency over connections: 99th percentile and median";
     Plot::of(title, "thin: median; ringed: where it jumps; ", note(&grid), chart)
 }

@@ -27,7 +27,7 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
     let x = Axis::linear("open connections", |c| grouped(c.max(0.0) as u64));
     let y = Axis::linear("memory in MiB", |mebibytes| format!("{} MiB", digits(mebibytes)));
     let runs = "one run of each step".to_owned();
-    let chart = Chart::new(x, y, 300.0, series);
+    let chart = Chart::new(x, y, 300, series);
     Plot::of("memory over idle connections", "dashed: fitted line; ", runs, chart)
 }
 

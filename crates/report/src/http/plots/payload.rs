@@ -23,14 +23,14 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
     let series = vec![
         Series::new("measured", LineStyle::Main, 0, points(&cells, |cell| cell.median.ok_per_s)),
         Series::new("network (X_net)", LineStyle::Limit, 1, network),
-        Series::new("server's processors", LineStyle::Limit, 2, points(&cells, by_cpu)),
+        Series::new("server's CPUs", LineStyle::Limit, 2, points(&cells, by_cpu)),
     ];
     let y = Axis::log("2xx per second", |rate| format!("{}/s", per_s(rate)));
     Plot::of(
         "2xx per second over payloads",
-        "dashed: what the network allows (X_net), and what the server's processors would at the measured time per answer; ",
+        "dashed: what the network allows (X_net), and what the server's CPUs would at the measured time per answer; ",
         runs_of(cells.iter().copied()),
-        Chart::new(payloads(&cells), y, 330.0, series),
+        Chart::new(payloads(&cells), y, 330, series),
     )
 }
 

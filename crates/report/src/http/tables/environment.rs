@@ -37,7 +37,7 @@ pub(in crate::http) fn numbers_of(host: &Environment) -> Vec<(&'static str, Stri
     vec![
         ("linerate", host.version.clone()),
         ("kernel", text(&host.kernel)),
-        ("processors", number(host.cpus.map(u64::from))),
+        ("CPUs", number(host.cpus.map(u64::from))),
         ("governor", text(&host.governor)),
         ("device", device(host)),
         ("link", known(host.link_bps, |bps| rate(bps as f64))),

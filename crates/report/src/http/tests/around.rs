@@ -28,27 +28,31 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
 }
 
 #[test]
-fn only_what_exceeds_both_tolerances_is_marked() {
-    let before = full();
-    let mut after = full();
-    let matrix = |study: &mut Study, c, factor: f64| {
+fn only_cells_whose_runs_show_a_change_are_marked() {
+    let (mut before, mut after) = (full(), full());
+    let matrix = |study: &mut Study, c, repeats, share: f64| {
         let cell = study
             .cells
             .iter_mut()
             .find(|cell| cell.key.phase == Phase::Matrix && cell.key.payload_bytes == 1024 && cell.key.connections == c)
             .expect("the cell");
-        cell.median.ok_per_s = cell.median.ok_per_s.map(|rate| rate * factor);
-        cell.median.p99_ns = cell.median.p99_ns.map(|ns| ns * 2);
-        cell.runs.truncate(if c == 256 { 1 } else { 3 });
+        cell.runs = cell.runs.iter().cycle().take(repeats).cloned().collect();
+        for (run, repeat) in cell.runs.iter_mut().zip(1..) {
+            run.repeat = repeat;
+            let load = run.load.as_mut().expect("a load");
+            load.ok = (load.ok as f64 * share) as u64;
+        }
     };
-    matrix(&mut after, 128, 0.888);
-    matrix(&mut after, 256, 0.98);
-    after.rows[0].tolerance = 0.05;
+    for (study, share) in [(&mut before, 1.0), (&mut after, 0.888)] {
+        matrix(study, 128, 6, share);
+        matrix(study, 256, 6, share.max(0.995));
+        matrix(study, 512, 3, share);
+    }
     after.client.kernel = Some("6.12.0".to_owned());
     assert_expected("http/comparison.txt", &comparison_text(&before, &after, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&comparison_json(&before, &after)).expect("JSON");
     let different = value["cells"].as_array().expect("cells").iter();
-    assert_eq!(different.filter(|cell| cell["ok_per_s"]["is_different"] == true).count(), 1);
+    assert_eq!(different.filter(|cell| cell["ok_per_s"]["verdict"] == "worse").count(), 1);
     let partly = comparison_text(&interrupted(), &idle_only(), Style::PLAIN);
     assert!(partly.contains("21 cells are in one of the studies only"), "{partly}");
 }

@@ -84,7 +84,7 @@ fn charts_are_drawn_where_there_is_a_curve() {
     let first = plot(&page, "payload throughput");
     assert_eq!(first.matches("class=\"line limit").count(), 2 * 3, "a line and its legend for each payload");
     assert_eq!(first.matches("class=\"ring").count(), 3, "the best stable cells");
-    assert!(first.contains("<td>c64</td><td>103.8 MB/s</td><td>103.9 MB/s</td>"), "{first}");
+    assert!(first.contains("<th scope=\"row\">c64</th><td>103.8 MB/s</td><td>103.9 MB/s</td>"), "{first}");
     assert_eq!(plot(&page, "latency over").matches(">jumps</text>").count(), 3, "the cliffs");
     assert!(page.contains("medians of 3 runs)</small>"));
 
