@@ -9,6 +9,8 @@ use crate::scope::{Host, Run, Scope, to_f64};
 
 /// A thread that runs for this share of the time has no time left.
 const THREAD_FULL: f64 = 0.9;
+/// A thread that waits for a CPU for this share of the time lacks CPU time, also where the CPUs have idle time.
+const WAIT_MIN: f64 = 0.1;
 /// CPUs that are idle for less than this are full.
 const IDLE_MIN: f64 = 0.05;
 /// A test that needs less CPU time than this, CPUs, gets it from a scheduler that is fair, also where the CPUs are full.
@@ -36,14 +38,17 @@ struct End<'a> {
     host: Host<'a>,
     /// Time of its busiest thread, of one CPU.
     thread: Option<f64>,
+    /// Share of the time that one of its threads waited for a CPU.
+    wait: f64,
 }
 
 impl<'a> End<'a> {
     fn new(scope: &Scope<'a>, run: &Run<'a>, part: &str) -> Option<Self> {
         let plays = |host: &&Host<'a>| host.runs().any(|own| own.index == run.index && own.part() == Some(part));
         let host = *scope.hosts.iter().find(plays)?;
-        let thread = host.number(&run.key(&format!("{part}_thread_cpu"))).ok().map(|share| share.value);
-        Some(Self { host, thread })
+        let share =
+            |figure: &str| host.number(&run.key(&format!("{part}_thread_{figure}"))).ok().map(|share| share.value);
+        Some(Self { host, thread: share("cpu"), wait: share("wait").unwrap_or(0.0) })
     }
 
     fn is_thread_full(&self) -> bool {
@@ -109,14 +114,24 @@ impl<'a> End<'a> {
 pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str> {
     let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
     let ends: Vec<End<'_>> = [sender, receiver].into_iter().flatten().collect();
-    if run.is_udp() {
-        return match place_of_loss(run) {
-            Some(limit::RECEIVER_CPU) | None if ends.iter().any(End::is_throttled) => Some(limit::QUOTA),
-            // Without loss the receiver has no effect on the rate.
-            None => cpu_limit(run, sender, None, sender.as_slice()),
-            place => place,
-        };
+    if run.is_udp() { udp_limit(run, sender, &ends) } else { tcp_limit(run, sender, receiver, &ends) }
+}
+
+fn udp_limit(run: &Run<'_>, sender: Option<End<'_>>, ends: &[End<'_>]) -> Option<&'static str> {
+    match place_of_loss(run) {
+        Some(limit::RECEIVER_CPU) | None if ends.iter().any(End::is_throttled) => Some(limit::QUOTA),
+        // Without loss the receiver has no effect on the rate.
+        None => cpu_limit(run, sender, None, sender.as_slice()),
+        place => place,
     }
+}
+
+fn tcp_limit<'a>(
+    run: &Run<'a>,
+    sender: Option<End<'a>>,
+    receiver: Option<End<'a>>,
+    ends: &[End<'a>],
+) -> Option<&'static str> {
     let number = |fact: &str| run.number(fact).ok().map(|reading| reading.value);
     let busy = number("busy_share")?;
     let is_filtered = ends.iter().map(End::filtered).sum::<f64>() >= FILTERED_MIN;
@@ -136,7 +151,7 @@ pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str>
     if busy >= BUSY && is_path {
         return Some(if is_filtered { limit::FIREWALL } else { limit::PATH });
     }
-    if let Some(cpu) = cpu_limit(run, sender, receiver, &ends) {
+    if let Some(cpu) = cpu_limit(run, sender, receiver, ends) {
         return Some(cpu);
     }
     if is_filtered {
@@ -181,8 +196,8 @@ fn cpu_limit(
     ends: &[End<'_>],
 ) -> Option<&'static str> {
     let own: f64 = ends.iter().filter_map(End::own_cpus).sum();
-    let full = ends.iter().find(|end| end.are_cpus_full() && (own >= CPU_NEED_MIN || end.is_thread_full()));
-    if let Some(end) = full {
+    let is_full = |end: &&End<'_>| end.are_cpus_full() && (own >= CPU_NEED_MIN || end.is_thread_full());
+    if let Some(end) = ends.iter().find(|end| end.wait >= WAIT_MIN || is_full(end)) {
         // The ends of a test on one host that are not bound to CPUs of their own are programs of the same CPUs.
         let is_shared = run.is("same_host") && ends.iter().all(|other| end.shares_cpus(other));
         let of_test = if is_shared { own } else { end.own_cpus().unwrap_or(0.0) };
@@ -288,6 +303,15 @@ mod tests {
         assert_eq!(limit_at([100, 100], std::slice::from_ref(&same_host)), Some(limit::OTHER_PROGRAMS));
         let bound = [same_host, ("client_cpus", "0".into()), ("server_cpus", "1".into())];
         assert_eq!(limit_at([40, 100], &bound), Some(limit::OTHER_PROGRAMS));
+    }
+
+    #[test]
+    fn thread_that_waits_for_a_cpu_lacks_cpu_time_although_cpus_are_idle() {
+        let waits = |share: f64| [("busy_share", 0.7.into()), ("receiver_thread_wait", share.into())];
+        assert_eq!(limit_at([100, 60], &waits(0.3)), Some(limit::OTHER_PROGRAMS));
+        assert_eq!(limit_at([100, 60], &waits(0.02)), Some(limit::APPLICATION));
+        // This end uses 0.4 CPUs, and nothing else does.
+        assert_eq!(limit_at([40, 0], &waits(0.3)), Some(limit::APPLICATION));
     }
 
     #[test]

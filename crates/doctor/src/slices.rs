@@ -82,18 +82,23 @@ fn overlay(snapshot: &mut Snapshot, run: usize, fact: &str, value: &Value) {
     }
 }
 
-/// The busiest thread of this end in one slice.
+/// Run time of the busiest thread of this end in one slice, and the time that the thread which waited most waited for a CPU.
 fn threads(snapshot: &mut Snapshot, step: &Period) {
-    let ticks = step.deltas().filter_map(|(key, delta)| {
-        let is_ticks = key.starts_with("self.thread.") && key.ends_with(".ticks");
-        is_ticks.then_some(delta.value)
-    });
-    let Some(most) = ticks.max() else { return };
-    let share = (crate::scope::to_f64(most) / TICKS_PER_SECOND / step.seconds).min(1.0);
+    let most = |suffix: &str| {
+        let of_threads = |key: &str| key.starts_with("self.thread.") && key.ends_with(suffix);
+        step.deltas().filter_map(|(key, delta)| of_threads(key).then_some(delta.value)).max()
+    };
+    let share = |seconds: f64| (seconds / step.seconds).min(1.0);
+    let shares = [
+        ("cpu", most(".ticks").map(|ticks| share(crate::scope::to_f64(ticks) / TICKS_PER_SECOND))),
+        ("wait", most(".wait_ns").map(|ns| share(crate::scope::to_f64(ns) / 1e9))),
+    ];
     for run in 0..crate::runs::count(snapshot) {
-        let part = snapshot.text(&format!("run.{run}.end")).map(str::to_owned);
-        if let Some(part) = part {
-            overlay(snapshot, run, &format!("{part}_thread_cpu"), &share.into());
+        let Some(part) = snapshot.text(&format!("run.{run}.end")).map(str::to_owned) else { continue };
+        for (name, value) in &shares {
+            if let Some(value) = value {
+                overlay(snapshot, run, &format!("{part}_thread_{name}"), &(*value).into());
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Processors: saturated, slowed down, stolen, or far away.
+//! CPUs: saturated, slowed down, stolen, or far away.
 
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 
 use crate::limit;
+use crate::placement::worker_shares;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
 
@@ -207,16 +208,19 @@ fn cpu_08(run: &Run<'_>) -> Ruling {
 fn cpu_05(run: &Run<'_>) -> Ruling {
     let nodes = run.host.number("numa.nodes")?;
     require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
-    let threads = run.text("thread_cpus")?;
+    let workers = worker_shares(&run.host)?;
     let Some(nic) = run.nic() else {
         return unknown("route.peer.dev", "which interface the test used is not known");
     };
     let near = cpu_list(nic.text("numa.local_cpulist")?.value);
-    let used = cpu_list(threads.value);
-    let far = used.iter().filter(|cpu| !near.contains(cpu)).count();
-    require(2 * far > used.len(), || "most threads run on the NIC's node".to_owned())?;
+    let far: f64 = workers.iter().filter(|(cpu, _)| !near.contains(cpu)).map(|(_, share)| share).sum();
+    require(far > 0.5, || "most of the worker threads' time is on the NIC's node".to_owned())?;
     Ok(matched()
-        .read_text(&threads, format!("CPUs of the NIC's node: {near:?}"))
+        .because(
+            "worker threads on other nodes",
+            format!("{:.0} %", far * 100.0),
+            format!("CPUs of the NIC's node: {near:?}"),
+        )
         .advice("bind the application to the NIC's node: numactl --cpunodebind=N --membind=N"))
 }
 

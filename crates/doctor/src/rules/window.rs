@@ -106,12 +106,12 @@ fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -
 
 fn win_01(run: &Run<'_>) -> Ruling {
     let (share, window) = (run.number("rwnd_limited_share"), run.number("snd_wnd_bytes"));
-    limited(run, share, window, 1.2, ("receiver", "window"), (&run.receiver(), "tcp_rmem"))
+    limited(run, share, window, 1.2, ("receiver", "window"), "tcp_rmem")
 }
 
 fn win_02(run: &Run<'_>) -> Ruling {
     let (share, buffer) = (run.number("sndbuf_limited_share"), run.number("sndbuf_bytes"));
-    limited(run, share, buffer, 2.0, ("sender", "buffer"), (&run.host, "tcp_wmem"))
+    limited(run, share, buffer, 2.0, ("sender", "buffer"), "tcp_wmem")
 }
 
 /// Matches when the sender waited for a window or a buffer that holds too little; `products` as in [`too_small`].
@@ -121,7 +121,7 @@ fn limited(
     window: Result<Reading<f64>, NoMatch>,
     products: f64,
     (end, name): (&str, &str),
-    (host, sysctl): (&Host<'_>, &str),
+    sysctl: &str,
 ) -> Ruling {
     run.over_tcp()?;
     let is_concluded =
@@ -145,9 +145,12 @@ fn limited(
     }
     let needed = small.ceiling_bps.map_or(BUFFER_MAX_DEFAULT_BYTES, |ceiling| buffer_bytes(ceiling, rtt.value));
     let matched = if run.part() == Some(end) { matched } else { matched.on(format!("the {end}")) };
-    Ok(match buffer_triple(host, sysctl, needed) {
+    let Some(host) = run.end(end) else {
+        return Ok(matched.advice(format!("let net.ipv4.{sysctl} of the {end} allow {needed:.0} bytes")));
+    };
+    Ok(match buffer_triple(&host, sysctl, needed) {
         Some(triple) => {
-            let matched = matched.sysctl(host, &format!("net.ipv4.{sysctl}"), &triple);
+            let matched = matched.sysctl(&host, &format!("net.ipv4.{sysctl}"), &triple);
             if matched.remedy.is_empty() { matched.advice(format!("on the {end}")) } else { matched }
         }
         None => matched.advice(format!(

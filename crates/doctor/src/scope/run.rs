@@ -126,11 +126,17 @@ impl<'a> Run<'a> {
         (self.part() == Some("sender")) != self.is("reverse")
     }
 
-    /// The host that received if it is known, otherwise the one that has the run.
-    pub(crate) fn receiver(&self) -> Host<'a> {
-        match self.host.other.filter(|_| self.part() == Some("sender")) {
-            Some(snapshot) => Host { snapshot, period: None, other: Some(self.host.snapshot) },
-            None => self.host,
+    /// The host that was this end, `sender` or `receiver`, where its facts are known.
+    pub(crate) fn end(&self, end: &str) -> Option<Host<'a>> {
+        let own = match self.part() {
+            Some(part) => part,
+            None if self.is("server") == self.is("reverse") => "sender",
+            None => "receiver",
+        };
+        match self.host.other.filter(|_| own != end) {
+            // Also of one machine, where each end has its network namespace.
+            Some(snapshot) => Some(Host { snapshot, period: None, other: Some(self.host.snapshot) }),
+            None => (own == end || self.is("same_host")).then_some(self.host),
         }
     }
 

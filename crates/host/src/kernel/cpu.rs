@@ -7,7 +7,7 @@ use std::path::Path;
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
-use crate::kernel::process::cpu_of_task;
+use crate::kernel::process::{cpu_of_task, number_at};
 use crate::short_file::{read, read_number};
 
 const SRC: &str = "sysfs";
@@ -99,7 +99,7 @@ pub(crate) fn record_own(snapshot: &mut Snapshot) {
     }
 }
 
-/// CPU time of every thread of this process in ticks, and the CPUs that the threads of a test may use.
+/// CPU time of every thread of this process in ticks, the time it waited for a CPU, and the CPUs it may use.
 pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads.take(THREADS_MAX) {
@@ -109,6 +109,8 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
         let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         snapshot.count_known(format!("self.thread.{number}.ticks"), thread_ticks(&text));
         snapshot.set_known(format!("self.thread.{number}.cpu"), cpu_of_task(text.as_bytes()), "procfs:stat");
+        let schedstat = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        snapshot.count_known(format!("self.thread.{number}.wait_ns"), number_at(&schedstat, 1));
         let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
         let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         snapshot.set_known(format!("self.thread.{number}.cpus"), cpus.map(str::trim), "procfs:status");

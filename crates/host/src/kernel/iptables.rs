@@ -84,7 +84,7 @@ fn hook_at(info: &[u8], offsets: usize, at: usize) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// A rule of IPv4 with a target, its argument and so many packets.
+    /// A rule of IPv4 with a target, its argument and a number of packets.
     fn entry(target: &str, argument: &[u8], packets: u64) -> Vec<u8> {
         let mut bytes = vec![0; 112];
         bytes[88..90].copy_from_slice(&112_u16.to_ne_bytes());

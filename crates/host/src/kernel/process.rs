@@ -238,7 +238,7 @@ impl ProcessReader {
 }
 
 /// A number in a line of numbers: `/proc/*/task/*/schedstat`, `/proc/*/statm`.
-fn number_at(text: &str, column: usize) -> Option<u64> {
+pub(crate) fn number_at(text: &str, column: usize) -> Option<u64> {
     text.split_ascii_whitespace().nth(column)?.parse().ok()
 }
 

@@ -38,7 +38,7 @@ impl CpuAttribution {
         let end = endpoint(facts, side)?;
         let (Some(cpus), Some(share)) = (end.cpus, end.cpu_busy) else {
             let whose = name(side);
-            return unknown(format!("how busy the {whose}'s processors were"), "could not be read");
+            return unknown(format!("how busy the {whose}'s CPUs were"), "could not be read");
         };
         let cpus = f64::from(cpus);
         let program = |of: Side| {
@@ -58,7 +58,7 @@ impl CpuAttribution {
         let host = Self::of_host(facts, side)?;
         let end = endpoint(facts, side)?;
         let Some(busy) = end.core_busy else {
-            return unknown("the single processors", "could not be read");
+            return unknown("the single CPUs", "could not be read");
         };
         let of = |of: Side| {
             let other = endpoint(facts, of).ok()?;
@@ -106,8 +106,8 @@ impl CpuAttribution {
     /// `of 1.9 busy CPUs: server 1.1, interrupts 0.1, other programs 0.7`
     pub(super) fn text(&self) -> String {
         let what = match self.core {
-            Some(core) => format!("of processor {core}, busy to {}", rounded(self.busy)),
-            None => format!("of {} busy processors", rounded(self.busy)),
+            Some(core) => format!("of CPU {core}, busy to {}", rounded(self.busy)),
+            None => format!("of {} busy CPUs", rounded(self.busy)),
         };
         let parts = [
             ("server", self.server),
@@ -139,7 +139,7 @@ fn program_cpus(facts: &CellFacts, side: Side) -> Result<f64, NoMatch> {
     match endpoint(facts, side)?.program_cpus {
         Some(cpus) => Ok(cpus),
         None => unknown(
-            "whose work filled the processors",
+            "whose work filled the CPUs",
             format!("is not known: the time of the {}'s program could not be read", name(side)),
         ),
     }

@@ -34,7 +34,7 @@ fn late(facts: &CellFacts) -> Option<Condition> {
     match is_full.and_then(|is_full| if is_full { Some(attribution()?.are_others()) } else { Some(false) }) {
         Some(true) => None,
         Some(false) => Some(late),
-        None => Some(Condition::unsure(format!("{what}; whose work filled its processor is not known"))),
+        None => Some(Condition::unsure(format!("{what}; whose work filled its CPU is not known"))),
     }
 }
 
@@ -66,7 +66,7 @@ fn descriptors(facts: &CellFacts) -> String {
 /// What makes a late generator send in time.
 fn sooner(facts: &CellFacts) -> String {
     if facts.client.core_busy.is_some_and(|busy| busy < CORE_FULL) {
-        return "the client's processors had time, so its host woke it late: the performance governor and shallow idle \
+        return "the client's CPUs had time, so its host woke it late: the performance governor and shallow idle \
                 states help, and no virtual machine does"
             .to_owned();
     }
@@ -79,9 +79,9 @@ fn busy(facts: &CellFacts) -> Ruling {
     let of_thread = at_least("busiest thread of the generator", client.thread_busy, CORE_FULL);
     let is_own_thread = of_thread.is_some();
     let whole = client.cpu_busy.filter(|_| facts.is_one_host);
-    let what = "busy share of all processors of the host of both ends";
+    let what = "busy share of all CPUs of the host of both ends";
     let full = [
-        at_least("busiest processor of the client", client.core_busy, CORE_FULL),
+        at_least("busiest CPU of the client", client.core_busy, CORE_FULL),
         of_thread,
         at_least(what, whole, TOTAL_FULL),
     ];
@@ -99,10 +99,10 @@ fn busy(facts: &CellFacts) -> Ruling {
         });
     }
     // The server's rules judge two endpoints on one host.
-    let not_generator = || "the generator does not fill the processors of both ends".to_owned();
+    let not_generator = || "the generator does not fill the CPUs of both ends".to_owned();
     require(attribution.is_ok() || !facts.is_one_host, not_generator)?;
     let attribution = attribution?;
-    require(!attribution.are_others(), || "other programs fill the client's processors".to_owned())?;
+    require(!attribution.are_others(), || "other programs fill the client's CPUs".to_owned())?;
     require(attribution.is_generator() || !facts.is_one_host, not_generator)?;
     Ok(found.note(attribution.text()))
 }
@@ -113,10 +113,10 @@ fn server_has_room(facts: &CellFacts) -> Result<Condition, NoMatch> {
     let (what, busy) = if facts.is_one_host {
         ("busiest thread of the server", server.and_then(|server| server.thread_busy))
     } else {
-        ("busiest processor of the server", server.and_then(|server| server.core_busy))
+        ("busiest CPU of the server", server.and_then(|server| server.core_busy))
     };
     if busy.is_none() {
-        return Ok(Condition::unsure("how busy the server's processors were is not known"));
+        return Ok(Condition::unsure("how busy the server's CPUs were is not known"));
     }
     less_than(what, busy, SERVER_BUSY).map_or_else(|| clear("the server is busy as well"), Ok)
 }

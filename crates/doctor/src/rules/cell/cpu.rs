@@ -17,14 +17,14 @@ const SOFTIRQ_MOST: f64 = 0.5;
 /// Connections of the fullest thread over the mean, from which on they are spread badly.
 const IMBALANCE: f64 = 1.5;
 
-const BUSY: &str = "busy share of all processors of the server";
+const BUSY: &str = "busy share of all CPUs of the server";
 
 pub(super) fn total(facts: &CellFacts) -> Ruling {
     let (_, busy) = cpus(facts)?;
     let Some(condition) = at_least(BUSY, Some(busy), TOTAL_FULL) else {
-        return clear("the processors of the server have room");
+        return clear("the CPUs of the server have room");
     };
-    let advice = "a cheaper framework, sendfile for large bodies, or more processors";
+    let advice = "a cheaper framework, sendfile for large bodies, or more CPUs";
     let found = network::has_room(facts, matched().and(condition).advice(advice), network::ROOM)?;
     owned(facts, found, CpuAttribution::of_host(facts, Side::Server)?)
 }
@@ -41,13 +41,13 @@ fn full_of_others(facts: &CellFacts, side: Side) -> Option<(Condition, String)> 
     let end = endpoint(facts, side).ok()?;
     // A thread that is never without work is limited by itself.
     let core_busy = end.core_busy.filter(|_| end.thread_busy.is_none_or(|thread| thread < CORE_FULL));
-    let of_all = at_least("busy share of all processors", end.cpu_busy, TOTAL_FULL);
+    let of_all = at_least("busy share of all CPUs", end.cpu_busy, TOTAL_FULL);
     let is_core = of_all.is_none();
-    let condition = of_all.or_else(|| at_least("busiest processor", core_busy, CORE_FULL))?;
+    let condition = of_all.or_else(|| at_least("busiest CPU", core_busy, CORE_FULL))?;
     let attribution = if is_core { CpuAttribution::of_core(facts, side) } else { CpuAttribution::of_host(facts, side) };
     let attribution = attribution.ok().filter(CpuAttribution::are_others)?;
     let is_sure = attribution.is_whole() && (end.thread_busy.is_some() || !is_core);
-    let what = format!("other programs on the {}'s host fill its processors: {}", name(side), attribution.text());
+    let what = format!("other programs on the {}'s host fill its CPUs: {}", name(side), attribution.text());
     let condition = if is_sure { condition.stating(what) } else { Condition::unsure(what) };
     Some((condition, attribution.quit_others()))
 }
@@ -58,7 +58,7 @@ fn owned(facts: &CellFacts, found: Match, attribution: CpuAttribution) -> Ruling
     require(!attribution.is_generator(), || "which is the client's limit".to_owned())?;
     let found = found.note(attribution.text());
     Ok(if facts.is_one_host {
-        found.also_advise("both ends share these processors: run the generator on another host")
+        found.also_advise("both ends share these CPUs: run the generator on another host")
     } else {
         found
     })
@@ -67,16 +67,16 @@ fn owned(facts: &CellFacts, found: Match, attribution: CpuAttribution) -> Ruling
 pub(super) fn core(facts: &CellFacts) -> Ruling {
     let (server, busy) = cpus(facts)?;
     if server.core_busy.is_none() && server.thread_busy.is_none() {
-        return unknown("the server's single processors", "could not be read");
+        return unknown("the server's single CPUs", "could not be read");
     }
     let core = server.core.map_or_else(String::new, |core| format!(" {core}"));
-    let of_core = at_least(&format!("processor{core} of the server"), server.core_busy, CORE_FULL);
+    let of_core = at_least(&format!("CPU{core} of the server"), server.core_busy, CORE_FULL);
     let of_thread = at_least("busiest thread of the server", server.thread_busy, CORE_FULL);
     let is_own_thread = of_thread.is_some();
     let full = [of_core, of_thread].into_iter().flatten();
     let found = any(full.map(|condition| (condition, advice(server, &core))).collect())?;
     let Some(rest) = less_than(BUSY, Some(busy), TOTAL_FULL) else {
-        return clear("all processors of the server are busy");
+        return clear("all CPUs of the server are busy");
     };
     let found = found.and(rest);
     match CpuAttribution::of_core(facts, Side::Server) {
@@ -99,7 +99,7 @@ fn cpus(facts: &CellFacts) -> Result<(&EndpointFacts, f64), NoMatch> {
 fn advice(server: &EndpointFacts, core: &str) -> String {
     if let Some(share) = server.core_softirq.filter(|share| *share >= SOFTIRQ_MOST) {
         return format!(
-            "processor{core} spends {} in interrupts: spread them over queues or processors (RSS, RPS, IRQ affinity), see `linerate doctor`",
+            "CPU{core} spends {} in interrupts: spread them over queues or CPUs (RSS, RPS, IRQ affinity), see `linerate doctor`",
             percent(share)
         );
     }

@@ -108,16 +108,12 @@ fn idle(facts: &CellFacts) -> Result<Condition, NoMatch> {
     if facts.server.as_ref().and_then(|server| server.cpu_busy).is_none() {
         return unknown(SERVER_CPUS, "is not known");
     }
-    let what = "the fullest of processors, threads and link";
+    let what = "the fullest of CPUs, threads and link";
     let Some(condition) = less_than(what, headroom(facts), IDLE) else {
-        return clear("a processor, a thread or the link is full");
+        return clear("a CPU, a thread or the link is full");
     };
     let is_link_unknown = facts.network != Network::Loopback && network::used_share(facts).is_none();
-    Ok(if is_link_unknown {
-        Condition::unsure(format!("no processor is full; {}", network::NOT_JUDGED))
-    } else {
-        condition
-    })
+    Ok(if is_link_unknown { Condition::unsure(format!("no CPU is full; {}", network::NOT_JUDGED)) } else { condition })
 }
 
 /// The fullest of what is known: CPUs and threads of both endpoints, and the link.

@@ -154,7 +154,7 @@ fn endpoint(facts: &CellFacts, side: Side) -> Result<&EndpointFacts, NoMatch> {
     }
 }
 
-const SERVER_CPUS: &str = "how busy the server's processors were";
+const SERVER_CPUS: &str = "how busy the server's CPUs were";
 
 /// A value as a share of its limit.
 fn fullness(peak: Option<Peak>) -> Option<f64> {

@@ -84,7 +84,7 @@ fn held_up(facts: &CellFacts) -> Vec<(Condition, String)> {
         found.extend(steal.map(|condition| (condition, format!("{AGAIN} when the hypervisor is quiet"))));
         let what = format!("share of the time the {name}'s control group was throttled");
         let throttled = at_least(&what, end.throttled, THROTTLED_MAX);
-        found.extend(throttled.map(|condition| (condition, format!("lift the processor quota of the {name}"))));
+        found.extend(throttled.map(|condition| (condition, format!("lift the CPU quota of the {name}"))));
     }
     found
 }

@@ -36,7 +36,7 @@ fn same_host(preflight: &Preflight, is_same_host: bool) -> Check {
         (false, true) => ("one host, two network namespaces", ""),
         (false, false) => ("two hosts", ""),
     };
-    let remedy = format!("run the server on another host: here both ends share the processors{effect}");
+    let remedy = format!("run the server on another host: here both ends share the CPUs{effect}");
     Requirement::new("same_host", Side::Client, "two hosts")
         .check(|hosts| hosts.ruling(!is_same_host && !is_same_kernel, Severity::Medium, have, advise(remedy)))
 }
