@@ -1,8 +1,10 @@
 //! Command lines.
 
+pub(crate) mod compare;
 pub(crate) mod doctor;
 mod file_modes;
 mod generate;
+mod history;
 mod how_to;
 pub(crate) mod http;
 pub(crate) mod iperf2;
@@ -10,10 +12,13 @@ pub(crate) mod iperf3;
 pub(crate) mod links;
 mod man;
 pub(crate) mod native;
+mod record;
+mod report;
 mod roff;
 pub(crate) mod serve;
 pub(crate) mod sweep;
 mod try_self;
+pub(crate) mod watch;
 
 use std::io::{self, Write};
 

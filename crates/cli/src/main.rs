@@ -20,7 +20,7 @@ fn main() -> std::process::ExitCode {
     exit_code(dispatch(&argv)).into()
 }
 
-/// The drop-in modes use the first two.
+/// The drop-in modes use the first two, and 5 with `--lr-expect`.
 fn exit_code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Done => 0,
@@ -30,6 +30,9 @@ fn exit_code(outcome: Outcome) -> u8 {
         Outcome::Unreachable => 4,
         Outcome::ObjectiveMissed => 5,
         Outcome::TooManyInvalid => 6,
+        Outcome::Worse => 10,
+        Outcome::Undecided => 11,
+        Outcome::NotComparable => 12,
         Outcome::Interrupted => 130,
     }
 }

@@ -3,6 +3,11 @@
 //! * [`Client`] runs a test against an iperf3 server and returns its totals; [`Server`] serves such tests.
 //! * [`diagnose()`] reads this host, or saved facts, and reports what limits it.
 //! * [`sweep()`] finds the best setting of a path; [`http`] serves and loads HTTP.
+//! * [`compare`](mod@compare) judges runs that were kept.
+//! * [`watch`] repeats a run on a grid; [`otlp`] sends runs to a collector.
+//! * [`import`](import::import_file) adds reports of other programs to the history.
+//! * [`report`](report::report) writes a report of recorded runs.
+//! * [`history`] lists, shows and keeps records of runs.
 //! * [`command_line`] parses the command lines of iperf3 and iperf 2; [`server::service`] is `linerate serve`.
 //!
 //! The folder `examples` holds a client, a server and a diagnosis. Rates are in bit/s, amounts in bytes and times in ns
@@ -15,13 +20,21 @@
 
 pub mod client;
 pub mod command_line;
+pub mod compare;
 pub mod diagnose;
+pub mod expect;
+pub mod history;
 pub mod http;
+pub mod import;
+pub mod otlp;
 mod outcome;
 pub mod progress;
+pub mod record;
+pub mod report;
 pub mod server;
 pub mod sweep;
 pub mod trial;
+pub mod watch;
 
 pub use client::Client;
 pub use diagnose::diagnose;

@@ -17,10 +17,16 @@ pub enum Outcome {
     CheckFailed,
     /// The server does not answer or refuses the connection.
     Unreachable,
-    /// The service level of the plan was missed.
+    /// The service level of the plan, or a limit of `--expect`, was missed.
     ObjectiveMissed,
     /// More than a fifth of the cells are invalid.
     TooManyInvalid,
+    /// A comparison found a change for the worse.
+    Worse,
+    /// The trials of a comparison allow no verdict.
+    Undecided,
+    /// The sides of a comparison are different tests.
+    NotComparable,
     /// A signal interrupted it.
     Interrupted,
 }

@@ -215,7 +215,7 @@ const PROOF_BUDGET: Duration = Duration::from_secs(120);
 /// A day is longer than anybody watches counters.
 const WINDOW_SECONDS_MAX: f64 = 86_400.0;
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
     let factor = match unit {
         "" | "s" => 1.0,

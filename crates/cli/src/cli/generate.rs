@@ -13,7 +13,9 @@ use linerate_sys::process;
 use super::complain;
 use super::iperf3::completion;
 use super::man::{self, ManualPage};
+use super::watch::RepeatArgs;
 use linerate::Outcome;
+use linerate::watch::systemd::units;
 
 /// What to write.
 #[derive(Debug, Args)]
@@ -27,6 +29,8 @@ const EXAMPLES: &str = "\
 Examples:
   linerate generate man --dir /usr/local/share/man   install the manual
   linerate generate completions bash                 completions for a shell, on the standard output
+  linerate generate systemd --every 5m -- iperf3 -c 192.0.2.7
+                                                     units that repeat a run
   linerate generate user mario >> users.csv          add a user to the user file of a server";
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +39,10 @@ enum Artefact {
     Man(ManArgs),
     /// Write shell completions to the standard output
     Completions(CompletionArgs),
+    /// Write a service and a timer of systemd that repeat a run
+    ///
+    /// The timer starts `linerate watch --once` on a grid; the service keeps the history in /var/lib/linerate.
+    Systemd(SystemdArgs),
     /// Write a line of the user file of a server that requires logins
     ///
     /// Asks for the password twice and does not show it, or reads one line from the standard input if that is not a
@@ -90,6 +98,21 @@ enum CompletedProgram {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SYSTEMD_EXAMPLES)]
+struct SystemdArgs {
+    #[command(flatten)]
+    repeat: RepeatArgs,
+    /// Write both files to this directory instead of the standard output
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
+}
+
+const SYSTEMD_EXAMPLES: &str = "\
+Examples:
+  linerate generate systemd --every 5m --name uplink --dir /etc/systemd/system -- iperf3 -c 192.0.2.7 -t 5
+  systemctl daemon-reload && systemctl enable --now linerate-watch-uplink.timer";
+
+#[derive(Debug, Args)]
 #[command(after_help = USER_EXAMPLES)]
 struct UserArgs {
     /// User name, without blanks and commas
@@ -109,6 +132,7 @@ pub(crate) fn main(args: &GenerateArgs, mut program: Command) -> Outcome {
     match &args.what {
         Artefact::Man(args) => manual(args, &man::pages(program)),
         Artefact::Completions(args) => write_out(&completions(args, &mut program)),
+        Artefact::Systemd(args) => systemd(args),
         Artefact::User(UserArgs { name }) => user(name),
     }
 }
@@ -158,6 +182,32 @@ fn completions(args: &CompletionArgs, program: &mut Command) -> Vec<u8> {
     let mut script = Vec::new();
     generate(shell, program, "linerate", &mut script);
     script
+}
+
+fn systemd(args: &SystemdArgs) -> Outcome {
+    let usage = |text: String| complain("linerate", &text, Outcome::Usage);
+    let words = match args.repeat.words() {
+        Ok(words) => words,
+        Err(text) => return usage(text),
+    };
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/linerate"));
+    let units = match units(&program, &args.repeat.name(), args.repeat.every, &words) {
+        Ok(units) => units,
+        Err(text) => return usage(text),
+    };
+    let files = [("service", &units.service), ("timer", &units.timer)];
+    let named = files.map(|(ending, text)| (format!("{}.{ending}", units.name), text));
+    let Some(directory) = &args.dir else {
+        return write_out(named.map(|(name, text)| format!("# {name}\n{text}")).join("\n").as_bytes());
+    };
+    for (name, text) in named {
+        let path = directory.join(name);
+        if let Err(error) = fs::write(&path, text) {
+            let text = format!("cannot write {}: {}", path.display(), io_text(&error));
+            return complain("linerate", &text, Outcome::NotCompleted);
+        }
+    }
+    Outcome::Done
 }
 
 fn user(name: &str) -> Outcome {

@@ -7,15 +7,18 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use linerate::command_line::iperf2::{Command, Message, OutputOptions, Request, parse};
+use linerate::expect::LimitedTest;
+use linerate::record::{SessionRecords, TestRecording};
 use linerate::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
+use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, ServerSpec};
 use linerate_report::{DroppedNotice, Output, iperf2};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use super::complain;
+use super::{complain, record};
 use linerate::Outcome;
 
 /// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what followed.
@@ -58,11 +61,18 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
         Err(text) => return refuse(&text),
     };
     let mut sink = iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
+    let mut recording = record::of_drop_in(output.record.as_ref()).map(|to| TestRecording::begin(to, spec));
+    let mut limited = output.expect.clone().map(LimitedTest::new);
+    let mut observers = Tee(recording.as_mut(), limited.as_mut());
+    let result = client::run_iperf2(spec, &mut Tee(&mut observers, &mut *sink), &signals);
+    let is_interrupted = result.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted);
+    record::report(recording.and_then(|recording| recording.finish(is_interrupted)));
     // It has been reported.
-    match client::run_iperf2(spec, &mut *sink, &signals) {
+    let outcome = match result {
         Err(failure) if failure.code.is_some() => Outcome::NotCompleted,
         _ => Outcome::Done,
-    }
+    };
+    super::compare::missed_by_test("iperf", output.expect.as_ref(), limited, outcome)
 }
 
 /// Serves clients.
@@ -75,7 +85,9 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
         Ok(started) => started,
         Err(text) => return refuse(&text),
     };
-    let mut reporter = iperf2::server_reporter(output.report_options(Endpoint::Server, &spec.local), stream.clone());
+    let reporter = iperf2::server_reporter(output.report_options(Endpoint::Server, &spec.local), stream.clone());
+    let records = record::of_drop_in(output.record.as_ref()).map(SessionRecords::new);
+    let mut reporter = SessionRecords::observe(records.as_ref(), reporter);
     let outcome = server::run_iperf2(spec, &mut *reporter, &signals);
     if let Err(failure) = &outcome
         && failure.kind != FailureKind::Interrupted
@@ -83,6 +95,8 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
         stream.error(&format!("{failure}\n"));
     }
     server::flush(&stream, &outcome);
+    drop(reporter);
+    record::report(records.and_then(SessionRecords::close));
     Outcome::Done
 }
 

@@ -8,16 +8,19 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 
 use linerate::command_line::iperf3::{Command, OutputOptions, ProcessOptions, Request, parse};
+use linerate::expect::LimitedTest;
+use linerate::record::{SessionRecords, TestRecording};
 use linerate::{Client, server};
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
+use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, ServerSpec};
 use linerate_model::{Failure, FailureKind};
 use linerate_report::{DroppedNotice, Output, iperf3};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use super::complain;
+use super::{complain, record};
 use linerate::Outcome;
 use pidfile::Pidfile;
 
@@ -29,7 +32,7 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
             for warning in warnings {
                 let _ = writeln!(io::stderr(), "{warning}");
             }
-            match command {
+            match *command {
                 Command::Client { spec, process, output } => run_client(&spec, &process, &output),
                 Command::Server { spec, process, output } => run_server(&spec, &process, &output),
             }
@@ -55,8 +58,13 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         Ok(started) => started,
         Err(failure) => return refuse(&failure),
     };
+    let mut recording = record::of_drop_in(process.record.as_deref()).map(|to| TestRecording::begin(to, spec));
     let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
-    outcome_of(&Client::new(spec.clone()).report(&mut *report, output.verbose, &signals))
+    let mut limited = process.expect.clone().map(LimitedTest::new);
+    let mut report = Tee(Tee(recording.as_mut(), limited.as_mut()), &mut *report);
+    let result = Client::new(spec.clone()).report(&mut report, output.verbose, &signals);
+    record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result))));
+    super::compare::missed_by_test("iperf3", process.expect.as_ref(), limited, outcome_of(&result))
 }
 
 /// Serves clients.
@@ -73,7 +81,9 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
             Err(failure) => return refuse(&failure),
         };
     let options = output.report_options(Endpoint::Server);
-    let outcome = server::run_iperf3(spec, options.clone(), stream.clone(), process.metrics, &signals);
+    let records = record::of_drop_in(process.record.as_deref()).map(SessionRecords::new);
+    let outcome =
+        server::run_iperf3(spec, options.clone(), stream.clone(), process.metrics, records.as_ref(), &signals);
     if let Err(failure) = &outcome {
         // Nothing is left to be done when the report of the end cannot be written.
         let _ = iperf3::report_failure(options, stream.clone(), failure);
@@ -82,6 +92,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
         }
     }
     server::flush(&stream, &outcome);
+    record::report(records.and_then(SessionRecords::close));
     outcome_of(&outcome)
 }
 
@@ -113,7 +124,11 @@ fn refuse(failure: &Failure) -> Outcome {
 fn outcome_of(result: &Result<(), Failure>) -> Outcome {
     match result {
         Ok(()) => Outcome::Done,
-        Err(failure) if failure.kind == FailureKind::Interrupted => Outcome::Done,
+        Err(_) if is_interrupted(result) => Outcome::Done,
         Err(_) => Outcome::NotCompleted,
     }
+}
+
+fn is_interrupted(result: &Result<(), Failure>) -> bool {
+    result.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted)
 }

@@ -2,16 +2,21 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use super::compare::{self, CompareArgs};
 use super::doctor::DoctorArgs;
 use super::generate::{self, GenerateArgs};
+use super::history::{self, HistoryArgs};
 use super::http::HttpArgs;
 use super::links::{self, LinksArgs};
+use super::report::{self, ReportArgs};
 use super::serve::ServeArgs;
 use super::sweep::SweepArgs;
 use super::try_self;
+use super::watch::WatchArgs;
 use linerate::Outcome;
 use linerate::command_line::misplaced_options;
 
@@ -32,6 +37,9 @@ Examples:
   linerate iperf3 -c 192.0.2.7 -u -b 1G -R    the other direction, UDP at 1 Gbit/s
   linerate doctor eth0 --window 5s            why is it not faster?
   linerate sweep 192.0.2.7                    how many streams are best?
+  linerate compare last~1 last                is the last run worse than the one before?
+  linerate watch --every 5m -- iperf3 -c 192.0.2.7
+                                              every five minutes, until it is stopped
   linerate links ~/bin                        call it as iperf3, iperf and iperf2 from now on
 
 The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8 and 2.2.1.
@@ -93,13 +101,26 @@ enum Command {
     /// Runs many short tests against a server, iperf3 or linerate, in random order. Reports the best setting with its
     /// confidence, where the result falls and why, and the iperf3 command of that setting.
     Sweep(Box<SweepArgs>),
+    /// Compare runs: is B worse than A, and what is configured differently?
+    ///
+    /// Judges every measure of two runs, or of several on each side, by their trials. Differences of the tests, the
+    /// programs and the settings of the hosts are listed beside the result.
+    Compare(Box<CompareArgs>),
+    /// List, show, label and keep the runs that were recorded
+    ///
+    /// Runs are named by their id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or the file of a record.
+    History(Box<HistoryArgs>),
     /// Serve, load and measure HTTP: requests per second, latency, ten thousand connections
     Http(HttpArgs),
+    /// Repeat a run on a grid, record each, and report when its state changes
+    Watch(Box<WatchArgs>),
+    /// Write a report of recorded runs: a page with charts, Markdown or text
+    Report(Box<ReportArgs>),
     /// Create links in a directory, so that iperf3, iperf and iperf2 start linerate
     ///
     /// Nothing that is already there is overwritten. Reports afterwards which program each name starts.
     Links(LinksArgs),
-    /// Write the manual, shell completions, or a line of a user file
+    /// Write the manual, shell completions, units of systemd, or a line of a user file
     Generate(GenerateArgs),
 }
 
@@ -119,10 +140,28 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
         Command::Try => try_self::main(),
         Command::Doctor(args) => super::doctor::main(&args),
         Command::Sweep(args) => super::sweep::main(*args),
+        Command::Compare(args) => compare::main(&args),
+        Command::History(args) => history::main(*args),
         Command::Http(args) => super::http::main(&args),
+        Command::Watch(args) => super::watch::main(*args),
+        Command::Report(args) => report::main(&args),
         Command::Links(args) => links::main(&args),
         Command::Generate(args) => generate::main(&args, Cli::command()),
     }
+}
+
+/// Expected time of a native command that `watch` repeats.
+///
+/// # Errors
+/// Why it cannot be repeated.
+pub(super) fn run_length(words: &[OsString]) -> Result<Duration, String> {
+    let argv = std::iter::once(OsString::from("linerate")).chain(words.iter().cloned());
+    let length = match Cli::try_parse_from(argv).map_err(|error| error.to_string().trim_end().to_owned())?.command {
+        Command::Sweep(args) => Some(args.budget()),
+        Command::Http(args) => super::http::run_length(&args),
+        _ => None,
+    };
+    length.ok_or_else(|| "this command cannot be watched: it is none of iperf3, iperf2, sweep and http load".to_owned())
 }
 
 /// Prints help, version or the error of a command line. A reader that has gone away is no error of ours.

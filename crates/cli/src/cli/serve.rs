@@ -14,6 +14,7 @@ use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
 
+use super::record::RecordArgs;
 use super::{complain, file_modes};
 use linerate::Outcome;
 use linerate::command_line::values::{self, LimitArg};
@@ -106,6 +107,8 @@ pub(crate) struct ServeArgs {
     /// Accept logins of clients before 3.17 as well, whose padding is less safe
     #[arg(long, requires = "private_key")]
     accept_both_paddings: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 const NOTES: &str = "\
@@ -224,7 +227,8 @@ impl ServeArgs {
             },
             progress_interval: self.interval,
         };
-        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user })
+        let record = self.record.resolve(false)?;
+        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record })
     }
 
     /// A user can be changed to, and nothing that is needed later is lost with the privileges.

@@ -9,7 +9,9 @@ use clap::{Args, ValueEnum};
 use linerate_lab::sweep::grammar::{self, SweptFactor};
 use linerate_lab::sweep::{Objective, SweepSpec, TestSettings};
 
-use super::complain;
+use super::record::RecordArgs;
+use super::{complain, record};
+use linerate::record::RecordOptions;
 use linerate::{Outcome, Progress};
 use linerate_lab::sweep::Sweep;
 use linerate_report::sweep as report;
@@ -19,7 +21,7 @@ const COMMAND: &str = "linerate sweep";
 
 /// Carries out a sweep.
 pub(crate) fn main(args: SweepArgs) -> Outcome {
-    let (spec, output) = match args.resolve() {
+    let (spec, record, output) = match args.resolve() {
         Ok(resolved) => resolved,
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
@@ -30,10 +32,11 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
-    let result = match linerate::sweep(&spec, &signals, Progress::new(output.quiet)) {
+    let result = match linerate::sweep(&spec, record, &signals, Progress::new(output.quiet)) {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
+    record::report(result.record_message);
     let written = write_reports(&output, &result.sweep, result.has_result);
     match (result.ended_by, written) {
         _ if result.is_interrupted => Outcome::Interrupted,
@@ -104,6 +107,8 @@ pub(crate) struct SweepArgs {
     v6: bool,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// Destinations and forms of the reports.
@@ -171,11 +176,16 @@ impl OutputArgs {
 }
 
 impl SweepArgs {
+    /// Longest time of all runs.
+    pub(super) fn budget(&self) -> Duration {
+        self.budget
+    }
+
     /// Decides what is to be swept.
     ///
     /// # Errors
     /// The first contradiction, in words.
-    fn resolve(self) -> Result<(SweepSpec, OutputArgs), String> {
+    fn resolve(self) -> Result<(SweepSpec, Option<RecordOptions>, OutputArgs), String> {
         let over = grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
         let held = TestSettings {
             streams: self.streams,
@@ -228,7 +238,7 @@ impl SweepArgs {
                 _ => None,
             },
         };
-        Ok((spec, self.output))
+        Ok((spec, self.record.resolve(true)?, self.output))
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
+use linerate_lab::expect::Expectations;
 use linerate_model::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
 
 use super::numbers::{Base, whole_with_unit};
@@ -31,6 +32,14 @@ pub(super) fn split_device(address: &str) -> (String, Option<String>) {
         return (whole.to_owned(), None);
     }
     (host.to_owned(), Some(device.to_owned()))
+}
+
+/// Reads limits of measures.
+///
+/// # Errors
+/// What is wrong, and where.
+pub(super) fn limits(text: &str) -> Result<Expectations, Error> {
+    text.parse().map_err(Error::usage)
 }
 
 /// Reads `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`.

@@ -33,7 +33,7 @@ pub struct Output {
     pub json: bool,
     /// Write one JSON object per second and one at the end
     pub json_stream: bool,
-    /// Say nothing while it runs
+    /// No progress messages
     pub quiet: bool,
 }
 

@@ -52,7 +52,7 @@ pub(super) fn measure(
         return Ok(None);
     }
     if is_limited_by_cpu(&stats) {
-        return Err("a processor was full, so TCP alone does not show what the path carries".to_owned());
+        return Err("a CPU was full, so TCP alone does not show what the path carries".to_owned());
     }
     let goodput_bps = 8.0 * result.http_bytes_per_s().unwrap_or(0.0);
     if goodput_bps <= 0.0 {

@@ -48,19 +48,32 @@ pub(crate) fn offer(
     inner: Box<dyn ServerReporter>,
     address: SocketAddr,
 ) -> Result<Box<dyn ServerReporter>, MetricsError> {
-    let named = |source| MetricsError { address, source };
-    let listener = TcpListener::bind(address).map_err(named)?;
     let metrics = Arc::new(Metrics::default());
     let shown = Arc::clone(&metrics);
     let start_time_seconds = seconds_since_1970();
-    thread::Builder::new()
-        .name("linerate-metrics".into())
-        .spawn(move || answer_all(&listener, &shown, start_time_seconds))
-        .map_err(named)?;
+    serve(address, move || shown.exposition(env!("CARGO_PKG_VERSION"), &process_metrics(start_time_seconds)))?;
     Ok(counted(inner, metrics))
 }
 
-fn answer_all(listener: &TcpListener, metrics: &Arc<Metrics>, start_time_seconds: f64) {
+/// Opens the endpoint with this text at `/metrics`.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub(crate) fn serve(
+    address: SocketAddr,
+    text: impl Fn() -> String + Send + Sync + 'static,
+) -> Result<(), MetricsError> {
+    let named = |source| MetricsError { address, source };
+    let listener = TcpListener::bind(address).map_err(named)?;
+    let text: Arc<Text> = Arc::new(text);
+    let thread = thread::Builder::new().name("linerate-metrics".into());
+    thread.spawn(move || answer_all(&listener, &text)).map_err(named)?;
+    Ok(())
+}
+
+type Text = dyn Fn() -> String + Send + Sync;
+
+fn answer_all(listener: &TcpListener, text: &Arc<Text>) {
     let mut open: VecDeque<Weak<TcpStream>> = VecDeque::new();
     loop {
         let Ok((stream, _)) = listener.accept() else {
@@ -74,21 +87,18 @@ fn answer_all(listener: &TcpListener, metrics: &Arc<Metrics>, start_time_seconds
             // Its thread ends at the end of the stream.
             let _ = oldest.shutdown(Shutdown::Both);
         }
-        let (stream, metrics) = (Arc::new(stream), Arc::clone(metrics));
+        let (stream, text) = (Arc::new(stream), Arc::clone(text));
         open.push_back(Arc::downgrade(&stream));
-        let work = move || answer(&stream, &metrics, start_time_seconds);
+        let work = move || answer(&stream, &*text);
         // Without a thread the connection is closed; a client that fails to ask or to listen is its own affair.
         let _ = thread::Builder::new().name("linerate-scrape".into()).spawn(work);
     }
 }
 
-fn answer(mut stream: &TcpStream, metrics: &Metrics, start_time_seconds: f64) -> io::Result<()> {
+fn answer(mut stream: &TcpStream, text: &Text) -> io::Result<()> {
     let request = read_request(stream)?;
     let (status, body) = match request_target(&request) {
-        Some(("GET", "/metrics")) => {
-            let process = process_metrics(start_time_seconds);
-            ("200 OK", metrics.exposition(env!("CARGO_PKG_VERSION"), &process))
-        }
+        Some(("GET", "/metrics")) => ("200 OK", text()),
         Some(("GET", _)) => ("404 Not Found", "The figures are at /metrics.\n".to_owned()),
         Some(_) => ("405 Method Not Allowed", "Only GET is understood.\n".to_owned()),
         None => ("400 Bad Request", "This is no HTTP/1.1 request.\n".to_owned()),

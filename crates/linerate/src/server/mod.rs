@@ -1,7 +1,7 @@
 //! Servers of iperf3 tests: one inside this process, and what runs as a service.
 
 pub(crate) mod in_use;
-mod metrics;
+pub(crate) mod metrics;
 pub mod service;
 
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::diagnose::observed_test;
 use crate::outcome::failure;
+use crate::record::SessionRecords;
 pub use linerate_engine::dialect::iperf2::server::run as run_iperf2;
 use linerate_engine::dialect::iperf3::server;
 use linerate_model::policy::{AccessRules, ServerPolicy};
@@ -24,7 +25,7 @@ use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
 use linerate_model::{EventSink, Failure, FailureKind, ServerReporter, SinkError};
 
 /// Serves iperf3 clients until `interrupts` or `spec` end it, and reports every test. `metrics` is the address of the
-/// Prometheus endpoint.
+/// Prometheus endpoint; `records` keeps the tests.
 ///
 /// # Errors
 /// What ended the server; also a signal.
@@ -33,6 +34,7 @@ pub fn run_iperf3(
     options: iperf3::Options,
     output: Output,
     metrics: Option<SocketAddr>,
+    records: Option<&SessionRecords>,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
     let requests = peer_requests(options.clone());
@@ -41,7 +43,8 @@ pub fn run_iperf3(
         reporter = metrics::offer(reporter, address)
             .map_err(|e| Failure::error(ErrorCode::InitTest.number(), e.to_string()))?;
     }
-    server::run(spec, requests, &mut service::managed(reporter), interrupts)
+    let mut reporter = SessionRecords::observe(records, Box::new(service::managed(reporter)));
+    server::run(spec, requests, &mut *reporter, interrupts)
 }
 
 /// Sends clients that ask for them the server's report and facts about this host.

@@ -27,6 +27,7 @@ use super::{in_use, metrics};
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
 use crate::outcome::failure;
+use crate::record::{RecordOptions, SessionRecords};
 
 /// What is to be served, and how it is watched.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct Service {
     pub warnings: Vec<String>,
     /// Who serves, once the ports are bound; `None` for the user who started it.
     pub user: Option<User>,
+    /// Where every test is recorded.
+    pub record: Option<RecordOptions>,
 }
 
 /// Names the port of a listener that could not be opened, and what to do.
@@ -91,9 +94,14 @@ fn run(what: &Service) -> Result<(), Failure> {
     for warning in &what.warnings {
         reporter.warning(warning);
     }
-    let mut reporter = managed(reporter);
+    let records = what.record.clone().map(SessionRecords::new);
+    let mut reporter = SessionRecords::observe(records.as_ref(), Box::new(managed(reporter)));
     let signals = ServiceSignals::new(signals);
-    let outcome = dialect::serve(&what.spec, requests, &mut reporter, &signals, || assume_user(what));
+    let outcome = dialect::serve(&what.spec, requests, &mut *reporter, &signals, || assume_user(what));
+    drop(reporter);
+    if let Some(message) = records.and_then(SessionRecords::close) {
+        service::log_reporter(what.log, output.clone()).warning(&message);
+    }
     super::flush(&output, &outcome);
     outcome
 }

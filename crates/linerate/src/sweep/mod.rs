@@ -6,10 +6,13 @@ use std::fs;
 
 use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec};
 use linerate_lab::{Estimate, explore};
+use linerate_model::record::{Body, RunKind};
+use linerate_record::keys;
 use linerate_report::sweep as report;
 use linerate_sys::signal::Signals;
 use linerate_sys::{cpu, process};
 
+use crate::record::{RecordOptions, Recording, Run};
 use crate::{Error, Progress};
 use network::Network;
 
@@ -26,21 +29,30 @@ pub struct SweepResult {
     pub is_unreachable: bool,
     /// Why no further run was possible; `None` for a sweep that reached its end or its budget.
     pub ended_by: Option<String>,
+    /// What the user should know about the record.
+    pub record_message: Option<String>,
 }
 
 /// Runs short tests against a server and compares their settings. A signal ends it with the runs made until then.
 ///
 /// # Errors
 /// A specification that does not fit this host.
-pub fn sweep(spec: &SweepSpec, signals: &Signals, mut progress: Progress) -> Result<SweepResult, Error> {
+pub fn sweep(
+    spec: &SweepSpec,
+    record: Option<RecordOptions>,
+    signals: &Signals,
+    mut progress: Progress,
+) -> Result<SweepResult, Error> {
     let space = SettingSpace::new(spec, &host_choices()).map_err(Error::usage)?;
     let plan = spec.plan(&space);
     // Many streams need many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
-    let mut network = Network::new(spec, &space, signals, progress);
+    let recording = record.map(|options| Recording::begin(options, run(spec)));
+    let mut network = Network::new(spec, &space, signals, progress, recording);
     let outcome = explore(&plan, &mut network);
+    let record_message = network.finish_record(outcome.ended_by.clone());
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
     Ok(SweepResult {
         sweep: linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons),
@@ -48,7 +60,19 @@ pub fn sweep(spec: &SweepSpec, signals: &Signals, mut progress: Progress) -> Res
         is_interrupted: network.is_interrupted,
         is_unreachable: network.is_unreachable,
         ended_by: outcome.ended_by,
+        record_message,
     })
+}
+
+fn run(spec: &SweepSpec) -> Run {
+    let measured = SweepSpec { host: String::new(), port: 0, ..spec.clone() };
+    Run {
+        kind: RunKind::Sweep,
+        body: Body::Sweep,
+        server: Some(spec.host.clone()),
+        // A specification of a sweep is not stored; its text differs where it does.
+        spec_key: keys::spec_key("sweep", &format!("{measured:?}")),
+    }
 }
 
 fn host_choices() -> HostChoices {

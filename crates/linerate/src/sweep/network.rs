@@ -9,8 +9,10 @@ use linerate_lab::sweep::{
     HostIdentity, Hosts, Objective, Provenance, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics,
 };
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
+use linerate_model::record::{RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Failure, FailureKind};
+use linerate_record::Builder;
 use linerate_report::sweep::clock;
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
@@ -18,6 +20,7 @@ use linerate_sys::process;
 use linerate_sys::signal::Signals;
 
 use crate::Client;
+use crate::record::Recording;
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,6 +47,10 @@ pub(crate) struct Network<'a> {
     pub(crate) is_interrupted: bool,
     /// The server did not answer the first run, or refused it.
     pub(super) is_unreachable: bool,
+    /// Takes a trial of every run.
+    recording: Option<Recording>,
+    /// The trial of the last test.
+    trial: Option<Trial>,
 }
 
 impl<'a> Network<'a> {
@@ -52,6 +59,7 @@ impl<'a> Network<'a> {
         space: &'a SettingSpace<'a>,
         signals: &'a Signals,
         progress: crate::Progress,
+        recording: Option<Recording>,
     ) -> Self {
         let affinity = cpu::affinity().ok();
         let cores = affinity.as_ref().and_then(|affinity| u32::try_from(affinity.count()).ok());
@@ -70,6 +78,8 @@ impl<'a> Network<'a> {
             has_result: false,
             is_interrupted: false,
             is_unreachable: false,
+            recording,
+            trial: None,
         }
     }
 
@@ -78,6 +88,25 @@ impl<'a> Network<'a> {
         self.progress.clear();
         self.log.elapsed = self.started.elapsed();
         &self.log
+    }
+
+    /// Ends the record. Returns what the user should know about it.
+    pub(super) fn finish_record(&mut self, ended_by: Option<String>) -> Option<String> {
+        let state = match (&ended_by, self.is_interrupted) {
+            (_, true) => RunState::Interrupted,
+            (None, _) => RunState::Complete,
+            (Some(_), _) if self.has_result => RunState::Partial,
+            (Some(_), _) => RunState::Failed,
+        };
+        self.recording.take()?.finish(state, ended_by)
+    }
+
+    fn record(&mut self, levels: &[String], is_warm_up: bool) {
+        let (Some(recording), Some(trial)) = (&mut self.recording, self.trial.take()) else { return };
+        let names = self.spec.over.iter().map(|swept| swept.name.to_owned());
+        let repeat = self.log.runs.iter().filter(|run| run.levels == levels && !run.is_warm_up).count();
+        let repeat = u32::try_from(repeat).unwrap_or(u32::MAX);
+        recording.add(Trial { factors: names.zip(levels.iter().cloned()).collect(), is_warm_up, repeat, ..trial });
     }
 
     /// One test, after waiting for a server that is busy, or between two tests.
@@ -114,7 +143,9 @@ impl<'a> Network<'a> {
             client.connect_timeout = Some(reopening_timeout);
         }
         let is_pinned = client.local.cpu.is_some();
-        let result = Client::new(client).run(self.signals);
+        let mut builder = self.recording.is_some().then(Builder::default);
+        let result = Client::new(client).observe(&mut builder, self.signals);
+        self.trial = builder.map(Builder::finish);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
             let _ = affinity.restore_process();
@@ -181,7 +212,9 @@ impl Runner for Network<'_> {
         let started_s = self.started.elapsed().as_secs_f64();
         let outcome = self.test(setting);
         let is_warm_up = self.log.runs.is_empty();
-        self.log.runs.push(Run { levels: self.space.labels(setting), started_s, is_warm_up, outcome: outcome.clone() });
+        let levels = self.space.labels(setting);
+        self.record(&levels, is_warm_up);
+        self.log.runs.push(Run { levels, started_s, is_warm_up, outcome: outcome.clone() });
         outcome.map(|(value, metrics)| Observation { value, metrics })
     }
 

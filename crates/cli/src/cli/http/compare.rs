@@ -34,8 +34,8 @@ impl CompareArgs {
 }
 
 const NOTES: &str = "\
-Figures are after over before. One is marked as different when it changed by more than the runs of
-either experiment allow to tell.
+Figures are after over before. One is marked when the runs show that it is worse or better: by an exact rank-sum test at
+5 % over all cells, and beyond the noise from run to run. A verdict needs 4 runs of a cell on each side.
 
 Examples:
   linerate http compare linerate-http-20260131-120000 linerate-http-20260201-120000

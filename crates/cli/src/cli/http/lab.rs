@@ -46,7 +46,7 @@ pub(crate) struct LabArgs {
     /// Keep the runs in this directory [default: linerate-http-DATE]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Go on with an experiment that was interrupted; finished cells are not repeated
+    /// Resume an interrupted experiment; finished cells are not repeated
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
     /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or that of the link]

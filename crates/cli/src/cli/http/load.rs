@@ -208,6 +208,11 @@ Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the 
 130 interrupted.";
 
 impl LoadArgs {
+    /// Time of the measurement and of the load before it.
+    pub(super) fn run_length(&self) -> Duration {
+        self.duration + self.warmup
+    }
+
     /// # Errors
     /// Invalid options.
     pub(crate) fn resolve(&self) -> Result<LoadPlan, String> {

@@ -76,7 +76,7 @@ struct OutputArgs {
     /// Write one JSON object per second and one at the end
     #[arg(long)]
     json_stream: bool,
-    /// Say nothing while it runs
+    /// No progress messages
     #[arg(short, long)]
     quiet: bool,
 }
@@ -84,6 +84,14 @@ struct OutputArgs {
 impl OutputArgs {
     fn resolve(self) -> http::Output {
         http::Output { json: self.json, json_stream: self.json_stream, quiet: self.quiet }
+    }
+}
+
+/// Time of a load; `None` of every other command.
+pub(crate) fn run_length(args: &HttpArgs) -> Option<std::time::Duration> {
+    match &args.command {
+        HttpCommand::Load(args) => Some(args.run_length()),
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_lab::expect::Expectations;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
@@ -12,6 +13,7 @@ use linerate_model::workload::{HistogramSpec, WorkingLoad};
 use linerate_report::iperf2::{Excluded, Layout, Options, Style};
 
 use super::message::{Message, Stop};
+use crate::record::Labels;
 
 /// What an option's effect returns: an error ends the program at once.
 pub(crate) type Outcome = Result<(), Stop>;
@@ -192,6 +194,10 @@ pub struct OutputOptions {
     pub excluded: Excluded,
     /// File that gets all output, appended.
     pub file: Option<PathBuf>,
+    /// Limits that the test of a client must hold.
+    pub expect: Option<Expectations>,
+    /// Labels of a record in the history; `None` for no record.
+    pub record: Option<Labels>,
 }
 
 impl OutputOptions {

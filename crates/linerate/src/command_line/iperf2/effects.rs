@@ -13,7 +13,8 @@ use super::args::{Args, Outcome, RateArg, Role, named_layout};
 use super::message::{Message, Stop};
 use super::tos::{tos_of, tos_of_dscp};
 use crate::command_line::numbers::{atof, atoi, scan_float};
-use crate::command_line::values::{split_device, text};
+use crate::command_line::values::{self, split_device, text};
+use crate::record::labels;
 
 // Roles
 
@@ -373,6 +374,18 @@ pub(crate) fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
         Some(_) => Ok(()),
         None => Err(Stop::error(format!("ERROR: --lr-format must be 2.1 or 2.2, not '{}'", text(value)))),
     }
+}
+
+pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {
+    let limits = values::limits(&text(value));
+    args.output.expect = Some(limits.map_err(|error| Stop::error(format!("ERROR: --lr-expect: {error}")))?);
+    Ok(())
+}
+
+pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    let labels = labels(&text(value.unwrap_or_default()));
+    args.output.record = Some(labels.map_err(|error| Stop::error(format!("ERROR: --lr-record: {error}")))?);
+    Ok(())
 }
 
 pub(crate) fn no_queue(args: &mut Args, _value: &OsStr) {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_lab::expect::Expectations;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
@@ -13,6 +14,7 @@ use linerate_report::iperf3::{Options, Style};
 
 use super::error::ParameterError;
 use super::version::{program_version, system_line};
+use crate::record::Labels;
 
 /// What an option's effect returns.
 pub(crate) type Outcome = Result<(), ParameterError>;
@@ -127,6 +129,10 @@ pub struct ProcessOptions {
     pub pidfile: Option<PathBuf>,
     /// Address of the endpoint with the server's numbers.
     pub metrics: Option<SocketAddr>,
+    /// Limits that the test of a client must hold.
+    pub expect: Option<Expectations>,
+    /// Labels of a record in the history; `None` for no record.
+    pub record: Option<Box<Labels>>,
 }
 
 /// How reports look and where they go.

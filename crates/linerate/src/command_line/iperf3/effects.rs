@@ -13,6 +13,7 @@ use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
 use crate::command_line::numbers::{Base, atof, atoi, integer_any_base, whole_with_unit, with_unit};
 use crate::command_line::values::{self, split_device, text};
+use crate::record::labels;
 
 /// One day: longest test and longest time-out.
 const DAY_S: i32 = 86_400;
@@ -287,6 +288,16 @@ pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
 
 pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
     args.server.policy.facts = values::facts(&text(value))?;
+    Ok(())
+}
+
+pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {
+    args.process.expect = Some(values::limits(&text(value))?);
+    Ok(())
+}
+
+pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    args.process.record = Some(Box::new(labels(&text(value.unwrap_or_default()))?));
     Ok(())
 }
 

@@ -37,7 +37,7 @@ const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 #[derive(Debug)]
 pub enum Request {
     /// A test or a server, and lines for standard error before it.
-    Run(Command, Vec<&'static str>),
+    Run(Box<Command>, Vec<&'static str>),
     /// A text for standard output, and nothing else.
     Print(String),
 }
@@ -64,7 +64,7 @@ fn request(words: &[OsString]) -> Result<Request, UsageError> {
     };
     let warnings = resolve::warnings(&args);
     let surroundings = Surroundings { read_file: &read_file, password: &password };
-    Ok(Request::Run(resolve(*args, &surroundings)?, warnings))
+    Ok(Request::Run(Box::new(resolve(*args, &surroundings)?), warnings))
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {

@@ -33,7 +33,8 @@ impl Args {
             let found = found?;
             let Some(option) = OPTIONS.get(found.id) else { continue };
             args.note_role(option.role);
-            args.output.additions |= option.section == Section::Added;
+            // A record is made beside the report, which stays as it is.
+            args.output.additions |= option.section == Section::Added && option.long != "lr-record";
             option.effect.act(&mut args, found.value)?;
             if let Some(text) = args.print {
                 return Ok(Parsed::Print(text));

@@ -77,7 +77,7 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
     confirm(&format!("Test {} times without and with these commands, {time} in all?", plan.runs), spec, signals)?;
     let record = record(spec, &finding, boot_id)?;
     let mut settings = Settings { journal: &mut journal, record, are_changed: false };
-    let mut network = Network::new(&tests, &space, signals, progress);
+    let mut network = Network::new(&tests, &space, signals, progress, None);
     network.has_result = true;
     let measured = measure(plan, &finding, &mut settings, &mut network);
     network.progress.clear();

@@ -408,7 +408,7 @@ pub(crate) fn is_wanted() -> Result<bool, Error> {
         return Ok(true);
     }
     let error = |error: io::Error| Error::failed(format!("cannot ask: {error}"));
-    write!(io::stderr(), "Go on with the load? [y/N] ").map_err(error)?;
+    write!(io::stderr(), "Start the load? [y/N] ").map_err(error)?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(error)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -1,0 +1,63 @@
+//! Options of commands whose runs are recorded, and what the user reads about a record.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use linerate::record::{self, Labels, RecordOptions};
+
+/// Record of a native command.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Record")]
+pub(crate) struct RecordArgs {
+    /// Keep the run in the history, with these labels, or not: off
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    record: Option<String>,
+    /// History to write to: a file, or off [default: $LINERATE_STORE, or history.db in the state directory]
+    #[arg(long, value_name = "PATH")]
+    store: Option<String>,
+    /// Title of the run
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Label of the run; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    label: Vec<String>,
+}
+
+impl RecordArgs {
+    /// Where the record goes; `None` for no record. `is_usual`: the command makes one unless it is off.
+    ///
+    /// # Errors
+    /// A label that is none, in words.
+    pub(crate) fn resolve(self, is_usual: bool) -> Result<Option<RecordOptions>, String> {
+        let typed = self.record.as_deref();
+        let mut labels = record::labels(typed.filter(|typed| *typed != "off").unwrap_or_default())
+            .map_err(|error| format!("--record {error}"))?;
+        for label in &self.label {
+            labels.extend(record::labels(label).map_err(|error| format!("--label {error}"))?);
+        }
+        if typed == Some("off") || typed.is_none() && !is_usual {
+            return Ok(None);
+        }
+        Ok(placed(self.store.as_deref(), self.title, labels))
+    }
+}
+
+/// The record that `--lr-record` requests.
+pub(crate) fn of_drop_in(labels: Option<&Labels>) -> Option<RecordOptions> {
+    labels.and_then(|labels| placed(None, None, labels.clone()))
+}
+
+/// What the user should know about a record is a line on standard error and changes nothing else.
+pub(crate) fn report(message: Option<String>) {
+    if let Some(message) = message {
+        // There is nowhere left to complain if stderr is gone.
+        let _ = writeln!(io::stderr(), "linerate: {message}");
+    }
+}
+
+fn placed(store: Option<&str>, title: Option<String>, labels: Labels) -> Option<RecordOptions> {
+    RecordOptions::new(store, title, labels).unwrap_or_else(|error| {
+        report(Some(format!("no record: {error}")));
+        None
+    })
+}

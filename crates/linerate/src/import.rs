@@ -1,0 +1,219 @@
+//! Adds runs that other programs reported to the history.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use linerate_model::EventSink;
+use linerate_model::event::Endpoint;
+use linerate_model::record::{
+    Body, Detail, Links, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Session, TestDetail, Trial,
+};
+use linerate_model::service::Outcome as SessionOutcome;
+use linerate_record::import::{Contents, Imported, TEXT_BYTES_MAX, import};
+use linerate_record::{Builder, keys, text};
+use linerate_store::{Place, Saved, Store};
+use linerate_sys::clock;
+
+use crate::Error;
+
+/// What became of the reports of one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileImport {
+    /// Whole runs that are added.
+    pub new: usize,
+    /// Runs that the history has, and repetitions within the file.
+    pub known: usize,
+    /// Runs that are added and whose report is cut off.
+    pub partial: usize,
+    /// Lines of no report.
+    pub unread_lines: usize,
+}
+
+impl fmt::Display for FileImport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} new, {} known, {} partial", self.new, self.known, self.partial)?;
+        match self.unread_lines {
+            0 => Ok(()),
+            lines => write!(f, ", {lines} lines of no report"),
+        }
+    }
+}
+
+/// Adds the runs in a file, `-` for the standard input, to the history of `store`, of `LINERATE_STORE`, or of the user.
+///
+/// # Errors
+/// No place for the history, a file that cannot be read, or one without a report.
+pub fn import_file(store: Option<&str>, file: &str) -> Result<FileImport, Error> {
+    let place = Place::find(store).map_err(Error::failed)?;
+    let place = place.ok_or_else(|| Error::usage("--store off: there is no history to import into"))?;
+    let (text, written_ms) = read(file).map_err(|error| Error::failed(format!("{file}: {error}")))?;
+    let name = Path::new(file).file_name().filter(|_| file != "-").map(|name| name.to_string_lossy());
+    let contents =
+        import(name.as_deref(), &text, &utc_offset_s).map_err(|error| Error::failed(format!("{file}: {error}")))?;
+    let store = Store::open(&place).map_err(Error::failed)?;
+    add(&store, &contents, written_ms).map_err(|error| Error::failed(format!("{file}: {error}")))
+}
+
+/// The text of a file and when it was written, in ms since 1970.
+fn read(file: &str) -> io::Result<(String, u64)> {
+    let mut bytes = Vec::new();
+    // One byte too many is refused by its reader.
+    let limit = TEXT_BYTES_MAX as u64 + 1;
+    let mut written_ms = clock::unix_ms();
+    if file == "-" {
+        io::stdin().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        let file = File::open(file)?;
+        let modified = file.metadata()?.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        written_ms = modified.and_then(|time| u64::try_from(time.as_millis()).ok()).unwrap_or(written_ms);
+        file.take(limit).read_to_end(&mut bytes)?;
+    }
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), written_ms))
+}
+
+/// Offset of the local time zone at a local time in seconds since 1970.
+fn utc_offset_s(local_s: i64) -> i64 {
+    let local = Timestamp::from_second(local_s).ok().map(|time| time.to_zoned(TimeZone::UTC).datetime());
+    let zoned = local.and_then(|local| local.to_zoned(TimeZone::system()).ok());
+    zoned.map_or(0, |zoned| i64::from(zoned.offset().seconds()))
+}
+
+fn add(store: &Store, contents: &Contents, written_ms: u64) -> Result<FileImport, String> {
+    let mut counts =
+        FileImport { known: contents.repeated, unread_lines: contents.unread_lines, ..FileImport::default() };
+    let mut count = |record: &RunRecord| -> Result<(), String> {
+        match store.save(record).map_err(|error| error.to_string())? {
+            Saved::Known(_) => counts.known += 1,
+            Saved::New if record.state == RunState::Partial => counts.partial += 1,
+            Saved::New => counts.new += 1,
+        }
+        Ok(())
+    };
+    for record in &contents.records {
+        count(&text::read(record).map_err(|error| error.to_string())?)?;
+    }
+    let ids: HashMap<&str, RunId> =
+        contents.tests.iter().map(|test| (test.source_key.as_str(), run_id(test, written_ms))).collect();
+    for test in &contents.tests {
+        let mut record = run(test, written_ms);
+        record.links.twin = test.twin_key.as_deref().and_then(|twin| {
+            let stored = store.imported(twin).ok().flatten();
+            stored.or_else(|| ids.get(twin).copied())
+        });
+        count(&record)?;
+    }
+    Ok(counts)
+}
+
+/// Equal whenever the report is imported.
+fn run_id(test: &Imported, written_ms: u64) -> RunId {
+    let hash = keys::sha256(test.source_key.as_bytes());
+    let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap_or(0);
+    RunId::new(test.started_unix_ms.unwrap_or(written_ms), std::array::from_fn(byte))
+}
+
+/// The record of a test. Without a time of its own it started when the file was written.
+fn run(test: &Imported, written_ms: u64) -> RunRecord {
+    let mut builder = Builder::default();
+    for event in &test.events {
+        // A builder takes every event.
+        let _ = builder.event(event);
+    }
+    let mut trial = builder.finish();
+    if test.is_partial() && trial.state == RunState::Failed {
+        trial.state = RunState::Partial;
+    }
+    let started_unix_ms = test.started_unix_ms.unwrap_or(written_ms);
+    let time = i64::try_from(started_unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let mut notes = Vec::new();
+    if test.started_unix_ms.is_none() {
+        notes.push("the report has no time: the start is when its file was written".to_owned());
+    }
+    let (kind, body) = body(test.endpoint, &trial);
+    RunRecord {
+        schema: RUN_SCHEMA.to_owned(),
+        run_id: run_id(test, written_ms),
+        kind,
+        state: trial.state,
+        reason: trial.reason.clone(),
+        title: detail(&trial).and_then(|detail| detail.header.spec.title.clone()),
+        started_at: time.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        started_unix_ms,
+        elapsed_ns: trial.elapsed_ns,
+        origin: test.origin.clone(),
+        path: path(test, kind, &trial),
+        hosts: Vec::new(),
+        trials: vec![trial],
+        body,
+        diagnosis: None,
+        notes,
+        labels: Default::default(),
+        links: Links::default(),
+    }
+}
+
+fn detail(trial: &Trial) -> Option<&TestDetail> {
+    match &trial.detail {
+        Some(Detail::Test(detail)) => Some(&**detail),
+        _ => None,
+    }
+}
+
+/// The report of a server is the test of one client.
+fn body(endpoint: Endpoint, trial: &Trial) -> (RunKind, Body) {
+    let detail = detail(trial).filter(|_| endpoint == Endpoint::Server);
+    let Some((detail, stream)) = detail.and_then(|detail| Some((detail, detail.streams.first()?))) else {
+        return (RunKind::Test, Body::Test);
+    };
+    let outcome = match &trial.reason {
+        Some(reason) => SessionOutcome::Partial { reason: reason.clone() },
+        None => SessionOutcome::Complete,
+    };
+    let spec = &detail.header.spec;
+    let session = Session {
+        number: 0,
+        peer: stream.remote,
+        user: None,
+        transport: spec.transport,
+        direction: spec.direction,
+        streams: spec.streams,
+        ran_beside_max: 0,
+        outcome,
+    };
+    (RunKind::Session, Body::Session(session))
+}
+
+fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
+    let Some(detail) = detail(trial) else { return RunPath::default() };
+    let (header, stream) = (&detail.header, detail.streams.first());
+    let here = test.host_name.clone();
+    let here = here.or_else(|| stream.map(|stream| stream.local.ip().to_string()));
+    let peer = Some(header.peer_host.clone()).filter(|host| !host.is_empty());
+    let (client, server) = match test.endpoint {
+        Endpoint::Client => (here, peer),
+        Endpoint::Server => (peer, here),
+    };
+    let family = stream.map_or("", |stream| if stream.local.is_ipv4() { "ipv4" } else { "ipv6" });
+    let addresses = stream.map(|stream| match test.endpoint {
+        Endpoint::Client => [stream.local, stream.remote],
+        Endpoint::Server => [stream.remote, stream.local],
+    });
+    let name = |host: &Option<String>| host.clone().unwrap_or_default();
+    let kind = if kind == RunKind::Session { "session" } else { "test" };
+    RunPath {
+        key: keys::path_key(&name(&client), &name(&server), family, ""),
+        spec_key: keys::spec_key(kind, &header.spec),
+        client,
+        server,
+        addresses: addresses.into_iter().flatten().map(|address| address.to_string()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Records of the runs of this process: made beside the reports, written to the history.
+//!
+//! A run never waits for its record, and what goes wrong with one is a line for the user and nothing more.
+
+mod sessions;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use linerate_host::{Request, collect};
+use linerate_model::event::TestHeader;
+use linerate_model::record::{
+    Body, Detail, HostPart, Links, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Trial,
+};
+use linerate_model::spec::ClientSpec;
+use linerate_model::{Event, EventSink, SinkError};
+use linerate_record::{Builder, keys, scrubbed};
+use linerate_store::{Place, Recorder, parse_label};
+use linerate_sys::{clock, process};
+
+pub use sessions::SessionRecords;
+
+use crate::Error;
+
+/// Labels that a run may have.
+const LABELS_MAX: usize = 64;
+
+/// Labels of a run.
+pub type Labels = BTreeMap<String, String>;
+
+/// Where a record goes, and what the user adds to it.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// The history.
+    pub place: Place,
+    /// Title of the run.
+    pub title: Option<String>,
+    /// Labels of the run.
+    pub labels: Labels,
+}
+
+impl RecordOptions {
+    /// A record in the history of `store`, of `LINERATE_STORE`, or of the user; `None` where that is `off`.
+    ///
+    /// # Errors
+    /// A place that is none.
+    pub fn new(store: Option<&str>, title: Option<String>, labels: Labels) -> Result<Option<Self>, Error> {
+        let place = Place::find(store).map_err(Error::failed)?;
+        Ok(place.map(|place| Self { place, title, labels }))
+    }
+}
+
+/// Labels as typed: `key=value,key=value`, or nothing.
+///
+/// # Errors
+/// The first one that is none, or too many.
+pub fn labels(typed: &str) -> Result<Labels, Error> {
+    let texts: Vec<&str> = typed.split(',').filter(|text| !text.is_empty()).collect();
+    if texts.len() > LABELS_MAX {
+        return Err(Error::usage(format!("{} labels: a run has at most {LABELS_MAX}", texts.len())));
+    }
+    let parsed = texts.into_iter().map(|text| parse_label(text).map(|label| (label.key, label.value)));
+    parsed.collect::<Result<_, _>>().map_err(Error::usage)
+}
+
+/// What is recorded.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What it is.
+    pub kind: RunKind,
+    /// What only this kind has.
+    pub body: Body,
+    /// The server as the user named it.
+    pub server: Option<String>,
+    /// Key of what is measured.
+    pub spec_key: String,
+}
+
+/// A run that is being recorded.
+#[derive(Debug)]
+pub struct Recording {
+    record: RunRecord,
+    recorder: Recorder,
+    started: Instant,
+}
+
+impl Recording {
+    /// The run begins.
+    #[must_use]
+    pub fn begin(options: RecordOptions, run: Run) -> Self {
+        let mut record = head(run.kind, run.body, options.title, options.labels);
+        record.path = RunPath {
+            server: run.server,
+            spec_key: run.spec_key,
+            client: Some(process::uname().node),
+            ..RunPath::default()
+        };
+        let recorder = Recorder::new(options.place);
+        recorder.begin(record.clone());
+        Self { record, recorder, started: Instant::now() }
+    }
+
+    /// Time since the run began in ns.
+    #[must_use]
+    pub fn elapsed_ns(&self) -> u64 {
+        clock::as_ns(self.started.elapsed())
+    }
+
+    /// Adds a trial that ends now.
+    pub fn add(&mut self, trial: Trial) {
+        let no = u32::try_from(self.record.trials.len()).unwrap_or(u32::MAX);
+        let trial = Trial { no, started_ns: self.elapsed_ns().saturating_sub(trial.elapsed_ns), ..trial };
+        self.recorder.add_trial(self.record.run_id, trial.clone());
+        self.record.trials.push(trial);
+    }
+
+    /// The run ended with the state of its only trial. Returns what the user should know about the record.
+    #[must_use]
+    pub fn finish_trial(mut self, trial: Trial) -> Option<String> {
+        let (state, reason) = (trial.state, trial.reason.clone());
+        self.add(trial);
+        self.finish(state, reason)
+    }
+
+    /// The run ended. Returns what the user should know about the record.
+    #[must_use]
+    pub fn finish(mut self, state: RunState, reason: Option<String>) -> Option<String> {
+        self.record.elapsed_ns = self.elapsed_ns();
+        (self.record.state, self.record.reason) = (state, reason);
+        describe_path(&mut self.record);
+        self.recorder.finish(self.record);
+        self.recorder.close().message()
+    }
+}
+
+/// A test of a client that is being recorded; takes its events.
+#[derive(Debug)]
+pub struct TestRecording {
+    recording: Recording,
+    builder: Builder,
+}
+
+impl TestRecording {
+    /// The test begins.
+    #[must_use]
+    pub fn begin(options: RecordOptions, spec: &ClientSpec) -> Self {
+        let run = Run {
+            kind: RunKind::Test,
+            body: Body::Test,
+            server: Some(spec.host.clone()),
+            spec_key: keys::spec_key("test", &spec.test),
+        };
+        let recording = Recording::begin(options, run);
+        let planned = TestHeader {
+            peer_host: spec.host.clone(),
+            peer_port: spec.local.port,
+            started_at_unix_ms: recording.record.started_unix_ms,
+            spec: spec.test.clone(),
+            ..TestHeader::default()
+        };
+        Self { recording, builder: Builder::new(planned) }
+    }
+
+    /// The test ended, by the user if `is_interrupted`. Returns what the user should know about the record.
+    #[must_use]
+    pub fn finish(self, is_interrupted: bool) -> Option<String> {
+        let mut trial = self.builder.finish();
+        if is_interrupted {
+            trial.state = RunState::Interrupted;
+        }
+        self.recording.finish_trial(trial)
+    }
+}
+
+impl EventSink for TestRecording {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.builder.event(event)
+    }
+}
+
+/// A record of a run that begins now.
+fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> RunRecord {
+    let unix_ms = clock::unix_ms();
+    let argv: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let time =
+        i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
+    RunRecord {
+        schema: RUN_SCHEMA.to_owned(),
+        run_id: RunId::new(unix_ms, random()),
+        kind,
+        state: RunState::Running,
+        reason: None,
+        title,
+        started_at: time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        started_unix_ms: unix_ms,
+        elapsed_ns: 0,
+        origin: Origin {
+            tool: "linerate".to_owned(),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            argv: scrubbed(&argv),
+            imported: None,
+        },
+        path: RunPath::default(),
+        hosts: Vec::new(),
+        trials: Vec::new(),
+        body,
+        diagnosis: None,
+        notes: Vec::new(),
+        labels,
+        links: Links::default(),
+    }
+}
+
+/// Without random numbers the time alone tells runs apart.
+fn random() -> [u8; 10] {
+    let mut bytes = [0; 10];
+    let _ = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
+    bytes
+}
+
+/// Key of what a test measured.
+fn spec_key_of(trial: &Trial) -> String {
+    match &trial.detail {
+        Some(Detail::Test(detail)) => keys::spec_key("test", &detail.header.spec),
+        _ => String::new(),
+    }
+}
+
+/// Adds this host and the addresses of the data.
+fn describe_path(record: &mut RunRecord) {
+    let stream = record.trials.iter().find_map(|trial| match &trial.detail {
+        Some(Detail::Test(detail)) => detail.streams.first().map(|stream| (stream.local, stream.remote)),
+        _ => None,
+    });
+    let snapshot = collect(&Request { peer: stream.map(|(_, remote)| remote.ip()), ..Request::default() });
+    let device = snapshot.value("route.peer.dev").map(ToString::to_string).unwrap_or_default();
+    let host = HostPart {
+        role: "client".to_owned(),
+        name: snapshot.host.clone(),
+        host_key: host_key(),
+        facts_key: Some(keys::facts_key(&snapshot)),
+        is_same_host: stream.is_some_and(|(local, remote)| local.ip() == remote.ip()),
+        snapshot: Some(Box::new(snapshot)),
+    };
+    let server = record.path.server.clone().unwrap_or_default();
+    record.path.key = path_key(&host, &server, stream.map(|(_, remote)| remote), &device);
+    record.path.addresses = stream.iter().flat_map(|(local, remote)| [local.to_string(), remote.to_string()]).collect();
+    record.hosts = vec![host];
+}
+
+fn path_key(client: &HostPart, server: &str, remote: Option<SocketAddr>, device: &str) -> String {
+    let family = match remote.map(|remote| remote.ip()) {
+        Some(IpAddr::V4(_)) => "ipv4",
+        Some(IpAddr::V6(_)) => "ipv6",
+        None => "",
+    };
+    keys::path_key(client.host_key.as_deref().unwrap_or(&client.name), server, family, device)
+}
+
+fn host_key() -> Option<String> {
+    fs::read_to_string("/etc/machine-id").ok().filter(|id| !id.trim().is_empty()).map(|id| keys::host_key(&id))
+}

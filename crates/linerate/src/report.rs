@@ -1,0 +1,60 @@
+//! `linerate report`: reads runs and writes one report of them.
+
+use linerate_model::record::RunRecord;
+use linerate_report::Style;
+pub use linerate_report::record::Stretch;
+use linerate_report::{export, record};
+use linerate_store::{Place, load_named};
+
+use crate::compare::from_store;
+use crate::outcome::Error;
+
+/// Which runs are reported, and how.
+#[derive(Debug, Clone)]
+pub struct ReportSpec {
+    /// Names of runs, or files.
+    pub runs: Vec<String>,
+    /// The store, as given with `--store`.
+    pub store: Option<String>,
+    /// The form.
+    pub form: Form,
+    /// The part of each trial that charts show.
+    pub stretch: Stretch,
+    /// Names and addresses are replaced.
+    pub is_anonymous: bool,
+    /// How text may look.
+    pub style: Style,
+}
+
+/// A form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// One file with charts.
+    Html,
+    /// CommonMark with tables, short enough for a comment.
+    Markdown,
+    /// Lines for a terminal.
+    Text,
+}
+
+/// The report.
+///
+/// # Errors
+/// A name that is no run, or a record that cannot be read.
+pub fn report(spec: &ReportSpec) -> Result<String, Error> {
+    let mut records = load(spec)?;
+    if spec.is_anonymous {
+        records = records.iter().map(record::anonymized).collect();
+    }
+    Ok(match spec.form {
+        Form::Html => record::html(&records, spec.stretch),
+        Form::Markdown => export::markdown::document(&records),
+        Form::Text => record::text(&records, spec.stretch, spec.style),
+    })
+}
+
+fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
+    let place = Place::find(spec.store.as_deref()).map_err(from_store)?;
+    let runs = spec.runs.iter().map(|name| load_named(place.as_ref(), name).map_err(from_store));
+    Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
+}
