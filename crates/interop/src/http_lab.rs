@@ -268,7 +268,7 @@ impl fmt::Debug for HttpStudy {
 
 /// nginx closes a connection after a thousand requests otherwise.
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
-/// Processors that other programs may use before a verdict is theirs.
+/// CPUs that other programs may use before a verdict is theirs.
 const OTHERS_MAX: f64 = 0.4;
 /// Share of the CPU time of a host that other guests took: less than what makes the program call a cell invalid.
 const STEAL_MAX: f64 = 0.04;

@@ -2,6 +2,7 @@
 
 /// The doctor, the sweep and the first commands of a new user.
 mod diagnosis {
+    mod compare;
     mod doctor;
     mod examined;
     mod faults;
@@ -54,6 +55,7 @@ mod iperf3 {
     mod options;
     mod options_local;
     mod parameters;
+    mod records;
     mod reopened_port;
     mod server_options;
     mod signals;
@@ -80,3 +82,5 @@ mod server {
     mod service;
     mod soak;
 }
+
+mod pages;

@@ -2,7 +2,7 @@
 //! one fault in network namespaces of our own, at one of the two hosts or at a bridge between them.
 //!
 //! Each test is of one fault, or of one end, of its kind. `make faults` sets `LINERATE_FAULT_RUNS`: every fault at every end is
-//! tested so many times, and one wrong verdict in twenty is allowed.
+//! tested that often, and one wrong verdict in twenty is allowed.
 
 use std::env;
 use std::path::Path;
@@ -265,6 +265,22 @@ fn programs_that_use_the_cpu_of_one_end_are_named() {
         let diagnosis = diagnosis(&net, "-C cubic -A 0,1");
         let result = explained(&diagnosis, "other-programs", "CPU-07", &["sh"]);
         Some(result.map_err(|error| format!("CPU {cpu}: {error}: {diagnosis:#}")))
+    });
+}
+
+/// Neither end is bound to a CPU: its threads wait for one although the CPUs have idle time.
+#[test]
+fn a_program_that_uses_one_cpu_beside_the_test_is_named() {
+    if available_parallelism().map_or(1, usize::from) != 2 {
+        return skip("needs two CPUs, of which a program uses one");
+    }
+    let _program = busy_programs("1", 1);
+    repeat(runs().map_or(1, |_| 20), |_| {
+        let net = Net::new()?;
+        let _server = net.server();
+        let diagnosis = diagnosis(&net, "-C cubic");
+        let result = explained(&diagnosis, "other-programs", "CPU-07", &["sh"]);
+        Some(result.map_err(|error| format!("{error}: {diagnosis:#}")))
     });
 }
 

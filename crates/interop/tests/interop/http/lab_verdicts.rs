@@ -24,7 +24,7 @@ fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool)
     }
     match wrong {
         Some(study) => panic!("{study:?}"),
-        None => skip("other programs kept the processors busy"),
+        None => skip("other programs kept the CPUs busy"),
     }
 }
 
@@ -128,7 +128,7 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
         let report = load.json();
         let remarks = report["remarks"].to_string();
         // TCP alone is no measure of the path where a CPU was full.
-        if remarks.contains("a processor was full") {
+        if remarks.contains("a CPU was full") {
             continue;
         }
         assert!(remarks.contains("TCP server to client, 4 streams: "), "{load:?}");
@@ -139,7 +139,7 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
     }
     match wrong {
         Some(load) => panic!("{load:?}"),
-        None => skip("other programs kept the processors busy"),
+        None => skip("other programs kept the CPUs busy"),
     }
 }
 
@@ -149,14 +149,14 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
     let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let list = list.unwrap_or_default().trim();
     if !list.contains([',', '-']) {
-        return skip("one processor is all of them");
+        return skip("one CPU is all of them");
     }
     let core: String = list.chars().take_while(char::is_ascii_digit).collect();
     // Both ends on one CPU: a generator on the other one of two would fill it.
     let pinned = ["taskset", "-c", core.as_str()];
     let lab = HttpLab::start_by(&pinned, &pinned, "127.0.0.1", &["--threads", "1"]);
     let plan = lab.plan_of_one_cell("one.toml", "16");
-    let named = format!("processor {core} of the server");
+    let named = format!("CPU {core} of the server");
     judge(
         || lab.study(&["matrix"], &plan),
         |study| {

@@ -172,7 +172,7 @@ fn metrics_are_served_at_the_given_address_only() {
         "linerate_running_streams 3",
         "linerate_tests_finished_total{protocol=\"tcp\",direction=\"forward\",outcome=\"complete\"} 1",
         "linerate_tests_finished_total{protocol=\"udp\",direction=\"reverse\",outcome=\"complete\"} 1",
-        "linerate_test_rate_bits_per_second_bucket{protocol=\"tcp\",le=\"10000000\"} 1",
+        "linerate_test_goodput_bytes_per_second_bucket{protocol=\"tcp\",le=\"1250000\"} 1",
     ] {
         assert!(page.lines().any(|l| l == line), "{line}\n{page}");
     }
