@@ -15,8 +15,8 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	tc=iproute2 taskset=util-linux setpriv=util-linux
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab faults soak scale \
-	reports http-lab test-deps dist-deps
+.PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist \
+	fuzz vm vm-lab faults compare soak scale exporters reports http-lab test-deps dist-deps history-scale
 
 # Without TLS and HTTP/2 of the HTTP lab, whose crates take a sixth of the time and which the trial does not use.
 try: ## build linerate and test this machine against itself
@@ -121,6 +121,12 @@ faults: test-deps ## what doctor concludes from faults that are made here, count
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FAULT_RUNS=3 $(NEXTEST) -p linerate-interop \
 		-E 'test(/^diagnosis::faults::/)' --retries 0 --no-capture
 
+# Forty times five tests against five over the same shaper, and ten times a slower one.
+compare: test-deps ## verdicts over equal and over slower paths, counted (root)
+	$(CARGO) build --locked --workspace --all-targets
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_COMPARISONS=40 $(NEXTEST) -p linerate-interop \
+		-E 'test(/^diagnosis::compare::timed_/)' --retries 0 --no-capture
+
 soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_TESTS=$(SOAK_TESTS) \
@@ -128,17 +134,30 @@ soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::soak:: -- --ignored --nocapture
 
+history-scale: ## lists of a history of 100,000 runs
+	$(CARGO) test --release --locked -p linerate-store --test store scale:: -- --ignored --nocapture
+
 # Two hosts in namespaces; needs root.
 scale: ## SCALE_CLIENTS clients between two namespaces (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SCALE_CLIENTS=$(SCALE_CLIENTS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::scale:: -- --ignored --nocapture
 
+# Prometheus, DuckDB and the messages of OpenTelemetry read what the exporters write.
+exporters: ## exported runs read by promtool, Prometheus, DuckDB and opentelemetry-proto
+	@.ci/tools promtool=prometheus prometheus=prometheus python3=python3 pip3=python3-pip
+	test -x $(TOOLS)/exporters/bin/python || python3 -m venv $(TOOLS)/exporters
+	$(TOOLS)/exporters/bin/pip install --quiet duckdb opentelemetry-proto
+	$(CARGO) build --locked -p linerate-cli
+	$(TOOLS)/exporters/bin/python bench/exporters.py --ours $(TARGET_DIR)/debug/linerate
+
 # Full length and full load, in namespaces; needs root.
-reports: test-deps ## the commands of reports about iperf 2 at full length (root)
+reports: test-deps ## the commands of reports about iperf 2 at full length, and pages in Chromium (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test interop iperf2::reports:: -- --ignored --nocapture
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
+		$(CARGO) test --locked -p linerate-interop --test interop pages:: -- --ignored --nocapture
 
 # The default plan at a gigabit between two hosts in namespaces; needs root.
 http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
