@@ -156,12 +156,16 @@ impl HttpClient {
     }
 }
 
-/// Waits until a connection is answered with this status.
-pub fn wait_for_status(server: &HttpServer, status: u16) {
+/// Waits until a connection is answered with this status. Returns how many were answered in another way or closed.
+pub fn wait_for_status(server: &HttpServer, status: u16) -> usize {
+    let mut others = 0;
     let seen = wait_for(TIMEOUT, || {
         let mut client = server.connect();
         client.ask("/0");
-        client.try_response().filter(|response| response.status == status)
+        let response = client.try_response().filter(|response| response.status == status);
+        others += usize::from(response.is_none());
+        response
     });
     assert!(seen.is_some(), "no answer {status} from {server:?}");
+    others
 }

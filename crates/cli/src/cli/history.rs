@@ -96,6 +96,7 @@ enum HistoryCommand {
         form: ExportForm,
     },
     /// Add the runs in reports of iperf3 (-J, --json-stream), iperf 2 (-y C), pScheduler (throughput), and of this program
+    #[command(after_help = "Examples:\n  linerate history import iperf3.json logs/*.csv    one line for each file")]
     Import {
         /// Files; - for the standard input
         #[arg(required = true, value_name = "FILE")]

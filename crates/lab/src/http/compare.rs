@@ -1,6 +1,6 @@
 //! Two experiments side by side.
 
-use linerate_model::http::{Cell, CellKey, CellRun, Flag, Study, VerdictClass};
+use linerate_model::http::{Cell, CellKey, CellRun, Flag, Phase, Study, VerdictClass};
 use linerate_model::measure::MeasureName;
 use serde::Serialize;
 
@@ -46,10 +46,10 @@ pub fn compare(before: &Study, after: &Study) -> Comparison {
 fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
     let (one, two) = (valid(before, key), valid(after, key));
     let judged = |measure: MeasureName, value: fn(&CellRun) -> Option<f64>| {
-        let values = |cell: &Cell| -> Vec<f64> {
-            counted(&cell.runs).into_iter().filter(|run| is_sound(run)).filter_map(value).collect()
+        let values = |study, cell| -> Vec<f64> {
+            counted(runs(study, cell)).into_iter().filter(|run| is_sound(run)).filter_map(value).collect()
         };
-        Judged::new(&measure.info(), MARGIN, &values(one?), &values(two?), &[])
+        Judged::new(&measure.info(), MARGIN, &values(before, one?), &values(after, two?), &[])
     };
     let cpu = |cell: &Cell| cell.median.server_cpu_ns_per_request.filter(|ns| *ns > 0.0);
     ComparedCell {
@@ -58,6 +58,13 @@ fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
         p99: judged(MeasureName::LatencyP99Ns, |run| Some(run.load.as_ref()?.latency.p99?.ns as f64)),
         server_cpu_per_request: one.and_then(cpu).zip(two.and_then(cpu)).map(|(one, two)| two / one),
     }
+}
+
+/// The runs of a cell. Those of a payload that the matrix has with as many connections stand there.
+fn runs<'a>(study: &'a Study, cell: &'a Cell) -> &'a [CellRun] {
+    let is_same = |other: &&Cell| other.key == CellKey { phase: Phase::Matrix, ..cell.key };
+    let twin = study.cells.iter().find(is_same).filter(|_| cell.runs.is_empty());
+    &twin.unwrap_or(cell).runs
 }
 
 /// Whether the path and the server decided the run.
@@ -122,7 +129,7 @@ mod tests {
 
     /// The matrix cell of one payload with six runs, and with the loads of `change`.
     fn repeated(study: &mut Study, change: fn(&mut CellRun)) -> usize {
-        let is_matrix = |cell: &Cell| cell.key.phase == linerate_model::http::Phase::Matrix;
+        let is_matrix = |cell: &Cell| cell.key.phase == Phase::Matrix;
         let index = study.cells.iter().position(is_matrix).expect("cells");
         let runs = &mut study.cells[index].runs;
         runs.extend(runs.clone());
