@@ -1,18 +1,4 @@
-//! Random bytes from the kernel, for names that must not collide or be guessed, and cheap numbers where nothing depends on
-//! their being unpredictable.
-
-use std::fs::File;
-use std::io::Read;
-
-use linerate_sys::OsError;
-
-/// `N` bytes of `/dev/urandom` (random(4)).
-pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], OsError> {
-    let mut bytes = [0; N];
-    let read = File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
-    read.map_err(|source| OsError::new("read", "/dev/urandom", source))?;
-    Ok(bytes)
-}
+//! Cheap random numbers where nothing depends on their being unpredictable.
 
 /// Numbers without a visible pattern: xorshift64* (Vigna, 2016).
 #[derive(Debug)]

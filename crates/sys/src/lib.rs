@@ -24,6 +24,7 @@ pub mod page_buffer;
 pub mod poll;
 pub mod privileges;
 pub mod process;
+pub mod random;
 pub mod scheduling;
 pub mod sd_notify;
 pub mod sendfile_source;

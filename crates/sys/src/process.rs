@@ -1,10 +1,11 @@
 //! The process and its surroundings: daemons, limits, identity, terminals.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::process::Child;
 
 use crate::error::{During, Result};
 use crate::poll::{self, Interest};
@@ -51,6 +52,31 @@ fn fork_and_leave() -> Result<()> {
 pub fn pid_is_alive(pid: i32) -> bool {
     // SAFETY: signal 0 checks and delivers nothing.
     pid > 0 && syscall(unsafe { libc::kill(pid, 0) }).map_or_else(|e| e.raw_os_error() == Some(libc::EPERM), |_| true)
+}
+
+/// Asks every process of the group that a child leads to end (`SIGTERM`). A group that has ended is not an error.
+///
+/// # Errors
+/// The operating system's.
+pub fn terminate_group(leader: &Child) -> Result<()> {
+    signal_group(leader, libc::SIGTERM)
+}
+
+/// Ends every process of the group that a child leads (`SIGKILL`). A group that has ended is not an error.
+///
+/// # Errors
+/// The operating system's.
+pub fn kill_group(leader: &Child) -> Result<()> {
+    signal_group(leader, libc::SIGKILL)
+}
+
+fn signal_group(leader: &Child, number: c_int) -> Result<()> {
+    let group = leader.id().cast_signed();
+    // SAFETY: the call takes numbers only.
+    match syscall(unsafe { libc::kill(-group, number) }) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        sent => sent.map(drop).during("kill", format_args!("process group {group}")),
+    }
 }
 
 /// Locks an open file until it is closed (flock(2)); `false` where another process holds the lock.

@@ -5,8 +5,7 @@
 mod sessions;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
@@ -19,7 +18,7 @@ use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, SinkError};
 use linerate_record::{Builder, keys, scrubbed};
 use linerate_store::{Place, Recorder, parse_label};
-use linerate_sys::{clock, process};
+use linerate_sys::{clock, process, random};
 
 pub use sessions::SessionRecords;
 
@@ -182,14 +181,14 @@ impl EventSink for TestRecording {
 }
 
 /// A record of a run that begins now.
-fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> RunRecord {
+pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> RunRecord {
     let unix_ms = clock::unix_ms();
     let argv: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let time =
         i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
     RunRecord {
         schema: RUN_SCHEMA.to_owned(),
-        run_id: RunId::new(unix_ms, random()),
+        run_id: RunId::new(unix_ms, random::bytes()),
         kind,
         state: RunState::Running,
         reason: None,
@@ -212,13 +211,6 @@ fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> Run
         labels,
         links: Links::default(),
     }
-}
-
-/// Without random numbers the time alone tells runs apart.
-fn random() -> [u8; 10] {
-    let mut bytes = [0; 10];
-    let _ = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    bytes
 }
 
 /// Key of what a test measured.

@@ -5,10 +5,12 @@ use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Interest, wait_fds};
+use linerate_sys::process::{kill_group, terminate_group};
 use linerate_sys::signal::{Signal, Signals};
 
 /// Messages that are kept.
@@ -21,7 +23,7 @@ pub(super) enum Ended {
     Exited(ExitStatus, Option<String>),
     /// A signal to this process ended it.
     Interrupted(Signal),
-    /// It was killed after its time.
+    /// It was ended after its time.
     TimedOut,
 }
 
@@ -62,11 +64,27 @@ fn run(mut command: Command, input: &str, timeout: Option<Duration>, signals: &S
     let mut messages = Vec::new();
     let ended = wait(&mut child, reader, &mut messages, timeout, signals).map_err(text);
     if !matches!(ended, Ok(None)) {
-        // It fails only when the child has ended.
-        let _ = child.kill();
+        end(&mut child);
     }
     let status = child.wait().map_err(text)?;
     Ok(ended?.unwrap_or_else(|| Ended::Exited(status, last_line(&messages))))
+}
+
+/// Ends a child and the processes it started: with `SIGTERM`, so that a run tells its server, and after a second with
+/// `SIGKILL`.
+fn end(child: &mut Child) {
+    const GRACE: Duration = Duration::from_secs(1);
+    const CHECK: Duration = Duration::from_millis(20);
+    // Both fail only where nothing is left to end.
+    let _ = terminate_group(child);
+    let asked = Instant::now();
+    while asked.elapsed() < GRACE {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        thread::sleep(CHECK);
+    }
+    let _ = kill_group(child);
 }
 
 /// Reads messages until the child ends; `Some` where it has to be killed.
@@ -126,9 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn command_without_end_is_killed_and_one_that_leaves_a_process_behind_has_ended() {
-        let ended = run_shell("sleep 60", "", Duration::from_millis(50), &signals());
+    fn command_without_end_is_ended_with_its_children_and_one_that_leaves_a_process_behind_has_ended() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("pid");
+        let line = format!("sleep 60 & echo $! > {}; wait", file.display());
+        let ended = run_shell(&line, "", Duration::from_millis(500), &signals());
         assert!(matches!(ended, Ok(Ended::TimedOut)), "{ended:?}");
+        let pid = std::fs::read_to_string(&file).expect("the number of its child").trim().parse().expect("a number");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while linerate_sys::process::pid_is_alive(pid) {
+            assert!(Instant::now() < deadline, "its child was not ended");
+            thread::sleep(Duration::from_millis(10));
+        }
         let ended = run_shell("sleep 10 & exit 0", "", Duration::from_secs(5), &signals());
         assert!(matches!(ended, Ok(Ended::Exited(..))), "{ended:?}");
     }

@@ -8,9 +8,12 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use linerate_lab::change_point::change_points;
 use linerate_lab::stats;
-use linerate_model::record::{Body, Links, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState};
+use linerate_model::record::{Body, Links, RunId, RunKind, RunRecord, RunState};
 use linerate_store::{Filter, Place, Recorder, Store};
 use linerate_sys::error::io_text;
+use linerate_sys::random;
+
+use crate::record::{Labels, head};
 
 /// Runs that decide over the state: a look at a change takes 25, and it lasts for as many.
 const RUNS_KEPT: usize = 50;
@@ -100,28 +103,14 @@ impl History {
         let started_unix_ms = u64::try_from(started.as_millisecond()).unwrap_or(0);
         let elapsed = Timestamp::now().duration_since(started).unsigned_abs();
         RunRecord {
-            schema: RUN_SCHEMA.to_owned(),
-            run_id: RunId::new(started_unix_ms, random()),
-            kind: RunKind::Test,
+            run_id: RunId::new(started_unix_ms, random::bytes()),
             state: RunState::Failed,
             reason: Some(reason.to_owned()),
-            title: None,
             started_at: format!("{started:.3}"),
             started_unix_ms,
             elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(0),
-            origin: Origin {
-                tool: "linerate".to_owned(),
-                version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-                ..Origin::default()
-            },
-            path: RunPath::default(),
-            hosts: Vec::new(),
-            trials: Vec::new(),
-            body: Body::Test,
-            diagnosis: None,
-            notes: Vec::new(),
-            labels: std::collections::BTreeMap::new(),
             links: Links { watch: Some(self.watch.clone()), ..Links::default() },
+            ..head(RunKind::Test, Body::Test, None, Labels::new())
         }
     }
 }
@@ -159,12 +148,4 @@ fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
     let rows = store.list(&filter).ok()?;
     let is_run = |row: &&linerate_store::RunRow| row.reason.as_deref() != Some(SKIPPED);
     rows.iter().rev().filter(is_run).map(|row| store.load(row.run_id).ok()).collect()
-}
-
-fn random() -> [u8; 10] {
-    use std::io::Read;
-    let mut bytes = [0; 10];
-    // Ids also differ by their time.
-    let _ = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    bytes
 }

@@ -12,12 +12,11 @@ mod tos;
 mod unsupported;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use args::Args;
 use linerate_report::iperf2::Layout;
+use linerate_sys::random;
 use message::Stop;
 use resolve::{Surroundings, resolve};
 
@@ -87,8 +86,5 @@ fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
 /// Sixteen letters and digits from the kernel's random source.
 fn secret() -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut bytes = [0; 16];
-    let filled = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    filled.expect("every Linux system has /dev/urandom");
-    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte & 63)])).collect()
+    random::bytes::<16>().iter().map(|byte| char::from(LETTERS[usize::from(byte & 63)])).collect()
 }

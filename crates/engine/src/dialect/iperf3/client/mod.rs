@@ -18,7 +18,7 @@ use linerate_model::spec::{ClientSpec, Segmentation};
 use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, Summary, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Epoll, Interest};
-use linerate_sys::{clock, cpu, socket, sockopt};
+use linerate_sys::{clock, cpu, random, socket, sockopt};
 
 use crate::data::files;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
@@ -29,7 +29,6 @@ use crate::dialect::iperf3::udp_headers;
 use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::measure::overflow;
-use crate::random;
 use crate::reporter::{Reporter, test_header};
 use ending::Ending;
 
@@ -119,7 +118,7 @@ impl<'a> Client<'a> {
         }
         let mut spec = spec.clone();
         let mut control = ControlConnection::new(connection.fd);
-        let cookie = Cookie::from_random(random::bytes().map_err(failed(ErrorCode::SendCookie))?);
+        let cookie = Cookie::from_random(random::bytes());
         let token = token(&spec)?;
         let mut machine = Machine::new(Instant::now(), offer(&spec, cookie, token.clone()));
         send_cookie(&mut machine, &mut control)?;
