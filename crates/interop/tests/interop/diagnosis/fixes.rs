@@ -52,7 +52,7 @@ fn shell(host: &str, command: &str) {
 
 /// Rate of a test in bit/s, and the finding of a rule.
 fn tested(net: &Net, options: &str, rule: &str) -> (f64, Option<Value>, Value) {
-    let report = net.client(&[&["-J", "--lr-doctor", "-t", "4"][..], &words(options)].concat()).finish().json();
+    let report = net.client(&[&["-J", "--lr-doctor", "-t", "3"][..], &words(options)].concat()).finish().json();
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().expect("a rate");
     let findings = report["lr_doctor"]["findings"].as_array().cloned().unwrap_or_default();
     (rate, findings.into_iter().find(|finding| finding["id"] == rule), report["lr_doctor"].clone())
