@@ -12,7 +12,7 @@ PEER ?= iperf3
 # Program that must exist = Debian package that brings it.
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 pip3=python3-pip cc=gcc \
 	ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client nginx=nginx-light \
-	tc=iproute2 taskset=util-linux setpriv=util-linux
+	tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux
 DIST_TOOLS := musl-gcc=musl-tools
 
 .PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist \

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     ("linerate-iperf3", &["linerate-model"]),
@@ -19,6 +19,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("linerate-store", &["linerate-model", "linerate-record", "linerate-sys"]),
     ("linerate-http", &["linerate-model", "linerate-sys"]),
     ("linerate-report", &["linerate-model", "linerate-lab", "linerate-record"]),
+    ("linerate-tui", &["linerate-model", "linerate-report"]),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     ("linerate-engine", &["linerate-model", "linerate-sys", "linerate-iperf3", "linerate-iperf2"]),
@@ -37,6 +38,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "linerate-http",
             "linerate-record",
             "linerate-store",
+            "linerate-tui",
         ],
     ),
     (
@@ -61,7 +63,7 @@ const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd deale
     soundness speaker spell spoken talk teller told voice whoever wish wishes";
 
 /// Foreign crates that belong to one of ours alone.
-const RESERVED: [(&str, &str); 13] = [
+const RESERVED: [(&str, &str); 16] = [
     ("libc", "linerate-sys"),
     ("socket2", "linerate-sys"),
     ("rustix", "linerate-sys"),
@@ -73,6 +75,9 @@ const RESERVED: [(&str, &str); 13] = [
     ("rustls", "linerate-http"),
     ("httparse", "linerate-http"),
     ("rusqlite", "linerate-store"),
+    ("ratatui", "linerate-tui"),
+    ("ratatui-core", "linerate-tui"),
+    ("crossterm", "linerate-tui"),
     ("plotters", "linerate-report"),
     ("plotters-backend", "linerate-report"),
 ];

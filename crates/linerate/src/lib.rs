@@ -8,6 +8,7 @@
 //! * [`import`](import::import_file) adds reports of other programs to the history.
 //! * [`report`](report::report) writes a report of recorded runs.
 //! * [`history`] lists, shows and keeps records of runs.
+//! * [`live`] is the state of what runs; [`view`] draws it on a terminal.
 //! * [`command_line`] parses the command lines of iperf3 and iperf 2; [`server::service`] is `linerate serve`.
 //!
 //! The folder `examples` holds a client, a server and a diagnosis. Rates are in bit/s, amounts in bytes and times in ns
@@ -26,6 +27,7 @@ pub mod expect;
 pub mod history;
 pub mod http;
 pub mod import;
+pub mod live;
 pub mod otlp;
 mod outcome;
 pub mod progress;
@@ -34,6 +36,8 @@ pub mod report;
 pub mod server;
 pub mod sweep;
 pub mod trial;
+#[cfg_attr(not(feature = "tui"), path = "view/without.rs")]
+pub mod view;
 pub mod watch;
 
 pub use client::Client;

@@ -14,6 +14,7 @@ pub mod finding;
 pub mod http;
 pub mod interval;
 pub mod limit;
+pub mod live;
 pub mod measure;
 pub mod metrics;
 mod name;

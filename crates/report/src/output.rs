@@ -86,10 +86,28 @@ impl Output {
     /// # Errors
     /// The operating system's, when the file cannot be opened or there can be no thread.
     pub fn for_server(log_file: Option<&Path>, notice: DroppedNotice) -> io::Result<Self> {
-        let mut streams = match log_file {
-            Some(path) => Streams::file(path)?,
-            None => Streams::new(unbuffered(io::stdout().as_fd())?, Some(unbuffered(io::stderr().as_fd())?)),
-        };
+        Self::queue(
+            match log_file {
+                Some(path) => Streams::file(path)?,
+                None => Streams::new(unbuffered(io::stdout().as_fd())?, Some(unbuffered(io::stderr().as_fd())?)),
+            },
+            notice,
+        )
+    }
+
+    /// The same with streams of the caller.
+    ///
+    /// # Errors
+    /// The operating system's, when there can be no thread.
+    pub fn queued(
+        normal: Box<dyn Write + Send>,
+        errors: Box<dyn Write + Send>,
+        notice: DroppedNotice,
+    ) -> io::Result<Self> {
+        Self::queue(Streams::new(normal, Some(errors)), notice)
+    }
+
+    fn queue(mut streams: Streams, notice: DroppedNotice) -> io::Result<Self> {
         let queue = WriteQueue::start(Box::new(move |message| streams.write(message)), notice.0)?;
         Ok(Self { way: Way::Queued(queue) })
     }

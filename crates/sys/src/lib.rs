@@ -33,6 +33,7 @@ pub mod socket;
 pub mod sockopt;
 pub mod stream_io;
 pub mod tcp_info;
+pub mod terminal;
 pub mod timer;
 pub mod udp;
 pub mod xtables;

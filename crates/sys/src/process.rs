@@ -11,6 +11,7 @@ use crate::error::{During, Result};
 use crate::poll::{self, Interest};
 use crate::signal::{self, Signal, Signals};
 use crate::syscall::syscall;
+use crate::terminal;
 
 /// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on `/dev/null`, and the
 /// root as working directory unless `keep_cwd`. The caller's process ends; a child of its child returns from here.
@@ -209,10 +210,7 @@ pub fn isatty(fd: impl AsFd) -> bool {
 /// know.
 #[must_use]
 pub fn terminal_columns(fd: impl AsFd) -> Option<usize> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: this ioctl writes one winsize through its argument.
-    syscall(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    terminal::size(fd).map(|size| usize::from(size.columns))
 }
 
 /// Prompts for a password on the controlling terminal without showing it, or on standard error and input when there is

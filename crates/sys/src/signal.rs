@@ -23,10 +23,26 @@ pub enum Signal {
     User1,
     /// `SIGUSR2`.
     User2,
+    /// `SIGTSTP`: Ctrl-Z.
+    Stop,
+    /// `SIGCONT`: the process goes on.
+    Continue,
+    /// `SIGWINCH`: the terminal has another size.
+    WindowChange,
 }
 
 impl Signal {
-    const ALL: [Self; 6] = [Self::Hangup, Self::Interrupt, Self::Quit, Self::Terminate, Self::User1, Self::User2];
+    const ALL: [Self; 9] = [
+        Self::Hangup,
+        Self::Interrupt,
+        Self::Quit,
+        Self::Terminate,
+        Self::User1,
+        Self::User2,
+        Self::Stop,
+        Self::Continue,
+        Self::WindowChange,
+    ];
 
     /// The signal's number on this architecture.
     #[must_use]
@@ -38,6 +54,9 @@ impl Signal {
             Self::Terminate => libc::SIGTERM,
             Self::User1 => libc::SIGUSR1,
             Self::User2 => libc::SIGUSR2,
+            Self::Stop => libc::SIGTSTP,
+            Self::Continue => libc::SIGCONT,
+            Self::WindowChange => libc::SIGWINCH,
         }
     }
 
@@ -51,6 +70,9 @@ impl Signal {
             Self::Terminate => "Terminated",
             Self::User1 => "User defined signal 1",
             Self::User2 => "User defined signal 2",
+            Self::Stop => "Stopped",
+            Self::Continue => "Continued",
+            Self::WindowChange => "Window changed",
         }
     }
 
@@ -112,6 +134,18 @@ pub fn unblock(signals: &[Signal]) {
 pub fn raise(signal: Signal) {
     // SAFETY: the call has no memory operands.
     unsafe { libc::raise(signal.number()) };
+}
+
+/// Sends a signal to this process (kill(2)): whichever of its [`Signals`] contains it takes it.
+pub fn send_to_self(signal: Signal) {
+    // SAFETY: neither call has memory operands.
+    unsafe { libc::kill(libc::getpid(), signal.number()) };
+}
+
+/// Stops this process (`SIGSTOP`). Returns when it is continued.
+pub fn stop_self() {
+    // SAFETY: neither call has memory operands.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
 impl AsFd for Signals {

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use linerate::command_line::iperf2::{Command, Message, OutputOptions, Request, parse};
 use linerate::expect::LimitedTest;
+use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
+use linerate::view::View;
 use linerate::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
@@ -60,11 +62,18 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
         Ok(started) => started,
         Err(text) => return refuse(&text),
     };
+    let live = output.tui.then(Live::default);
+    let view = live.as_ref().and_then(View::open);
+    let stream = view.as_ref().filter(|_| output.file.is_none()).map_or(stream, View::output);
     let mut sink = iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
     let mut recording = record::of_drop_in(output.record.as_ref()).map(|to| TestRecording::begin(to, spec));
     let mut limited = output.expect.clone().map(LimitedTest::new);
-    let mut observers = Tee(recording.as_mut(), limited.as_mut());
+    let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
+    let mut observers = Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut());
     let result = client::run_iperf2(spec, &mut Tee(&mut observers, &mut *sink), &signals);
+    if let Some(view) = view {
+        view.close();
+    }
     let is_interrupted = result.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted);
     record::report(recording.and_then(|recording| recording.finish(is_interrupted)));
     // It has been reported.

@@ -9,7 +9,9 @@ use std::io::{self, Write};
 
 use linerate::command_line::iperf3::{Command, OutputOptions, ProcessOptions, Request, parse};
 use linerate::expect::LimitedTest;
+use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
+use linerate::view::View;
 use linerate::{Client, server};
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
@@ -58,11 +60,18 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         Ok(started) => started,
         Err(failure) => return refuse(&failure),
     };
+    let live = process.tui.then(Live::default);
+    let view = live.as_ref().and_then(View::open);
+    let stream = view.as_ref().filter(|_| output.logfile.is_none()).map_or(stream, View::output);
     let mut recording = record::of_drop_in(process.record.as_deref()).map(|to| TestRecording::begin(to, spec));
     let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
     let mut limited = process.expect.clone().map(LimitedTest::new);
-    let mut report = Tee(Tee(recording.as_mut(), limited.as_mut()), &mut *report);
+    let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
+    let mut report = Tee(Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut()), &mut *report);
     let result = Client::new(spec.clone()).report(&mut report, output.verbose, &signals);
+    if let Some(view) = view {
+        view.close();
+    }
     record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result))));
     super::compare::missed_by_test("iperf3", process.expect.as_ref(), limited, outcome_of(&result))
 }

@@ -107,6 +107,9 @@ pub(crate) struct ServeArgs {
     /// Accept logins of clients before 3.17 as well, whose padding is less safe
     #[arg(long, requires = "private_key")]
     accept_both_paddings: bool,
+    /// Show the running tests on the terminal of the standard error; the log is printed at the end unless it goes to a file
+    #[arg(long)]
+    tui: bool,
     #[command(flatten)]
     record: RecordArgs,
 }
@@ -120,6 +123,7 @@ Examples:
   linerate serve --allow 192.0.2.0/24 --limit address:tests=2  one network, 2 tests per address
   linerate serve --private-key private.pem --users users.csv   users with a password
   linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
+  linerate serve --tui                                         the running tests, live
   linerate serve --user nobody                                 started by root, without privileges
 
 Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
@@ -228,7 +232,7 @@ impl ServeArgs {
             progress_interval: self.interval,
         };
         let record = self.record.resolve(false)?;
-        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record })
+        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record, tui: self.tui })
     }
 
     /// A user can be changed to, and nothing that is needed later is lost with the privileges.

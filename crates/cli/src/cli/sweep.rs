@@ -11,7 +11,9 @@ use linerate_lab::sweep::{Objective, SweepSpec, TestSettings};
 
 use super::record::RecordArgs;
 use super::{complain, record};
+use linerate::live::Live;
 use linerate::record::RecordOptions;
+use linerate::view::View;
 use linerate::{Outcome, Progress};
 use linerate_lab::sweep::Sweep;
 use linerate_report::sweep as report;
@@ -32,7 +34,14 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
-    let result = match linerate::sweep(&spec, record, &signals, Progress::new(output.quiet)) {
+    let live = output.tui.then(Live::default);
+    let view = live.as_ref().and_then(View::open);
+    let progress = Progress::new(output.quiet || view.is_some());
+    let result = linerate::sweep(&spec, record, &signals, progress, view.as_ref().and(live.as_ref()));
+    if let Some(view) = view {
+        view.close();
+    }
+    let result = match result {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
@@ -123,6 +132,9 @@ struct OutputArgs {
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Show the runs while they are made on the terminal of the standard error
+    #[arg(long)]
+    tui: bool,
     /// Print no progress
     #[arg(short, long)]
     quiet: bool,

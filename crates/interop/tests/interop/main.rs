@@ -84,3 +84,4 @@ mod server {
 }
 
 mod pages;
+mod views;

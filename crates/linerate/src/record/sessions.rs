@@ -58,6 +58,12 @@ impl SessionRecords {
         self.recorder.close().message()
     }
 
+    /// Records that were written, to the history or to the spool beside it, and those lost.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let recorded = self.recorder.recorded();
+        (recorded.stored.saturating_add(recorded.spooled), recorded.lost)
+    }
+
     fn test_ended(&self, test: &TestRecord) {
         let Some(trial) = self.last.borrow_mut().take() else { return };
         let facts = &test.facts;

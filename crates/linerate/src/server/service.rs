@@ -26,8 +26,10 @@ use tracing::debug;
 use super::{in_use, metrics};
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
+use crate::live::Live;
 use crate::outcome::failure;
 use crate::record::{RecordOptions, SessionRecords};
+use crate::view::View;
 
 /// What is to be served, and how it is watched.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ pub struct Service {
     pub user: Option<User>,
     /// Where every test is recorded.
     pub record: Option<RecordOptions>,
+    /// The terminal shows the running tests instead of the log.
+    pub tui: bool,
 }
 
 /// Names the port of a listener that could not be opened, and what to do.
@@ -85,7 +89,23 @@ fn run(what: &Service) -> Result<(), Failure> {
     let _ = process::raise_fd_limit();
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| failure(&e))?;
-    let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
+    let live = what.tui.then(Live::default);
+    let view = live.as_ref().and_then(View::open);
+    let outcome = serve_clients(what, signals, live.as_ref(), view.as_ref());
+    if let Some(view) = view {
+        view.close();
+    }
+    outcome
+}
+
+/// Serves with a log, and with what else was requested, until a signal comes.
+fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Option<&View>) -> Result<(), Failure> {
+    let notice = service::dropped_notice(what.log);
+    let output = match view {
+        Some(view) => view.server_output(notice),
+        None => Output::for_server(None, notice),
+    };
+    let output = output.map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
     let requests = super::peer_requests(iperf3::Options::new(Endpoint::Server, program_version(), system_line()));
     if let Some(address) = what.metrics {
@@ -96,6 +116,9 @@ fn run(what: &Service) -> Result<(), Failure> {
     }
     let records = what.record.clone().map(SessionRecords::new);
     let mut reporter = SessionRecords::observe(records.as_ref(), Box::new(managed(reporter)));
+    if let Some(live) = live {
+        reporter = live.observe(reporter, what.spec.policy.admission, records.as_ref());
+    }
     let signals = ServiceSignals::new(signals);
     let outcome = dialect::serve(&what.spec, requests, &mut *reporter, &signals, || assume_user(what));
     drop(reporter);

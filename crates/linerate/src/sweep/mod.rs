@@ -13,6 +13,7 @@ use linerate_sys::signal::Signals;
 use linerate_sys::{cpu, process};
 
 use crate::record::{RecordOptions, Recording, Run};
+use crate::live::Live;
 use crate::{Error, Progress};
 use network::Network;
 
@@ -33,7 +34,8 @@ pub struct SweepResult {
     pub record_message: Option<String>,
 }
 
-/// Runs short tests against a server and compares their settings. A signal ends it with the runs made until then.
+/// Runs short tests against a server and compares their settings. A signal ends it with the runs made until then. `live` takes
+/// what runs.
 ///
 /// # Errors
 /// A specification that does not fit this host.
@@ -42,6 +44,7 @@ pub fn sweep(
     record: Option<RecordOptions>,
     signals: &Signals,
     mut progress: Progress,
+    live: Option<&Live>,
 ) -> Result<SweepResult, Error> {
     let space = SettingSpace::new(spec, &host_choices()).map_err(Error::usage)?;
     let plan = spec.plan(&space);
@@ -50,7 +53,7 @@ pub fn sweep(
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
     let recording = record.map(|options| Recording::begin(options, run(spec)));
-    let mut network = Network::new(spec, &space, signals, progress, recording);
+    let mut network = Network::new(spec, &space, signals, progress, recording).shown(live.cloned());
     let outcome = explore(&plan, &mut network);
     let record_message = network.finish_record(outcome.ended_by.clone());
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);

@@ -10,16 +10,18 @@ use linerate_lab::sweep::{
 };
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::record::{RunState, Trial};
+use linerate_model::sink::Tee;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Failure, FailureKind};
 use linerate_record::Builder;
-use linerate_report::sweep::clock;
+use linerate_report::sweep::{self as report, clock};
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::process;
 use linerate_sys::signal::Signals;
 
 use crate::Client;
+use crate::live::Live;
 use crate::record::Recording;
 
 /// Longest wait for a server that is busy with another client.
@@ -51,6 +53,8 @@ pub(crate) struct Network<'a> {
     recording: Option<Recording>,
     /// The trial of the last test.
     trial: Option<Trial>,
+    /// What views show.
+    live: Option<Live>,
 }
 
 impl<'a> Network<'a> {
@@ -80,7 +84,25 @@ impl<'a> Network<'a> {
             is_unreachable: false,
             recording,
             trial: None,
+            live: None,
         }
+    }
+
+    /// Shows the runs in `live` as well.
+    pub(crate) fn shown(mut self, live: Option<Live>) -> Self {
+        if let Some(live) = &live {
+            live.update(|state| state.sweep_mut().host.clone_from(&self.spec.host));
+        }
+        self.live = live;
+        self
+    }
+
+    fn show_run(&self, setting: &Setting, outcome: &Result<(f64, RunMetrics), RunError>) {
+        let Some(live) = self.live.as_ref() else { return };
+        let words = self.space.words(setting);
+        let value = |value: f64| (value, report::value(self.spec.objective, value));
+        let value = outcome.as_ref().ok().map(|(number, _)| value(*number));
+        live.update(|state| state.run_ended(&words, value));
     }
 
     /// Ends the progress and the log.
@@ -144,7 +166,8 @@ impl<'a> Network<'a> {
         }
         let is_pinned = client.local.cpu.is_some();
         let mut builder = self.recording.is_some().then(Builder::default);
-        let result = Client::new(client).observe(&mut builder, self.signals);
+        let mut shown = self.live.as_ref().map(Live::sink);
+        let result = Client::new(client).observe(&mut Tee(&mut builder, &mut shown), self.signals);
         self.trial = builder.map(Builder::finish);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
@@ -214,6 +237,9 @@ impl Runner for Network<'_> {
         let is_warm_up = self.log.runs.is_empty();
         let levels = self.space.labels(setting);
         self.record(&levels, is_warm_up);
+        if !is_warm_up {
+            self.show_run(setting, &outcome);
+        }
         self.log.runs.push(Run { levels, started_s, is_warm_up, outcome: outcome.clone() });
         outcome.map(|(value, metrics)| Observation { value, metrics })
     }
@@ -223,6 +249,14 @@ impl Runner for Network<'_> {
     }
 
     fn progress(&mut self, progress: &Progress) {
+        if let Some(live) = &self.live {
+            let setting = self.space.words(&progress.setting);
+            live.update(|state| {
+                let sweep = state.sweep_mut();
+                (sweep.runs_done, sweep.runs_planned) = (progress.runs_done, progress.runs_planned);
+                (sweep.setting, sweep.left_s) = (setting, progress.left.as_secs_f64());
+            });
+        }
         self.progress.update(&format!(
             "[{}/{}] {}; {} left",
             progress.runs_done + 1,

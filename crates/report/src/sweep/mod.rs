@@ -13,3 +13,4 @@ pub use crate::glyphs::Glyphs;
 pub use crate::numbers::clock;
 pub use document::{csv, html, text};
 pub use json::json;
+pub use values::value;

@@ -16,7 +16,8 @@ pub(super) fn title(objective: Objective) -> &'static str {
 }
 
 /// A value with its unit.
-pub(super) fn value(objective: Objective, value: f64) -> String {
+#[must_use]
+pub fn value(objective: Objective, value: f64) -> String {
     match objective {
         Objective::LowLoss if value <= 0.0 => "too much lost".to_owned(),
         Objective::Throughput | Objective::LowLoss => rate(value),

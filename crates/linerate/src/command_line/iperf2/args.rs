@@ -198,6 +198,8 @@ pub struct OutputOptions {
     pub expect: Option<Expectations>,
     /// Labels of a record in the history; `None` for no record.
     pub record: Option<Labels>,
+    /// A terminal view shows the test; clients only.
+    pub tui: bool,
 }
 
 impl OutputOptions {

@@ -371,6 +371,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Limits of a client's result, for example rx>=900M,rtt<5ms,loss<=0.1%. Each one that is missed is a line on the standard error, and the exit code is then 5.").on_server("WARN: option of --lr-expect is not supported on the server"),
     row(None, "lr-record", S::Added, CheckedMaybe("KEY=VALUE[,...]", fx::record),
         "Keep this run, or every test of a server, in the history, with these labels; the report stays as it is. The history is the file that LINERATE_STORE names, or $XDG_STATE_HOME/linerate/history.db."),
+    row(None, "lr-tui", S::Added, Switch(|a| a.output.tui = true),
+        "Show a client's test while it runs on the terminal of the standard error; the report is printed at the end.").on_server("WARN: option of --lr-tui is not supported on the server"),
 
     row(Some('W'), "suggest_win_size", S::Absent, Switch(|a| a.say("The -W option is not available in this release")),
         "was never finished; a message says so and the test goes on"),

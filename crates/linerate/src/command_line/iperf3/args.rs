@@ -133,6 +133,8 @@ pub struct ProcessOptions {
     pub expect: Option<Expectations>,
     /// Labels of a record in the history; `None` for no record.
     pub record: Option<Box<Labels>>,
+    /// A terminal view shows the test; clients only.
+    pub tui: bool,
 }
 
 /// How reports look and where they go.

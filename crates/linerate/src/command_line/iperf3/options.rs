@@ -291,6 +291,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Limits of the result, for example rx>=900M,retr<10,rtt<5ms,loss<=0.1%. Each one that is missed is a line on the standard error, and the exit code is then 5.").role(Role::Client),
     row(None, "lr-record", S::Added, CheckedMaybe("KEY=VALUE[,...]", fx::record),
         "Keep this run, or every test of a server, in the history, with these labels; the report stays as it is. The history is the file that LINERATE_STORE names, or $XDG_STATE_HOME/linerate/history.db.").role(Role::Both),
+    row(None, "lr-tui", S::Added, Switch(|a| a.process.tui = true),
+        "Show the test while it runs on the terminal of the standard error; the report is printed at the end and stays as it is.").role(Role::Client),
     row(None, "lr-admit", S::Added, CheckedValue("parallel[:N]|queue[:N[/SECONDS]]|exclusive", fx::admit),
         "What happens to a client that comes while tests run: its test runs beside the others, at most N at once (default, 1000); it waits until fewer than N run (1), but not longer than SECONDS (25); or it is told that the server is busy, as by the original. With --one-off always the last.").role(Role::Server),
     row(None, "lr-liveness", S::Added, CheckedValue("SECONDS", fx::liveness),

@@ -21,6 +21,9 @@ const STREAMS_MAX: u32 = 128;
 /// Highest `-P` after `--lr-many-streams`.
 const MANY_STREAMS_MAX: u32 = 16_384;
 
+/// Options of ours with which the report stays as it is.
+const BESIDE_THE_REPORT: [&str; 2] = ["lr-record", "lr-tui"];
+
 impl Args {
     /// Reads the words after the program name.
     ///
@@ -33,8 +36,7 @@ impl Args {
             let found = found?;
             let Some(option) = OPTIONS.get(found.id) else { continue };
             args.note_role(option.role);
-            // A record is made beside the report, which stays as it is.
-            args.output.additions |= option.section == Section::Added && option.long != "lr-record";
+            args.output.additions |= option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long);
             option.effect.act(&mut args, found.value)?;
             if let Some(text) = args.print {
                 return Ok(Parsed::Print(text));

@@ -1,0 +1,204 @@
+//! Views of what runs: on a terminal, which tmux is here, and as a page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use linerate_interop::{Process, TIMEOUT, free_port, linerate, original, ours, skip, wait_for, wait_until};
+use tempfile::TempDir;
+
+/// A terminal of tmux with a shell, on a server of its own.
+struct Terminal {
+    socket: PathBuf,
+    directory: TempDir,
+}
+
+impl Terminal {
+    /// `None` where tmux is not installed.
+    fn open(columns: u16, rows: u16) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let terminal = Self { socket: directory.path().join("tmux"), directory };
+        let size = [columns.to_string(), rows.to_string()];
+        Command::new("tmux").arg("-V").output().ok()?;
+        let words = ["-f", "/dev/null", "new-session", "-d", "-x", &size[0], "-y", &size[1], "env", "-i", "PATH=/usr/bin:/bin"];
+        let words = [&words[..], &["TERM=screen", "LC_ALL=C.UTF-8", "LINERATE_STORE=off", "sh"]].concat();
+        let output = terminal.tmux(&words);
+        assert!(output.status.success(), "{output:?}");
+        Some(terminal)
+    }
+
+    fn tmux(&self, words: &[&str]) -> Output {
+        Command::new("tmux").arg("-S").arg(&self.socket).args(words).output().expect("tmux runs")
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p", "-J"]).stdout).into_owned()
+    }
+
+    fn wait_for(&self, what: &str, is_shown: impl Fn(&str) -> bool) {
+        assert!(wait_until(TIMEOUT, || is_shown(&self.shown())), "{what}: {}", self.shown());
+    }
+
+    fn keys(&self, keys: &str) {
+        self.tmux(&["send-keys", "-l", keys]);
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Runs a command with the modes of the terminal before and after in files, and its process id and exit code.
+    fn run(&self, command: &str) {
+        let in_directory = |name: &str| self.file(name).display().to_string();
+        let [before, after, code, pid] = ["before", "after", "code", "pid"].map(in_directory);
+        self.keys(&format!(
+            "stty -a > {before}; sh -c 'echo $$ > {pid}; exec {command}'; echo $? > {code}; stty -a > {after}.new; mv {after}.new {after}\n"
+        ));
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = fs::read_to_string(self.file("pid")).expect("it runs");
+        let output = Command::new("kill").args([signal, pid.trim()]).output().expect("kill runs");
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Waits for the end; the terminal is as before, and the exit code is this one.
+    fn expect_end(&self, code: &str) {
+        let read = |name: &str| fs::read_to_string(self.file(name)).ok();
+        let after = wait_for(TIMEOUT, || read("after"));
+        assert!(after.is_some(), "no end: {}", self.shown());
+        assert_eq!(after, read("before"));
+        assert_eq!(read("code").as_deref().map(str::trim), Some(code), "{}", self.shown());
+    }
+
+    /// The modes of the terminal now.
+    fn modes(&self) -> String {
+        let tty = self.tmux(&["display-message", "-p", "#{pane_tty}"]).stdout;
+        let tty = String::from_utf8_lossy(&tty).trim().to_owned();
+        let output = Command::new("stty").args(["-a", "-F", &tty]).output().expect("stty runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn program() -> String {
+    ours().path().display().to_string()
+}
+
+fn stock_client(port: u16, seconds: &str) -> Process {
+    Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-t", seconds, "-b", "10M"]))
+}
+
+#[test]
+fn a_server_shows_its_tests_and_leaves_the_terminal_as_it_was() {
+    for ending in ["q", "-TERM", "-INT"] {
+        let Some(terminal) = Terminal::open(80, 24) else { return skip("tmux is not installed") };
+        let port = free_port();
+        terminal.run(&format!("{} serve --tui -b 127.0.0.1 -p {port}", program()));
+        terminal.wait_for("an idle server", |text| text.contains("no test is running"));
+        if ending == "q" {
+            let client = stock_client(port, "60");
+            terminal.wait_for("a row", |text| text.contains("127.0.0.1:") && text.contains("TCP") && text.contains("/60"));
+            terminal.keys("?");
+            terminal.wait_for("help", |text| text.contains("Ctrl-Z"));
+            terminal.keys("?p");
+            terminal.wait_for("a paused picture", |text| text.contains("PAUSED") && text.contains("TCP"));
+            terminal.keys("p");
+            terminal.tmux(&["resize-window", "-x", "40", "-y", "10"]);
+            let is_small = |text: &str| text.contains("linerate serve") && !text.contains("PROTO") && text.contains("CLIENT");
+            terminal.wait_for("a small picture", is_small);
+            terminal.keys("q");
+            client.finish().expect_code(1);
+        } else {
+            terminal.signal(ending);
+        }
+        terminal.expect_end("0");
+        // The log, which was held back.
+        terminal.wait_for("the log", |text| text.contains("stopping: "));
+    }
+}
+
+#[test]
+fn a_stopped_view_gives_the_terminal_back_and_takes_it_again() {
+    let Some(terminal) = Terminal::open(80, 24) else { return skip("tmux is not installed") };
+    let before = terminal.modes();
+    terminal.run(&format!("{} serve --tui -b 127.0.0.1 -p {}", program(), free_port()));
+    terminal.wait_for("an idle server", |text| text.contains("no test is running"));
+    let during = terminal.modes();
+    assert!(during.contains("-icanon") && during.contains("-echo "), "{during}");
+    terminal.keys("\u{1a}");
+    assert!(wait_until(TIMEOUT, || terminal.modes() == before), "{}", terminal.modes());
+    terminal.signal("-CONT");
+    terminal.wait_for("the view again", |text| text.contains("no test is running"));
+    assert!(wait_until(TIMEOUT, || terminal.modes() == during), "{}", terminal.modes());
+    terminal.keys("q");
+    terminal.expect_end("0");
+}
+
+#[test]
+fn a_view_leaves_the_report_of_a_client_as_it_is() {
+    let Some(terminal) = Terminal::open(80, 24) else { return skip("tmux is not installed") };
+    let server = linerate_interop::Service::start(&[]);
+    let file = terminal.file("report");
+    let program = ours().path().display();
+    terminal.run(&format!(
+        "{program} iperf3 -c 127.0.0.1 -p {} -t 2 -b 10M -J --lr-tui > {}",
+        server.port,
+        file.display()
+    ));
+    terminal.wait_for("the test", |text| text.contains("to server 1") && text.contains("running"));
+    terminal.expect_end("0");
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&file).expect("a report")).expect("one document");
+    assert_eq!(report["intervals"].as_array().map(Vec::len), Some(2), "{report}");
+    assert!(report["end"].get("linerate").is_none(), "{report}");
+}
+
+#[test]
+fn without_a_terminal_there_are_lines_and_one_remark() {
+    let server = linerate_interop::Service::start(&[]);
+    let line = format!("iperf3 -c 127.0.0.1 -p {} -n 64K", server.port);
+    let plain = linerate(&line).finish();
+    let viewed = linerate(&format!("{line} --lr-tui")).finish();
+    plain.expect_clean();
+    viewed.expect_code(0);
+    assert_eq!(viewed.stderr.lines().count(), 1, "{viewed:?}");
+    viewed.expect_stderr("no terminal view: standard error is no terminal");
+    assert_eq!(plain.stdout.lines().count(), viewed.stdout.lines().count(), "{viewed:?}");
+}
+
+#[test]
+fn a_terminal_that_is_too_small_or_dumb_gets_lines() {
+    let server = linerate_interop::Service::start(&[]);
+    for (size, set, reason) in [((39, 10), "", "39x10"), ((80, 24), "env TERM=dumb ", "(TERM)")] {
+        let Some(terminal) = Terminal::open(size.0, size.1) else { return skip("tmux is not installed") };
+        let report = terminal.file("report");
+        let (program, port) = (program(), server.port);
+        terminal.run(&format!("{set}{program} iperf3 -c 127.0.0.1 -p {port} -n 64K --lr-tui > {}", report.display()));
+        terminal.expect_end("0");
+        terminal.wait_for("the remark", |text| text.contains("no terminal view") && text.contains(reason));
+        assert!(fs::read_to_string(&report).expect("a report").contains("sender"));
+    }
+}
+
+#[test]
+fn a_sweep_shows_its_settings() {
+    let Some(terminal) = Terminal::open(80, 24) else { return skip("tmux is not installed") };
+    let server = linerate_interop::Service::start(&[]);
+    let report = terminal.file("report");
+    terminal.run(&format!(
+        "{} sweep 127.0.0.1 -p {} --over streams=1,2 -t 1 -O 0 --repetitions 1 --tui > {}",
+        program(),
+        server.port,
+        report.display()
+    ));
+    terminal.wait_for("a run", |text| text.contains("linerate sweep") && text.contains("SETTING"));
+    terminal.keys("q");
+    terminal.expect_end("130");
+    assert!(Path::new(&report).exists());
+}

@@ -1,0 +1,66 @@
+//! Screens of what runs now, for a terminal.
+//!
+//! [`screen`] is a pure function of a [`LiveState`] and a [`View`]. A [`Painter`] writes what differs from the screen before as
+//! control sequences. The crate reads no terminal and never asks it anything: size, keys and modes belong to its caller.
+
+#![forbid(unsafe_code)]
+
+mod curve;
+mod help;
+mod page;
+mod painter;
+mod server;
+mod sweep;
+mod table;
+mod test;
+
+use linerate_model::live::LiveState;
+use linerate_report::Glyphs;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+
+use page::Page;
+pub use painter::Painter;
+
+/// Smallest terminal that a screen fits.
+pub const COLUMNS_MIN: u16 = 40;
+/// Smallest terminal that a screen fits.
+pub const ROWS_MIN: u16 = 10;
+
+/// How a screen is shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct View {
+    /// Characters per line.
+    pub columns: u16,
+    /// Lines.
+    pub rows: u16,
+    /// Time since the view began in ns.
+    pub now_ns: u64,
+    /// What the terminal can draw with.
+    pub glyphs: Glyphs,
+    /// Whether states have colours; they are words, too.
+    pub is_coloured: bool,
+    /// The state is no longer the newest one.
+    pub is_paused: bool,
+    /// The keys are shown.
+    pub is_help: bool,
+}
+
+/// The screen of a state.
+#[must_use]
+pub fn screen(state: &LiveState, view: View) -> Buffer {
+    let mut page = Page::new(view);
+    match (view.is_help, &state.server, &state.sweep, &state.test) {
+        (true, ..) => help::draw(&mut page),
+        (_, Some(server), ..) => server::draw(&mut page, server, state.host.as_ref()),
+        (_, _, Some(sweep), test) => sweep::draw(&mut page, sweep, test.as_ref()),
+        (.., Some(test)) => test::draw(&mut page, test, state.host.as_ref()),
+        _ => page.flow(vec![page.word("linerate: nothing runs yet")]),
+    }
+    let mut buffer = Buffer::empty(Rect::new(0, 0, view.columns, view.rows));
+    page.render(&mut buffer);
+    buffer
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! A server: totals, this host, and a row for every running test.
+
+use std::time::Duration;
+
+use linerate_model::live::{LiveHost, LiveServer, LiveSession};
+use linerate_model::numbers::{MISSING, clock, rate};
+use linerate_model::spec::{Direction, EndCondition, Transport};
+use linerate_model::units::ns_to_s;
+use ratatui_core::text::Span;
+
+use crate::curve;
+use crate::page::{Page, Tone};
+use crate::table::{self, Column, Row};
+
+const COLUMNS: [Column; 10] = [
+    Column { head: "TEST", width: 5, is_right: true, order: 2 },
+    Column { head: "CLIENT", width: 21, is_right: false, order: 0 },
+    Column { head: "USER", width: 10, is_right: false, order: 8 },
+    Column { head: "PROTO", width: 5, is_right: false, order: 5 },
+    Column { head: "DIRECTION", width: 9, is_right: false, order: 6 },
+    Column { head: "STREAMS", width: 7, is_right: true, order: 4 },
+    Column { head: "SECONDS", width: 7, is_right: true, order: 3 },
+    Column { head: "NOW", width: 11, is_right: true, order: 1 },
+    Column { head: "MEAN", width: 11, is_right: true, order: 7 },
+    Column { head: "BESIDE", width: 6, is_right: true, order: 9 },
+];
+
+pub(crate) fn draw(page: &mut Page, server: &LiveServer, host: Option<&LiveHost>) {
+    let opening = opening(page, server);
+    page.flow(opening);
+    totals(page, server);
+    if let Some(host) = host.filter(|_| !page.is_small()) {
+        let pieces = self::host(page, host);
+        page.flow(pieces);
+    }
+    if !page.is_small() {
+        page.blank();
+    }
+    if server.sessions.is_empty() {
+        let text = page.word("no test is running");
+        page.line(vec![text]);
+        return;
+    }
+    let rows = server.sessions.iter().map(|session| row(page, session)).collect();
+    table::draw(page, &COLUMNS, rows, "tests");
+}
+
+fn opening(page: &Page, server: &LiveServer) -> Vec<Span<'static>> {
+    let addresses: Vec<String> = server.addresses.iter().map(ToString::to_string).collect();
+    let running = match server.tests_max {
+        Some(max) => format!("running {}/{max}", server.sessions.len()),
+        None => format!("running {}", server.sessions.len()),
+    };
+    let tone = |count: u64| if count > 0 { Tone::Warning } else { Tone::Plain };
+    let running = page.piece(if server.sessions.is_empty() { Tone::Plain } else { Tone::Good }, running);
+    let up = page.word(format!("up {}", clock(ns_to_s(page.view.now_ns).floor())));
+    let title = page.piece(Tone::Title, "linerate serve");
+    let stopping = server.stopping.as_ref().map(|signal| page.piece(Tone::Warning, format!("ending: {signal}")));
+    let refused = page.piece(tone(server.refused), format!("refused {}", server.refused));
+    if page.is_small() {
+        return [title, up, running, refused].into_iter().chain(stopping).collect();
+    }
+    let mut pieces = vec![
+        title,
+        page.word(addresses.join(", ")),
+        up,
+        running,
+        page.word(format!("tests {}", server.started)),
+        refused,
+        page.piece(tone(server.logins_failed), format!("logins failed {}", server.logins_failed)),
+    ];
+    if let Some((written, lost)) = server.records {
+        pieces.push(page.piece(tone(lost), format!("records {written} (lost {lost})")));
+    }
+    pieces.extend(stopping);
+    pieces
+}
+
+fn totals(page: &mut Page, server: &LiveServer) {
+    let now = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), rate);
+    let received = format!("received {}", now(server.received.last()));
+    let sent = format!("sent {}", now(server.sent.last()));
+    let used = received.len() + sent.len() + 4;
+    let both = server.received.values().zip(server.sent.values()).map(|(received, sent)| received + sent);
+    let curve = curve::row(both, page.width().saturating_sub(used).min(60), page.view.glyphs);
+    let pieces = vec![page.word(received), page.word(sent), page.piece(Tone::Curve, curve)];
+    page.flow(pieces);
+}
+
+/// The CPUs and what the kernel dropped.
+pub(crate) fn host(page: &Page, host: &LiveHost) -> Vec<Span<'static>> {
+    let busiest = curve::maximum(&host.cpus_busy) * 100.0;
+    let busy: f64 = host.cpus_busy.iter().sum();
+    let cores: String = host.cpus_busy.iter().take(64).map(|share| curve::level(*share, page.view.glyphs)).collect();
+    let mut pieces = vec![
+        page.word(format!("CPUs {busy:.1} of {} busy", host.cpus_busy.len())),
+        page.piece(Tone::Curve, cores),
+        page.piece(if busiest >= 95.0 { Tone::Warning } else { Tone::Plain }, format!("busiest {busiest:.0} %")),
+        page.word(format!("softirq {:.0} %", host.softirq * 100.0)),
+    ];
+    if let Some(drops) = host.drops {
+        let tone = if drops > 0 { Tone::Bad } else { Tone::Plain };
+        pieces.push(page.piece(tone, format!("drops {drops}")));
+    }
+    pieces
+}
+
+fn row(page: &Page, session: &LiveSession) -> Row {
+    let facts = &session.facts;
+    let ran_s = ns_to_s(page.view.now_ns.saturating_sub(session.started_ns)).floor();
+    let plain = |text: String| (Tone::Plain, text);
+    let known = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), rate);
+    let cells = vec![
+        plain(facts.number.to_string()),
+        plain(facts.peer.to_string()),
+        plain(facts.user.clone().unwrap_or_else(|| "-".to_owned())),
+        plain(transport(facts.transport).to_owned()),
+        plain(direction(facts.direction).to_owned()),
+        plain(facts.streams.to_string()),
+        plain(seconds(ran_s, session.end)),
+        plain(known(session.rate.last())),
+        plain(known(session.mean_bps())),
+        plain(facts.running_beside.to_string()),
+    ];
+    let (line, glyphs) = (session.rate.clone(), page.view.glyphs);
+    (cells, Box::new(move |width| curve::row(line.values(), width, glyphs)))
+}
+
+/// Seconds of a test, and all of them when they are known.
+pub(crate) fn seconds(ran_s: f64, end: Option<EndCondition>) -> String {
+    match end.and_then(EndCondition::duration) {
+        Some(all) if all > Duration::ZERO => format!("{:.0}/{:.0}", ran_s.min(all.as_secs_f64()), all.as_secs_f64()),
+        _ => format!("{ran_s:.0}"),
+    }
+}
+
+pub(crate) fn transport(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp => "TCP",
+        Transport::Udp => "UDP",
+        Transport::Sctp => "SCTP",
+    }
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Forward => "forward",
+        Direction::Reverse => "reverse",
+        Direction::Bidirectional => "both",
+    }
+}

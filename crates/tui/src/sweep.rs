@@ -1,0 +1,61 @@
+//! A sweep: how far it is, the run that goes on, and every setting so far.
+
+use linerate_model::live::{LiveLevel, LiveSweep, LiveTest};
+use linerate_model::numbers::{MISSING, clock, rate};
+
+use crate::curve;
+use crate::page::{Page, Tone};
+use crate::table::{self, Column, Row};
+
+const COLUMNS: [Column; 4] = [
+    Column { head: "SETTING", width: 22, is_right: false, order: 0 },
+    Column { head: "RUNS", width: 4, is_right: true, order: 2 },
+    Column { head: "MEDIAN", width: 12, is_right: true, order: 1 },
+    Column { head: "FAILED", width: 6, is_right: true, order: 3 },
+];
+
+pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) {
+    let mut pieces = vec![page.piece(Tone::Title, "linerate sweep"), page.word(&sweep.host)];
+    if sweep.runs_planned > 0 {
+        let run = (sweep.runs_done + 1).min(sweep.runs_planned);
+        pieces.push(page.piece(Tone::Good, format!("run {run}/{}", sweep.runs_planned)));
+        pieces.push(page.word(format!("left {}", clock(sweep.left_s))));
+    }
+    page.flow(pieces);
+    let line = test.map(|test| {
+        let both = if test.forward.last().is_some() { &test.forward } else { &test.reverse };
+        (both.last(), curve::row(both.values(), page.width() / 3, page.view.glyphs))
+    });
+    let (now, points) = line.unwrap_or_default();
+    let pieces = vec![
+        page.word(format!("now {}", sweep.setting)),
+        page.word(now.map_or_else(|| MISSING.to_owned(), rate)),
+        page.piece(Tone::Curve, points),
+    ];
+    page.flow(pieces);
+    if !page.is_small() {
+        page.blank();
+    }
+    if sweep.levels.is_empty() {
+        let text = page.word("no run has ended yet");
+        page.line(vec![text]);
+        return;
+    }
+    let highest = sweep.levels.iter().filter_map(|level| level.median()).map(|(value, _)| *value).fold(0.0, f64::max);
+    let rows = sweep.levels.iter().map(|level| row(page, level, highest)).collect();
+    table::draw(page, &COLUMNS, rows, "settings");
+}
+
+fn row(page: &Page, level: &LiveLevel, highest: f64) -> Row {
+    let median = level.median();
+    let failed = if level.failed > 0 { Tone::Bad } else { Tone::Plain };
+    let cells = vec![
+        (Tone::Plain, level.setting.clone()),
+        (Tone::Plain, level.values.len().to_string()),
+        (Tone::Plain, median.map_or_else(|| MISSING.to_owned(), |(_, text)| text.clone())),
+        (failed, level.failed.to_string()),
+    ];
+    let share = median.map_or(0.0, |(value, _)| if highest > 0.0 { value / highest } else { 0.0 });
+    let glyphs = page.view.glyphs;
+    (cells, Box::new(move |width| glyphs.bar(share, width.min(40))))
+}

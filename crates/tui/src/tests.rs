@@ -1,0 +1,179 @@
+//! Screens against reviewed texts, at three sizes. `UPDATE_SNAPSHOTS=1` rewrites them.
+
+use std::time::Duration;
+use std::{env, fs};
+
+use linerate_model::event::{Event, TestHeader};
+use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval};
+use linerate_model::live::{LiveHost, LiveState, LiveStream};
+use linerate_model::service::{ClientProgress, Progress, ServerEvent, TestFacts};
+use linerate_model::spec::{Direction, EndCondition, Transport};
+use linerate_model::stream::StreamId;
+use linerate_report::Glyphs;
+use ratatui_core::backend::{Backend, TestBackend};
+
+use super::*;
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (40, 10), (200, 60)];
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn view((columns, rows): (u16, u16)) -> View {
+    View {
+        columns,
+        rows,
+        now_ns: 11_524 * SECOND_NS,
+        glyphs: Glyphs::Blocks,
+        is_coloured: true,
+        is_paused: false,
+        is_help: false,
+    }
+}
+
+/// What a terminal shows, line by line.
+fn shown(state: &LiveState, view: View) -> String {
+    let screen = screen(state, view);
+    let mut terminal = TestBackend::new(view.columns, view.rows);
+    let empty = Buffer::empty(screen.area);
+    terminal.draw(empty.diff(&screen).into_iter()).expect("memory");
+    let cells = terminal.buffer().content();
+    let line = |cells: &[ratatui_core::buffer::Cell]| cells.iter().map(|cell| cell.symbol()).collect::<String>();
+    cells.chunks(usize::from(view.columns)).map(|cells| line(cells).trim_end().to_owned() + "\n").collect()
+}
+
+fn assert_expected(name: &str, state: &LiveState) {
+    for (columns, rows) in SIZES {
+        let file = format!("{}/src/expected/{name}-{columns}x{rows}.txt", env!("CARGO_MANIFEST_DIR"));
+        let text = shown(state, view((columns, rows)));
+        if env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            fs::write(&file, &text).expect("the folder is there");
+        }
+        assert_eq!(text, fs::read_to_string(&file).unwrap_or_default(), "{name} {columns}x{rows}");
+    }
+}
+
+fn server(sessions: u16) -> LiveState {
+    let mut state = LiveState::default();
+    for address in ["0.0.0.0:5201", "0.0.0.0:5001"] {
+        state.server_event(&ServerEvent::Listening { address: address.parse().expect("an address") }, 0);
+    }
+    let peer = |number: u16| format!("192.0.2.{}:{}", number % 250, 50_000 + number).parse().expect("an address");
+    for number in 1..=sessions {
+        state.server_event(
+            &ServerEvent::TestStarted(TestFacts {
+                number: number.into(),
+                peer: peer(number),
+                user: (number % 2 == 0).then(|| "alice\u{1b}[31m".to_owned()),
+                transport: if number % 3 == 0 { Transport::Udp } else { Transport::Tcp },
+                direction: if number % 4 == 0 { Direction::Reverse } else { Direction::Forward },
+                streams: u32::from(number),
+                running_beside: u32::from(number) - 1,
+            }),
+            11_520 * SECOND_NS,
+        );
+        state.announce(&format!("192.0.2.{}", number % 250), 50_000 + number, EndCondition::Duration(Duration::from_secs(10)));
+    }
+    for step in 1..=4_u64 {
+        let client = |number: u16| ClientProgress {
+            number: number.into(),
+            peer: peer(number),
+            received_bytes: 100_000_000 * step + u64::from(number),
+            sent_bytes: 0,
+        };
+        state.server_event(
+            &ServerEvent::Progress(Progress {
+                tests: sessions.into(),
+                streams: 1,
+                elapsed: Duration::from_secs(1),
+                clients: (1..=sessions).map(client).collect(),
+                totals: Vec::new(),
+            }),
+            (11_520 + step) * SECOND_NS,
+        );
+    }
+    state.host = Some(LiveHost { cpus_busy: vec![0.97, 0.5, 0.0, 0.1], softirq: 0.31, drops: Some(0) });
+    let server = state.server_mut();
+    (server.tests_max, server.refused, server.records) = (Some(1000), 3, Some((812, 0)));
+    state
+}
+
+fn test() -> LiveState {
+    let mut state = LiveState::default();
+    let mut header = TestHeader { peer_host: "192.0.2.7".to_owned(), peer_port: 5201, ..TestHeader::default() };
+    header.spec.end = EndCondition::Duration(Duration::from_secs(10));
+    state.event(&Event::TestAccepted(Box::new(header)), 0);
+    let test = state.test.as_mut().expect("a test");
+    test.streams = (0..2).map(|id| LiveStream { id: StreamId(id), ..LiveStream::default() }).collect();
+    test.streams_all = 2;
+    state.event(&Event::TestStarted, 11_520 * SECOND_NS);
+    for step in 1..=4_u32 {
+        let row = |id: u32| StreamInterval {
+            id: StreamId(id),
+            start_ns: u64::from(step - 1) * SECOND_NS,
+            end_ns: u64::from(step) * SECOND_NS,
+            bytes: u64::from(step * (id + 1)) * 50_000_000,
+            tcp: Some(TcpInterval { retransmits: 3, rtt_us: 1234, snd_cwnd_bytes: 1 << 20, ..TcpInterval::default() }),
+            ..StreamInterval::default()
+        };
+        let interval = IntervalReport { streams: vec![row(0), row(1)], ..IntervalReport::default() };
+        state.event(&Event::Interval(interval), 0);
+    }
+    state
+}
+
+fn sweep() -> LiveState {
+    let mut state = test();
+    let sweep = state.sweep_mut();
+    (sweep.host, sweep.setting) = ("192.0.2.7".to_owned(), "4 streams".to_owned());
+    (sweep.runs_done, sweep.runs_planned, sweep.left_s) = (7, 20, 83.0);
+    for (setting, value) in [("1 stream", 4e9), ("2 streams", 8e9), ("1 stream", 4.2e9)] {
+        state.run_ended(setting, Some((value, format!("{:.2} Gbit/s", value / 1e9))));
+    }
+    state.run_ended("4 streams", None);
+    state
+}
+
+#[test]
+fn screens_are_as_reviewed() {
+    assert_expected("server", &server(4));
+    assert_expected("server-idle", &server(0));
+    assert_expected("server-full", &server(100));
+    assert_expected("test", &test());
+    assert_expected("sweep", &sweep());
+}
+
+#[test]
+fn ascii_terminals_get_ascii_only() {
+    for state in [server(4), test(), sweep()] {
+        let text = shown(&state, View { glyphs: Glyphs::Ascii, ..view((80, 24)) });
+        assert!(text.is_ascii(), "{text}");
+    }
+}
+
+#[test]
+fn texts_of_peers_reach_no_terminal_as_controls() {
+    assert!(!shown(&server(4), view((200, 60))).contains('\u{1b}'));
+}
+
+#[test]
+fn pause_and_help_are_words() {
+    let text = shown(&server(1), View { is_paused: true, ..view((40, 10)) });
+    assert!(text.contains("PAUSED") && text.contains("p continue"), "{text}");
+    let text = shown(&server(1), View { is_help: true, ..view((40, 10)) });
+    assert!(text.contains("Ctrl-Z") && text.contains("? back"), "{text}");
+}
+
+#[test]
+fn without_colours_states_are_still_words() {
+    let plain = screen(&server(4), View { is_coloured: false, ..view((80, 24)) });
+    assert!(plain.content().iter().all(|cell| cell.fg == ratatui_core::style::Color::Reset));
+    assert!(shown(&server(4), View { is_coloured: false, ..view((80, 24)) }).contains("running 4/1000"));
+}
+
+#[test]
+fn any_size_is_drawn() {
+    for (columns, rows) in [(0, 0), (1, 1), (40, 1), (5, 40), (500, 3)] {
+        for state in [server(4), test(), sweep(), LiveState::default()] {
+            let _ = screen(&state, view((columns, rows)));
+        }
+    }
+}
