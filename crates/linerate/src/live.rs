@@ -201,7 +201,7 @@ fn share(part: u64, whole: u64) -> f64 {
 fn ticks(sample: &Snapshot) -> BTreeMap<u32, Ticks> {
     let mut cpus: BTreeMap<u32, Ticks> = BTreeMap::new();
     for (key, counter) in sample.counters_under("cpu.") {
-        let mut words = key.split('.').skip(1);
+        let mut words = key.split('.');
         let (Some(cpu), Some(state)) = (words.next().and_then(|word| word.parse().ok()), words.next()) else { continue };
         let [all, idle, softirq] = cpus.entry(cpu).or_default();
         *all = all.saturating_add(counter.v);

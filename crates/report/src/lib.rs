@@ -24,6 +24,7 @@ pub mod history;
 pub mod http;
 pub mod iperf2;
 pub mod iperf3;
+pub mod live;
 pub mod record;
 pub mod sweep;
 pub mod trial;

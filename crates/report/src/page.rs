@@ -4,9 +4,15 @@ use crate::printable::is_hostile;
 
 /// Everything before the first heading.
 pub(crate) fn begin(title: &str) -> String {
+    let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">");
+    begin_with(title, &policy)
+}
+
+/// The same with these elements in the head.
+pub(crate) fn begin_with(title: &str, head: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n<title>{}</title>\n<style>\n{STYLE}</style></head><body>\n",
+         content=\"width=device-width\">\n{head}\n<title>{}</title>\n<style>\n{STYLE}</style></head><body>\n",
         escaped(title)
     )
 }

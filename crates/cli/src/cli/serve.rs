@@ -19,6 +19,7 @@ use super::{complain, file_modes};
 use linerate::Outcome;
 use linerate::command_line::values::{self, LimitArg};
 use linerate::server::service::{Service, serve};
+use linerate::server::web::{self, WebSpec};
 
 /// Options of the native server.
 #[derive(Debug, Args)]
@@ -110,6 +111,14 @@ pub(crate) struct ServeArgs {
     /// Show the running tests on the terminal of the standard error; the log is printed at the end unless it goes to a file
     #[arg(long)]
     tui: bool,
+    /// Offer a live page of the running tests, on this host unless an address is named [default address: 127.0.0.1:5280]
+    ///
+    /// On a loopback address a link with a random token is printed once. Any other address needs --token-file.
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS)]
+    web: Option<SocketAddr>,
+    /// File with the token of the live page: 16 to 256 letters, digits and -._~
+    #[arg(long, value_name = "FILE", requires = "web")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
 }
@@ -124,6 +133,7 @@ Examples:
   linerate serve --private-key private.pem --users users.csv   users with a password
   linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
   linerate serve --tui                                         the running tests, live
+  linerate serve --web                                         a page with the same, for this host
   linerate serve --user nobody                                 started by root, without privileges
 
 Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
@@ -163,6 +173,7 @@ pub(crate) fn main(args: ServeArgs) -> Outcome {
 const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
+const WEB_ADDRESS: &str = "127.0.0.1:5280";
 /// Time between two samples of the running tests.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -190,6 +201,7 @@ impl ServeArgs {
         self.check_user()?;
         let auth = self.auth()?;
         let warnings = self.warnings();
+        let web = self.web_spec()?;
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
         let iperf2 = self.iperf2_listener();
@@ -232,7 +244,7 @@ impl ServeArgs {
             progress_interval: self.interval,
         };
         let record = self.record.resolve(false)?;
-        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record, tui: self.tui })
+        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record, tui: self.tui, web })
     }
 
     /// A user can be changed to, and nothing that is needed later is lost with the privileges.
@@ -266,12 +278,26 @@ impl ServeArgs {
         }
     }
 
+    /// Address and token of the live page.
+    fn web_spec(&self) -> Result<Option<WebSpec>, String> {
+        let Some(address) = self.web else { return Ok(None) };
+        let Some(path) = &self.token_file else {
+            let is_for_this_host = address.ip().is_loopback();
+            let why = || format!("--web {address}: other hosts may come there, so it needs --token-file");
+            return if is_for_this_host { Ok(Some(WebSpec { address, token: None })) } else { Err(why()) };
+        };
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
+        let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Some(WebSpec { address, token: Some(token) }))
+    }
+
     fn warnings(&self) -> Vec<String> {
         let key = self.private_key.as_deref();
         let users = self.users.as_deref();
         [
             key.and_then(|path| file_modes::secret("private key", path)),
             users.and_then(|path| file_modes::trusted("user file", path)),
+            self.token_file.as_deref().and_then(|path| file_modes::secret("token file", path)),
         ]
         .into_iter()
         .flatten()

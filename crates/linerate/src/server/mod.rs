@@ -3,6 +3,8 @@
 pub(crate) mod in_use;
 pub(crate) mod metrics;
 pub mod service;
+mod site;
+pub mod web;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -23,6 +24,7 @@ use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{process, sd_notify};
 use tracing::debug;
 
+use super::web::{Web, WebSpec};
 use super::{in_use, metrics};
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
@@ -48,6 +50,8 @@ pub struct Service {
     pub record: Option<RecordOptions>,
     /// The terminal shows the running tests instead of the log.
     pub tui: bool,
+    /// The live page.
+    pub web: Option<WebSpec>,
 }
 
 /// Names the port of a listener that could not be opened, and what to do.
@@ -89,8 +93,16 @@ fn run(what: &Service) -> Result<(), Failure> {
     let _ = process::raise_fd_limit();
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| failure(&e))?;
-    let live = what.tui.then(Live::default);
-    let view = live.as_ref().and_then(View::open);
+    let web = what.web.as_ref().map(Web::bind).transpose().map_err(|e| failure(&e))?;
+    if let Some(link) = web.as_ref().and_then(|web| web.link.as_deref()) {
+        // The secret of the link is for who started the server, so it is in no log. There is nowhere left to go without stderr.
+        let _ = writeln!(io::stderr(), "linerate: live page at {link}");
+    }
+    let live = (what.tui || web.is_some()).then(Live::default);
+    let view = live.as_ref().filter(|_| what.tui).and_then(View::open);
+    if let (Some(web), Some(live)) = (web, &live) {
+        web.start(live.clone()).map_err(|e| failure(&e))?;
+    }
     let outcome = serve_clients(what, signals, live.as_ref(), view.as_ref());
     if let Some(view) = view {
         view.close();

@@ -121,11 +121,15 @@ impl Document {
 
     /// One HTML file, light or dark as the reader's system is.
     pub(crate) fn html(&self) -> String {
-        let mut out = page::begin(self.name);
+        page::begin(self.name) + &self.elements() + page::END
+    }
+
+    /// What is between the frame of a page.
+    pub(crate) fn elements(&self) -> String {
+        let mut out = String::new();
         for block in &self.blocks {
             block.html(&mut out);
         }
-        out.push_str(page::END);
         out
     }
 }

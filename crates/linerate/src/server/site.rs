@@ -1,0 +1,195 @@
+//! A small HTTP/1.1 server (RFC 9112) for pages and figures: one request per connection, a thread for each, everything bounded.
+//! A connection that asks nothing makes room for later ones, and none can harm the tests.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest request that is read.
+const REQUEST_BYTES_MAX: usize = 8 * 1024;
+/// Time for a request, and for each write of its response.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections whose request or response is under way; the oldest is closed for one more.
+const CONNECTIONS_MAX: usize = 16;
+/// Pause after the system had no descriptor for a connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A request as far as pages need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    pub(super) query: &'a str,
+    /// `None` for none, and for more than one.
+    pub(super) host: Option<&'a str>,
+    pub(super) cookie: Option<&'a str>,
+    pub(super) authorization: Option<&'a str>,
+    /// The end of the connection at this host.
+    pub(super) local: SocketAddr,
+}
+
+/// A response.
+pub(super) enum Answer {
+    /// Status line and fields, each with its line end, and the body.
+    Whole { status: &'static str, fields: String, body: String },
+    /// Fields, and what writes the body until the connection ends.
+    Stream { fields: String, write: Box<dyn FnOnce(&TcpStream) -> io::Result<()>> },
+}
+
+impl Answer {
+    /// A line of text.
+    pub(super) fn line(status: &'static str, text: &str) -> Self {
+        let fields = "Content-Type: text/plain; charset=utf-8\r\n".to_owned();
+        Self::Whole { status, fields, body: format!("{text}\n") }
+    }
+}
+
+/// What is served.
+pub(super) trait Site: Send + Sync {
+    fn answer(&self, request: &Request<'_>) -> Answer;
+}
+
+/// Serves on a listener in a thread of its own.
+///
+/// # Errors
+/// When there can be no thread.
+pub(super) fn start(listener: TcpListener, site: Arc<dyn Site>) -> io::Result<()> {
+    thread::Builder::new().name("linerate-site".into()).spawn(move || accept_all(&listener, &site)).map(drop)
+}
+
+/// A connection, and whether its response is a stream.
+struct Connection {
+    stream: TcpStream,
+    is_streaming: AtomicBool,
+}
+
+fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
+    let mut open: VecDeque<Weak<Connection>> = VecDeque::new();
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        let is_waiting = |connection: Arc<Connection>| !connection.is_streaming.load(Ordering::Relaxed);
+        open.retain(|connection| connection.upgrade().is_some_and(is_waiting));
+        if open.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = open.pop_front().and_then(|connection| connection.upgrade())
+        {
+            // Its thread ends at the end of the stream.
+            let _ = oldest.stream.shutdown(Shutdown::Both);
+        }
+        let connection = Arc::new(Connection { stream, is_streaming: AtomicBool::new(false) });
+        let site = Arc::clone(site);
+        open.push_back(Arc::downgrade(&connection));
+        let work = move || serve(&connection, &*site);
+        // Without a thread the connection is closed; a client that fails to ask or to read harms itself alone.
+        let _ = thread::Builder::new().name("linerate-page".into()).spawn(work);
+    }
+}
+
+fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
+    let mut stream = &connection.stream;
+    let bytes = read_request(stream)?;
+    let local = stream.local_addr()?;
+    let answer = match parse(&bytes, local) {
+        Some(request) if request.method == "GET" => site.answer(&request),
+        Some(_) => Answer::line("405 Method Not Allowed", "Only GET is understood."),
+        None => Answer::line("400 Bad Request", "This is no HTTP/1.1 request."),
+    };
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    match answer {
+        Answer::Whole { status, fields, body } => {
+            let head = head(status, &fields, Some(body.len()));
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(body.as_bytes())
+        }
+        Answer::Stream { fields, write } => {
+            connection.is_streaming.store(true, Ordering::Relaxed);
+            stream.write_all(head("200 OK", &fields, None).as_bytes())?;
+            write(stream)
+        }
+    }
+}
+
+fn head(status: &str, fields: &str, length: Option<usize>) -> String {
+    let length = length.map(|length| format!("Content-Length: {length}\r\n")).unwrap_or_default();
+    format!("HTTP/1.1 {status}\r\n{fields}{length}Allow: GET\r\nConnection: close\r\n\r\n")
+}
+
+/// Reads up to the empty line. Progress does not extend the time.
+fn read_request(mut stream: &TcpStream) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + TIMEOUT;
+    let mut request = Vec::new();
+    let mut chunk = [0; 1024];
+    while !request.windows(4).any(|w| w == b"\r\n\r\n") {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || request.len() > REQUEST_BYTES_MAX {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut chunk)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => request.extend_from_slice(chunk.get(..n).unwrap_or_default()),
+        }
+    }
+    Ok(request)
+}
+
+fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
+    let text = std::str::from_utf8(request).ok()?;
+    let mut lines = text.split("\r\n");
+    let mut words = lines.next()?.split(' ');
+    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    if words.next().is_some() || !version.starts_with("HTTP/1.") {
+        return None;
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let fields: Vec<(&str, &str)> =
+        lines.take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':')).collect();
+    let only = |wanted: &str| {
+        let mut values = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        let first = values.next()?.1.trim();
+        values.next().is_none().then_some(first)
+    };
+    let (host, cookie, authorization) = (only("Host"), only("Cookie"), only("Authorization"));
+    Some(Request { method, path, query, host, cookie, authorization, local })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 80))
+    }
+
+    #[test]
+    fn only_requests_are_taken_for_requests() {
+        type Row = (&'static [u8], Option<(&'static str, &'static str)>);
+        let rows: &[Row] = &[
+            (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", Some(("GET", "/metrics"))),
+            (b"GET /metrics?name=x HTTP/1.0\r\n\r\n", Some(("GET", "/metrics"))),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", Some(("POST", "/metrics"))),
+            (b"GET /metrics\r\n\r\n", None),
+            (b"GET /a b HTTP/1.1\r\n\r\n", None),
+            (b"\xff\xfe\r\n\r\n", None),
+            (b"\r\n\r\n", None),
+        ];
+        for (request, expected) in rows {
+            let found = parse(request, local()).map(|request| (request.method, request.path));
+            assert_eq!(found, *expected, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_comes_twice_is_none() {
+        let request = parse(b"GET /a?b=c HTTP/1.1\r\nhost: x:1\r\nCookie: a=b\r\n\r\n", local()).expect("a request");
+        assert_eq!((request.query, request.host, request.cookie), ("b=c", Some("x:1"), Some("a=b")));
+        let request = parse(b"GET / HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n", local()).expect("a request");
+        assert_eq!(request.host, None);
+    }
+}
