@@ -57,6 +57,12 @@ fn the_version_names_both_programs() {
 }
 
 #[test]
+fn the_schema_of_records_is_the_published_one() {
+    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/linerate.run.1.json");
+    assert_eq!(stdout_of(&["generate", "schema"]), std::fs::read_to_string(published).expect("the schema"));
+}
+
+#[test]
 fn native_usage_errors_exit_with_2() {
     for words in [&["nosuch"][..], &["links"], &["generate", "nosuch"], &[]] {
         let output =

@@ -29,6 +29,7 @@ const EXAMPLES: &str = "\
 Examples:
   linerate generate man --dir /usr/local/share/man   install the manual
   linerate generate completions bash                 completions for a shell, on the standard output
+  linerate generate schema > linerate.run.1.json     the JSON schema of records of runs
   linerate generate systemd --every 5m -- iperf3 -c 192.0.2.7
                                                      units that repeat a run
   linerate generate user mario >> users.csv          add a user to the user file of a server";
@@ -39,6 +40,11 @@ enum Artefact {
     Man(ManArgs),
     /// Write shell completions to the standard output
     Completions(CompletionArgs),
+    /// Write the JSON schema of records of runs, linerate.run/1, to the standard output
+    ///
+    /// It describes what --json of the native commands and `linerate history show --json` print.
+    #[command(after_help = SCHEMA_EXAMPLES)]
+    Schema,
     /// Write a service and a timer of systemd that repeat a run
     ///
     /// The timer starts `linerate watch --once` on a grid; the service keeps the history in /var/lib/linerate.
@@ -97,6 +103,13 @@ enum CompletedProgram {
     Iperf3,
 }
 
+const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  linerate generate schema > linerate.run.1.json     for a validator or a generator of types";
+
+/// Schema of the records of runs, generated from their types.
+const RUN_SCHEMA_TEXT: &str = include_str!("../../../../docs/schema/linerate.run.1.json");
+
 #[derive(Debug, Args)]
 #[command(after_help = SYSTEMD_EXAMPLES)]
 struct SystemdArgs {
@@ -132,6 +145,7 @@ pub(crate) fn main(args: &GenerateArgs, mut program: Command) -> Outcome {
     match &args.what {
         Artefact::Man(args) => manual(args, &man::pages(program)),
         Artefact::Completions(args) => write_out(&completions(args, &mut program)),
+        Artefact::Schema => write_out(RUN_SCHEMA_TEXT.as_bytes()),
         Artefact::Systemd(args) => systemd(args),
         Artefact::User(UserArgs { name }) => user(name),
     }
