@@ -4,7 +4,8 @@
 mod facts;
 
 use linerate_doctor::sweep_reasons;
-use linerate_model::sweep::{Hosts, SettingFacts};
+use linerate_model::stored_name;
+use linerate_model::sweep::{Hosts, ReasonName, SettingFacts};
 use serde_json::{Value, json};
 
 fn read<T: serde::de::DeserializeOwned>(facts: &Value) -> T {
@@ -28,9 +29,10 @@ fn every_scenario_has_its_reasons() {
         facts::set(&mut facts, words);
         let best: Option<SettingFacts> = read(&facts["best"]);
         let reasons = sweep_reasons(best.as_ref(), &read(&facts["here"]), &read::<Hosts>(&facts["hosts"]));
-        let names: Vec<&str> = reasons.iter().map(|reason| reason.name).collect();
+        let names: Vec<String> = reasons.iter().map(|reason| stored_name(reason.name)).collect();
         let text: String = reasons.iter().map(|reason| reason.sentence.as_str()).collect::<Vec<_>>().join("; ");
-        let is_window = reasons.iter().all(|reason| reason.window.is_some() == (reason.name == "window-below-bdp"));
+        let is_window =
+            reasons.iter().all(|reason| reason.window.is_some() == (reason.name == ReasonName::WindowBelowBdp));
         if names.join(" ") != expected || !texts.split(", ").all(|part| text.contains(part)) || !is_window {
             wrong.push(format!("{words}: {expected} {texts}\n{} {text}", names.join(" ")));
         }

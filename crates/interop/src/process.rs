@@ -3,10 +3,11 @@
 use std::fmt;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::deadline::{TIMEOUT, wait_for, wait_until};
@@ -219,6 +220,25 @@ impl Finished {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
+
+    /// Standard output as one record of a run, which holds the published schema.
+    #[track_caller]
+    pub fn record(&self) -> Value {
+        let record = self.json();
+        if let Err(error) = run_schema().validate(&record) {
+            panic!("{} of {self:?}: {error}", error.instance_path);
+        }
+        record
+    }
+}
+
+/// The published schema of records.
+fn run_schema() -> &'static Validator {
+    static SCHEMA: OnceLock<Validator> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let schema = serde_json::from_str(include_str!("../../../docs/schema/linerate.run.1.json"));
+        jsonschema::validator_for(&schema.expect("JSON")).expect("a schema")
+    })
 }
 
 impl fmt::Debug for Finished {

@@ -1,23 +1,7 @@
 //! Medians, intervals that hold them, and tests whether one of two samples is higher. All are exact at any number of runs
 //! and assume no shape of the noise.
 
-use serde::Serialize;
-
-/// From where to where a figure lies, in its own unit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(into = "[f64; 2]")]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-impl From<Interval> for [f64; 2] {
-    fn from(interval: Interval) -> Self {
-        [interval.low, interval.high]
-    }
-}
+pub use linerate_model::numbers::Interval;
 
 /// The middle value; the mean of the two in the middle for an even number; `None` of nothing.
 #[must_use]

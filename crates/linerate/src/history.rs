@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 use linerate_model::record::{Detail, RunKind, RunRecord, RunRow, Trial};
-use linerate_record::{playback, text};
+use linerate_record::playback;
 use linerate_report::record::Stretch;
 use linerate_report::{Output, Style, export, history, iperf2, iperf3, record};
 use linerate_store::upkeep;
@@ -103,7 +103,7 @@ impl History {
         let runs = self.load(names)?;
         Ok(match form {
             RunForm::Text => runs.iter().map(|run| self.page(run, style)).collect::<Vec<_>>().join("\n"),
-            RunForm::Json => runs.iter().map(|run| text::write(run) + "\n").collect(),
+            RunForm::Json => runs.iter().map(crate::record::json).collect(),
             RunForm::Csv => export::csv::measures(&runs),
             RunForm::Series => export::csv::series(&runs),
             RunForm::Markdown => export::markdown::document(&runs),

@@ -124,7 +124,7 @@ impl ServerReporter for Observed<'_> {
 
     fn server_event(&mut self, event: &ServerEvent) {
         let at_ns = self.live.now_ns();
-        let records = self.records.map(SessionRecords::counts);
+        let records = self.records.and_then(SessionRecords::counts);
         {
             let mut state = self.live.lock();
             state.server_event(event, at_ns);
@@ -202,7 +202,9 @@ fn ticks(sample: &Snapshot) -> BTreeMap<u32, Ticks> {
     let mut cpus: BTreeMap<u32, Ticks> = BTreeMap::new();
     for (key, counter) in sample.counters_under("cpu.") {
         let mut words = key.split('.');
-        let (Some(cpu), Some(state)) = (words.next().and_then(|word| word.parse().ok()), words.next()) else { continue };
+        let (Some(cpu), Some(state)) = (words.next().and_then(|word| word.parse().ok()), words.next()) else {
+            continue;
+        };
         let [all, idle, softirq] = cpus.entry(cpu).or_default();
         *all = all.saturating_add(counter.v);
         match state {

@@ -1,4 +1,29 @@
-//! Numbers as words.
+//! Numbers as words, and intervals of them.
+
+use serde::{Deserialize, Serialize};
+
+/// From where to where a figure lies, in its own unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(from = "[f64; 2]", into = "[f64; 2]")]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl From<Interval> for [f64; 2] {
+    fn from(interval: Interval) -> Self {
+        [interval.low, interval.high]
+    }
+}
+
+impl From<[f64; 2]> for Interval {
+    fn from([low, high]: [f64; 2]) -> Self {
+        Self { low, high }
+    }
+}
 
 /// Shown for a figure that could not be measured.
 pub const MISSING: &str = "n/a";

@@ -85,19 +85,21 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
     if let Some(signal) = &server.stopping {
         blocks.push(Block::Remark(format!("The server ends: {signal}.")));
     }
-    blocks.extend(Table::of("T1", "Running tests", &server.sessions)
-        .number("test", |session| session.facts.number.to_string())
-        .text("client", |session| session.facts.peer.to_string())
-        .text("user", |session| session.facts.user.clone().unwrap_or_else(|| "-".to_owned()))
-        .text("protocol", |session| transport(session.facts.transport))
-        .text("direction", |session| direction(session.facts.direction))
-        .number("streams", |session| session.facts.streams.to_string())
-        .number("seconds", |session| seconds(session, now_ns))
-        .number("now", |session| known(session.rate.last()))
-        .number("mean", |session| known(session.mean_bps()))
-        .number("beside", |session| session.facts.running_beside.to_string())
-        .non_empty()
-        .map(Block::Table));
+    blocks.extend(
+        Table::of("T1", "Running tests", &server.sessions)
+            .number("test", |session| session.facts.number.to_string())
+            .text("client", |session| session.facts.peer.to_string())
+            .text("user", |session| session.facts.user.clone().unwrap_or_else(|| "-".to_owned()))
+            .text("protocol", |session| transport(session.facts.transport))
+            .text("direction", |session| direction(session.facts.direction))
+            .number("streams", |session| session.facts.streams.to_string())
+            .number("seconds", |session| seconds(session, now_ns))
+            .number("now", |session| known(session.rate.last()))
+            .number("mean", |session| known(session.mean_bps()))
+            .number("beside", |session| session.facts.running_beside.to_string())
+            .non_empty()
+            .map(Block::Table),
+    );
     blocks.extend(plot(server).map(Block::Plot));
     blocks
 }

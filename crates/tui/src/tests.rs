@@ -70,7 +70,11 @@ fn server(sessions: u16) -> LiveState {
             }),
             11_520 * SECOND_NS,
         );
-        state.announce(&format!("192.0.2.{}", number % 250), 50_000 + number, EndCondition::Duration(Duration::from_secs(10)));
+        state.announce(
+            &format!("192.0.2.{}", number % 250),
+            50_000 + number,
+            EndCondition::Duration(Duration::from_secs(10)),
+        );
     }
     for step in 1..=4_u64 {
         let client = |number: u16| ClientProgress {

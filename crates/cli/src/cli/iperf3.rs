@@ -72,7 +72,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
     if let Some(view) = view {
         view.close();
     }
-    record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result))));
+    record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result)).message));
     super::compare::missed_by_test("iperf3", process.expect.as_ref(), limited, outcome_of(&result))
 }
 

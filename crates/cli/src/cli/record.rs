@@ -24,27 +24,26 @@ pub(crate) struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Where the record goes; `None` for no record. `is_usual`: the command makes one unless it is off.
+    /// Where the record goes. `is_usual`: the command makes one unless it is off.
     ///
     /// # Errors
     /// A label that is none, in words.
-    pub(crate) fn resolve(self, is_usual: bool) -> Result<Option<RecordOptions>, String> {
+    pub(crate) fn resolve(self, is_usual: bool) -> Result<RecordOptions, String> {
         let typed = self.record.as_deref();
         let mut labels = record::labels(typed.filter(|typed| *typed != "off").unwrap_or_default())
             .map_err(|error| format!("--record {error}"))?;
         for label in &self.label {
             labels.extend(record::labels(label).map_err(|error| format!("--label {error}"))?);
         }
-        if typed == Some("off") || typed.is_none() && !is_usual {
-            return Ok(None);
-        }
-        Ok(placed(self.store.as_deref(), self.title, labels))
+        let is_off = typed == Some("off") || typed.is_none() && !is_usual;
+        Ok(placed(if is_off { Some("off") } else { self.store.as_deref() }, self.title, labels))
     }
 }
 
 /// The record that `--lr-record` requests.
 pub(crate) fn of_drop_in(labels: Option<&Labels>) -> Option<RecordOptions> {
-    labels.and_then(|labels| placed(None, None, labels.clone()))
+    let options = placed(None, None, labels?.clone());
+    options.place.is_some().then_some(options)
 }
 
 /// What the user should know about a record is a line on standard error and changes nothing else.
@@ -55,9 +54,9 @@ pub(crate) fn report(message: Option<String>) {
     }
 }
 
-fn placed(store: Option<&str>, title: Option<String>, labels: Labels) -> Option<RecordOptions> {
-    RecordOptions::new(store, title, labels).unwrap_or_else(|error| {
+fn placed(store: Option<&str>, title: Option<String>, labels: Labels) -> RecordOptions {
+    RecordOptions::new(store, title.clone(), labels.clone()).unwrap_or_else(|error| {
         report(Some(format!("no record: {error}")));
-        None
+        RecordOptions { place: None, title, labels }
     })
 }

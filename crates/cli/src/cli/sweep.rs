@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_lab::sweep::grammar::{self, SweptFactor};
-use linerate_lab::sweep::{Objective, SweepSpec, TestSettings};
+use linerate_lab::sweep::{Objective, SweepSpec, TestSettings, recorded_runs};
+use linerate_model::record::{Body, RunRecord};
 
 use super::record::RecordArgs;
 use super::{complain, record};
@@ -15,7 +16,6 @@ use linerate::live::Live;
 use linerate::record::RecordOptions;
 use linerate::view::View;
 use linerate::{Outcome, Progress};
-use linerate_lab::sweep::Sweep;
 use linerate_report::sweep as report;
 use linerate_sys::signal::{Signal, Signals};
 
@@ -45,8 +45,8 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
-    record::report(result.record_message);
-    let written = write_reports(&output, &result.sweep, result.has_result);
+    record::report(result.recorded.message);
+    let written = write_reports(&output, &result.recorded.record, result.has_result);
     match (result.ended_by, written) {
         _ if result.is_interrupted => Outcome::Interrupted,
         (Some(reason), _) if result.is_unreachable => complain(COMMAND, &reason, Outcome::Unreachable),
@@ -123,7 +123,7 @@ pub(crate) struct SweepArgs {
 /// Destinations and forms of the reports.
 #[derive(Debug, Args)]
 struct OutputArgs {
-    /// Write one JSON object instead of text
+    /// Write the record of the run, one JSON object, instead of text
     #[arg(long)]
     json: bool,
     /// Write one line per run to a file, comma-separated
@@ -197,7 +197,7 @@ impl SweepArgs {
     ///
     /// # Errors
     /// The first contradiction, in words.
-    fn resolve(self) -> Result<(SweepSpec, Option<RecordOptions>, OutputArgs), String> {
+    fn resolve(self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
         let over = grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
         let held = TestSettings {
             streams: self.streams,
@@ -255,10 +255,14 @@ impl SweepArgs {
 }
 
 /// Writes the reports. Without any result only JSON is written: people have the reason.
-fn write_reports(output: &OutputArgs, sweep: &Sweep, has_result: bool) -> Result<(), String> {
+fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> Result<(), String> {
+    let Body::Sweep(Some(sweep)) = &record.body else {
+        return Err("the record is of no sweep".to_owned());
+    };
+    let runs = recorded_runs(sweep, &record.trials);
     let text = match (output.json, has_result) {
-        (true, _) => report::json(sweep),
-        (false, true) => report::text(sweep, linerate::progress::glyphs()),
+        (true, _) => linerate::record::json(record),
+        (false, true) => report::text(sweep, &runs, linerate::progress::glyphs()),
         (false, false) => String::new(),
     };
     let printed = match io::stdout().write_all(text.as_bytes()) {
@@ -270,8 +274,8 @@ fn write_reports(output: &OutputArgs, sweep: &Sweep, has_result: bool) -> Result
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
-    let csv = output.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(sweep)));
-    let html = output.html.as_deref().map_or(Ok(()), |path| write(path, report::html(sweep)));
+    let csv = output.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(sweep, &runs)));
+    let html = output.html.as_deref().map_or(Ok(()), |path| write(path, report::html(sweep, &runs)));
     printed.and(csv).and(html)
 }
 

@@ -3,7 +3,7 @@
 use linerate_model::event::Endpoint;
 use linerate_model::finding::Evidence;
 use linerate_model::numbers::{bytes, rate};
-use linerate_model::sweep::{Hosts, Reason, SettingFacts, WindowDeficit};
+use linerate_model::sweep::{Hosts, Reason, ReasonName, SettingFacts, WindowDeficit};
 
 use crate::rule::{NoMatch, Ruling, clear, matched, require, unknown};
 
@@ -32,21 +32,21 @@ const RTT: &str = "the round-trip time";
 const RETRANSMITS: &str = "retransmissions";
 const LISTED: [&str; 5] = [SERVER_CORES, CLIENT_CPU, SERVER_CPU, RTT, RETRANSMITS];
 
-type SweepRule = (&'static str, fn(&Case<'_>) -> Ruling);
+type SweepRule = (ReasonName, fn(&Case<'_>) -> Ruling);
 
 const RULES: [SweepRule; 12] = [
-    ("sender-limited", |case| case.sender_limited()),
-    ("sender-back-pressure", |case| case.sender_back_pressure()),
-    ("window-below-bdp", |case| case.window_below_bdp()),
-    ("streams-beyond-cores", |case| case.streams_beyond_cores(Endpoint::Client)),
-    ("streams-beyond-cores", |case| case.streams_beyond_cores(Endpoint::Server)),
-    ("cores-busy", |case| case.shared_cores_busy()),
-    ("cores-busy", |case| case.cores_busy(Endpoint::Client)),
-    ("core-saturated", |case| case.core_saturated(Endpoint::Client)),
-    ("cores-busy", |case| case.cores_busy(Endpoint::Server)),
-    ("core-saturated", |case| case.core_saturated(Endpoint::Server)),
-    ("retransmits-rise", |case| case.retransmits_rise()),
-    ("loss", |case| case.loss()),
+    (ReasonName::SenderLimited, |case| case.sender_limited()),
+    (ReasonName::SenderBackPressure, |case| case.sender_back_pressure()),
+    (ReasonName::WindowBelowBdp, |case| case.window_below_bdp()),
+    (ReasonName::StreamsBeyondCores, |case| case.streams_beyond_cores(Endpoint::Client)),
+    (ReasonName::StreamsBeyondCores, |case| case.streams_beyond_cores(Endpoint::Server)),
+    (ReasonName::CoresBusy, |case| case.shared_cores_busy()),
+    (ReasonName::CoresBusy, |case| case.cores_busy(Endpoint::Client)),
+    (ReasonName::CoreSaturated, |case| case.core_saturated(Endpoint::Client)),
+    (ReasonName::CoresBusy, |case| case.cores_busy(Endpoint::Server)),
+    (ReasonName::CoreSaturated, |case| case.core_saturated(Endpoint::Server)),
+    (ReasonName::RetransmitsRise, |case| case.retransmits_rise()),
+    (ReasonName::Loss, |case| case.loss()),
 ];
 
 /// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without `best`: what limits
@@ -60,7 +60,7 @@ pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &H
             Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| Reason {
                 name,
                 sentence: evidence.to_string(),
-                window: case.window_deficit().ok().filter(|_| name == "window-below-bdp"),
+                window: case.window_deficit().ok().filter(|_| name == ReasonName::WindowBelowBdp),
             })),
             Err(NoMatch::Unknown(unknown)) => missing.extend(unknown.missing),
             Err(NoMatch::Clear(_) | NoMatch::NotApplicable(..)) => {}
@@ -71,7 +71,7 @@ pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &H
         let listed: Vec<&str> = listed.collect();
         let separator = if listed.is_empty() { "" } else { "; not reported: " };
         reasons.push(Reason {
-            name: "not-known",
+            name: ReasonName::NotKnown,
             sentence: format!("not known{separator}{}", listed.join(", ")),
             window: None,
         });

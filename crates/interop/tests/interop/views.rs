@@ -20,7 +20,8 @@ impl Terminal {
         let terminal = Self { socket: directory.path().join("tmux"), directory };
         let size = [columns.to_string(), rows.to_string()];
         Command::new("tmux").arg("-V").output().ok()?;
-        let words = ["-f", "/dev/null", "new-session", "-d", "-x", &size[0], "-y", &size[1], "env", "-i", "PATH=/usr/bin:/bin"];
+        let words =
+            ["-f", "/dev/null", "new-session", "-d", "-x", &size[0], "-y", &size[1], "env", "-i", "PATH=/usr/bin:/bin"];
         let words = [&words[..], &["TERM=screen", "LC_ALL=C.UTF-8", "LINERATE_STORE=off", "sh"]].concat();
         let output = terminal.tmux(&words);
         assert!(output.status.success(), "{output:?}");
@@ -103,14 +104,16 @@ fn a_server_shows_its_tests_and_leaves_the_terminal_as_it_was() {
         terminal.wait_for("an idle server", |text| text.contains("no test is running"));
         if ending == "q" {
             let client = stock_client(port, "60");
-            terminal.wait_for("a row", |text| text.contains("127.0.0.1:") && text.contains("TCP") && text.contains("/60"));
+            terminal
+                .wait_for("a row", |text| text.contains("127.0.0.1:") && text.contains("TCP") && text.contains("/60"));
             terminal.keys("?");
             terminal.wait_for("help", |text| text.contains("Ctrl-Z"));
             terminal.keys("?p");
             terminal.wait_for("a paused picture", |text| text.contains("PAUSED") && text.contains("TCP"));
             terminal.keys("p");
             terminal.tmux(&["resize-window", "-x", "40", "-y", "10"]);
-            let is_small = |text: &str| text.contains("linerate serve") && !text.contains("PROTO") && text.contains("CLIENT");
+            let is_small =
+                |text: &str| text.contains("linerate serve") && !text.contains("PROTO") && text.contains("CLIENT");
             terminal.wait_for("a small picture", is_small);
             terminal.keys("q");
             client.finish().expect_code(1);

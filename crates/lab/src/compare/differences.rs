@@ -47,7 +47,7 @@ pub(super) fn changes(a: &RunRecord, b: &RunRecord, trials: [Option<&Trial>; 2],
 /// What differs between two experiments of the HTTP lab.
 pub(super) fn notes(a: &RunRecord, b: &RunRecord) -> Vec<String> {
     match (&a.body, &b.body) {
-        (Body::HttpLab(a), Body::HttpLab(b)) => http::notes(a, b),
+        (Body::HttpLab(Some(a)), Body::HttpLab(Some(b))) => http::notes(a, b),
         _ => Vec::new(),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use linerate_model::sweep::{Hosts, Reason, ReasonRules, SettingFacts};
-
-use super::result::{
-    Cost, Degradation, FactorResult, FailedLevel, Level, PlateauSide, Provenance, Recommendation, Run, RunMetrics,
-    Sweep,
+use linerate_model::sweep::{
+    Cost, Degradation, FactorResult, FailedLevel, Hosts, Leader, Level, PlannedFactor, PlateauSide, Provenance, Reason,
+    ReasonRules, Recommendation, RunMetrics, SettingFacts, SettingLevels, Sweep, SweepPlan,
 };
+
+use super::result::Run;
 use super::space::{SettingSpace, label};
 use super::spec::SweepSpec;
 use crate::factor::SYSTEM_CHOICE;
@@ -47,12 +47,9 @@ pub fn sweep(
 ) -> Sweep {
     let view = View { spec, space, plan, outcome, hosts: log.hosts, rules };
     Sweep {
-        spec: spec.clone(),
+        plan: view.plan(),
         provenance: log.provenance.clone(),
         is_client_cpu_only: log.is_client_cpu_only,
-        planned: space.planned.clone(),
-        confidence: plan.confidence,
-        tolerance: plan.tolerance,
         estimate: Cost { runs: estimate.runs, seconds: estimate.time.as_secs_f64() },
         cost: Cost { runs: outcome.runs, seconds: log.elapsed.as_secs_f64() },
         client_cores: log.hosts.client_cores,
@@ -63,7 +60,6 @@ pub fn sweep(
         drift_ratio: outcome.drift,
         is_cut_short: outcome.is_cut_short,
         ended_by: outcome.ended_by.clone(),
-        runs: log.runs.clone(),
     }
 }
 
@@ -77,23 +73,45 @@ struct View<'a> {
 }
 
 impl View<'_> {
+    fn plan(&self) -> SweepPlan {
+        let SweepSpec { host, port, objective, time_s, omit_s, repetitions, seed, .. } = self.spec.clone();
+        let planned = self.space.planned.iter();
+        SweepPlan {
+            host,
+            port,
+            is_udp: self.spec.is_udp,
+            is_reverse: self.spec.is_reverse,
+            objective,
+            factors: planned
+                .map(|one| PlannedFactor { name: one.name.to_owned(), levels: one.levels_text() })
+                .collect(),
+            seed,
+            repetitions,
+            time_s,
+            omit_s,
+            budget_ns: u64::try_from(self.spec.budget.as_nanos()).unwrap_or(u64::MAX),
+            confidence: self.plan.confidence,
+            tolerance: self.plan.tolerance,
+        }
+    }
+
     fn answer(&self) -> Recommendation {
         let advised = self.outcome.leader.map(|at| &self.outcome.points[at]);
-        let command = |setting: &Setting| self.space.test_settings(setting).command(self.spec);
-        let leader = advised.and_then(|point| Some((point, point.median()?)));
-        match (&self.outcome.verdict, leader) {
-            (Verdict::Use { setting, median, interval }, _) => Recommendation::Use {
-                levels: self.space.labels(setting),
-                value: *median,
-                interval: *interval,
-                command: command(setting),
-            },
-            (Verdict::Inconclusive(reason), leader) => Recommendation::Inconclusive {
+        match &self.outcome.verdict {
+            Verdict::Use { setting, median, interval } => {
+                Recommendation::Use { leader: self.leader(setting, *median), interval: *interval }
+            }
+            Verdict::Inconclusive(reason) => Recommendation::Inconclusive {
                 reason: reason.clone(),
-                leader: leader
-                    .map(|(point, value)| (self.space.labels(&point.setting), value, command(&point.setting))),
+                leader: advised.and_then(|point| Some(self.leader(&point.setting, point.median()?))),
             },
         }
+    }
+
+    fn leader(&self, setting: &Setting, value: f64) -> Leader {
+        let names = self.space.planned.iter().map(|factor| factor.name.to_owned());
+        let levels: SettingLevels = names.zip(self.space.labels(setting)).collect();
+        Leader { setting: levels, value, command: self.space.test_settings(setting).command(self.spec) }
     }
 
     /// Little's law: the bytes in flight are those of one round-trip time.
@@ -110,7 +128,7 @@ impl View<'_> {
         // The advised rate limits itself; what limits the path is seen at the highest.
         let limited = if name == "rate" { *stage.plateau.end() } else { advised };
         let mut factor = FactorResult {
-            name,
+            name: name.to_owned(),
             is_amount: self.plan.factors[stage.factor].is_amount(),
             levels,
             best,
@@ -291,11 +309,11 @@ mod tests {
         // Rises to 10 and falls by a fiftieth of that with every further stream.
         let peak = |n: u64| 1e9 * if n <= 10 { n as f64 } else { (12.0 - 0.2 * n as f64).max(1.6) };
         let sweep = swept("streams", 1, 64, peak, 3600);
-        let Recommendation::Use { levels, command, .. } = &sweep.answer else {
+        let Recommendation::Use { leader, .. } = &sweep.answer else {
             panic!("{:?}", sweep.answer);
         };
-        assert_eq!(levels, &["10"]);
-        assert_eq!(command, "iperf3 -c h -t 1 -P 10");
+        assert_eq!(leader.setting["streams"], "10");
+        assert_eq!(leader.command, "iperf3 -c h -t 1 -P 10");
         let factor = &sweep.factors[0];
         let label = |place: usize| factor.levels[place].label.as_str();
         let fall = |fall: &Degradation| (fall.side, label(fall.edge), label(fall.worst), fall.change_percent.round());
@@ -319,7 +337,10 @@ mod tests {
         };
         for (high, side) in [(1 << 20, PlateauSide::Below), (65_536, PlateauSide::Elsewhere)] {
             let sweep = swept("window", 16_384, high, carried, 3600);
-            assert!(matches!(&sweep.answer, Recommendation::Use { levels, .. } if levels == &["auto"]), "{high}");
+            assert!(
+                matches!(&sweep.answer, Recommendation::Use { leader, .. } if leader.setting["window"] == "auto"),
+                "{high}"
+            );
             let fall = &sweep.factors[0].degradations[0];
             assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
             assert_eq!(fall.reasons[0].window.map(|window| window.window_bytes), Some(16_384));

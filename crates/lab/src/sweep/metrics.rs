@@ -1,9 +1,9 @@
 //! Metrics of one run, from the summary of its test.
 
+use linerate_model::sweep::{Objective, RunMetrics};
 use linerate_model::{Summary, measure};
 
-use super::result::RunMetrics;
-use super::spec::{LOSS_PERCENT_MAX, Objective};
+use super::spec::LOSS_PERCENT_MAX;
 
 const GIB: f64 = 1_073_741_824.0;
 

@@ -13,10 +13,10 @@ mod space;
 mod spec;
 
 pub use analysis::{RunLog, sweep};
-pub use linerate_model::sweep::Hosts;
-pub use result::{
-    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Level, PlateauSide, Provenance, Recommendation, Run,
-    RunMetrics, Sweep,
+pub use linerate_model::sweep::{
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Hosts, Leader, Level, Objective, PlannedFactor,
+    PlateauSide, Provenance, Recommendation, RunMetrics, SettingLevels, Sweep, SweepPlan,
 };
+pub use result::{Run, recorded_runs};
 pub use space::{HostChoices, SettingSpace, TooFewCongestionControls};
-pub use spec::{LOSS_PERCENT_MAX, Objective, SweepSpec, TestSettings};
+pub use spec::{LOSS_PERCENT_MAX, SweepSpec, TestSettings};

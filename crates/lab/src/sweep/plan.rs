@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use linerate_model::sweep::Objective;
+
 use super::space::SettingSpace;
-use super::spec::{Objective, SweepSpec};
+use super::spec::SweepSpec;
 use crate::plan::{Better, Plan};
 
 /// Confidence an answer needs.

@@ -2,36 +2,9 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use linerate_model::sweep::Objective;
 
 use super::grammar::{CpuPinning, SweptFactor};
-
-/// What is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Objective {
-    /// Most received bits per second.
-    Throughput,
-    /// Most received bits per second of runs that lose less than [`LOSS_PERCENT_MAX`].
-    LowLoss,
-    /// Least CPU seconds per GiB received.
-    CpuPerByte,
-    /// Least round-trip time in µs.
-    Latency,
-}
-
-impl Objective {
-    /// Name of a value with its unit, for keys and columns.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Throughput => "received_bps",
-            Self::LowLoss => "low_loss_bps",
-            Self::CpuPerByte => "cpu_s_per_gib",
-            Self::Latency => "rtt_us",
-        }
-    }
-}
 
 /// Loss that [`Objective::LowLoss`] does not accept, in percent of the datagrams.
 pub const LOSS_PERCENT_MAX: f64 = 0.1;
@@ -65,14 +38,6 @@ pub struct SweepSpec {
     pub held: TestSettings,
     /// Address family the user insists on: 4 or 6.
     pub family: Option<u8>,
-}
-
-impl SweepSpec {
-    /// `TCP` or `UDP`.
-    #[must_use]
-    pub fn protocol(&self) -> &'static str {
-        if self.is_udp { "UDP" } else { "TCP" }
-    }
 }
 
 /// Settings of a test; `None` for the default.

@@ -16,7 +16,7 @@ use linerate_model::record::{
 };
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, SinkError};
-use linerate_record::{Builder, keys, scrubbed};
+use linerate_record::{Builder, keys, scrubbed, text};
 use linerate_store::{Place, Recorder, parse_label};
 use linerate_sys::{clock, process, random};
 
@@ -33,8 +33,8 @@ pub type Labels = BTreeMap<String, String>;
 /// Where a record goes, and what the user adds to it.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
-    /// The history.
-    pub place: Place,
+    /// The history; `None` for a record that is only printed.
+    pub place: Option<Place>,
     /// Title of the run.
     pub title: Option<String>,
     /// Labels of the run.
@@ -42,13 +42,12 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// A record in the history of `store`, of `LINERATE_STORE`, or of the user; `None` where that is `off`.
+    /// A record in the history of `store`, of `LINERATE_STORE`, or of the user; in none where that is `off`.
     ///
     /// # Errors
     /// A place that is none.
-    pub fn new(store: Option<&str>, title: Option<String>, labels: Labels) -> Result<Option<Self>, Error> {
-        let place = Place::find(store).map_err(Error::failed)?;
-        Ok(place.map(|place| Self { place, title, labels }))
+    pub fn new(store: Option<&str>, title: Option<String>, labels: Labels) -> Result<Self, Error> {
+        Ok(Self { place: Place::find(store).map_err(Error::failed)?, title, labels })
     }
 }
 
@@ -63,6 +62,12 @@ pub fn labels(typed: &str) -> Result<Labels, Error> {
     }
     let parsed = texts.into_iter().map(|text| parse_label(text).map(|label| (label.key, label.value)));
     parsed.collect::<Result<_, _>>().map_err(Error::usage)
+}
+
+/// A record as `--json` prints it.
+#[must_use]
+pub fn json(record: &RunRecord) -> String {
+    text::write(record) + "\n"
 }
 
 /// What is recorded.
@@ -82,8 +87,18 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Recording {
     record: RunRecord,
-    recorder: Recorder,
+    /// `None` for a record that is only printed.
+    recorder: Option<Recorder>,
     started: Instant,
+}
+
+/// The record of a run that ended.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The record.
+    pub record: RunRecord,
+    /// What the user should know about its place in the history.
+    pub message: Option<String>,
 }
 
 impl Recording {
@@ -97,8 +112,10 @@ impl Recording {
             client: Some(process::uname().node),
             ..RunPath::default()
         };
-        let recorder = Recorder::new(options.place);
-        recorder.begin(record.clone());
+        let recorder = options.place.map(Recorder::new);
+        if let Some(recorder) = &recorder {
+            recorder.begin(record.clone());
+        }
         Self { record, recorder, started: Instant::now() }
     }
 
@@ -108,30 +125,40 @@ impl Recording {
         clock::as_ns(self.started.elapsed())
     }
 
-    /// Adds a trial that ends now.
+    /// Adds a trial.
     pub fn add(&mut self, trial: Trial) {
         let no = u32::try_from(self.record.trials.len()).unwrap_or(u32::MAX);
-        let trial = Trial { no, started_ns: self.elapsed_ns().saturating_sub(trial.elapsed_ns), ..trial };
-        self.recorder.add_trial(self.record.run_id, trial.clone());
+        let trial = Trial { no, ..trial };
+        if let Some(recorder) = &self.recorder {
+            recorder.add_trial(self.record.run_id, trial.clone());
+        }
         self.record.trials.push(trial);
     }
 
-    /// The run ended with the state of its only trial. Returns what the user should know about the record.
-    #[must_use]
-    pub fn finish_trial(mut self, trial: Trial) -> Option<String> {
-        let (state, reason) = (trial.state, trial.reason.clone());
-        self.add(trial);
-        self.finish(state, reason)
+    /// Adds what a reader should know, one sentence each.
+    pub fn note(&mut self, notes: impl IntoIterator<Item = String>) {
+        self.record.notes.extend(notes);
     }
 
-    /// The run ended. Returns what the user should know about the record.
+    /// The run ended with the state of its only trial, which ends now.
     #[must_use]
-    pub fn finish(mut self, state: RunState, reason: Option<String>) -> Option<String> {
+    pub fn finish_trial(mut self, trial: Trial) -> Recorded {
+        let (state, reason, body) = (trial.state, trial.reason.clone(), self.record.body.clone());
+        self.add(Trial { started_ns: self.elapsed_ns().saturating_sub(trial.elapsed_ns), ..trial });
+        self.finish(state, reason, body)
+    }
+
+    /// The run ended, and this was found.
+    #[must_use]
+    pub fn finish(mut self, state: RunState, reason: Option<String>, body: Body) -> Recorded {
         self.record.elapsed_ns = self.elapsed_ns();
-        (self.record.state, self.record.reason) = (state, reason);
+        (self.record.state, self.record.reason, self.record.body) = (state, reason, body);
         describe_path(&mut self.record);
-        self.recorder.finish(self.record);
-        self.recorder.close().message()
+        let message = self.recorder.and_then(|recorder| {
+            recorder.finish(self.record.clone());
+            recorder.close().message()
+        });
+        Recorded { record: self.record, message }
     }
 }
 
@@ -163,9 +190,9 @@ impl TestRecording {
         Self { recording, builder: Builder::new(planned) }
     }
 
-    /// The test ended, by the user if `is_interrupted`. Returns what the user should know about the record.
+    /// The test ended, by the user if `is_interrupted`.
     #[must_use]
-    pub fn finish(self, is_interrupted: bool) -> Option<String> {
+    pub fn finish(self, is_interrupted: bool) -> Recorded {
         let mut trial = self.builder.finish();
         if is_interrupted {
             trial.state = RunState::Interrupted;

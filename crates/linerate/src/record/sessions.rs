@@ -19,7 +19,7 @@ const POINTS_MAX: usize = 1 << 16;
 /// Makes a record of every test of a server. A test never waits: a record that finds the queue full is lost and counted.
 #[derive(Debug)]
 pub struct SessionRecords {
-    recorder: Recorder,
+    recorder: Option<Recorder>,
     title: Option<String>,
     labels: Labels,
     host: HostPart,
@@ -39,7 +39,7 @@ impl SessionRecords {
             snapshot: None,
             is_same_host: false,
         };
-        let recorder = Recorder::new(options.place);
+        let recorder = options.place.map(Recorder::new);
         Self { recorder, title: options.title, labels: options.labels, host, last: Rc::default() }
     }
 
@@ -55,17 +55,17 @@ impl SessionRecords {
     /// Waits until everything is written. Returns what the operator should know.
     #[must_use]
     pub fn close(self) -> Option<String> {
-        self.recorder.close().message()
+        self.recorder?.close().message()
     }
 
-    /// Records that were written, to the history or to the spool beside it, and those lost.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let recorded = self.recorder.recorded();
-        (recorded.stored.saturating_add(recorded.spooled), recorded.lost)
+    /// Records that were written, to the history or to the spool beside it, and those lost; `None` where none are kept.
+    pub(crate) fn counts(&self) -> Option<(u64, u64)> {
+        let recorded = self.recorder.as_ref()?.recorded();
+        Some((recorded.stored.saturating_add(recorded.spooled), recorded.lost))
     }
 
     fn test_ended(&self, test: &TestRecord) {
-        let Some(trial) = self.last.borrow_mut().take() else { return };
+        let (Some(trial), Some(recorder)) = (self.last.borrow_mut().take(), &self.recorder) else { return };
         let facts = &test.facts;
         let (state, reason) = match &test.outcome {
             Outcome::Complete => (RunState::Complete, None),
@@ -95,7 +95,7 @@ impl SessionRecords {
         record.elapsed_ns = trial.elapsed_ns;
         (record.state, record.reason) = (state, reason);
         record.trials = vec![Trial { state, reason: record.reason.clone(), ..trial }];
-        self.recorder.offer(record);
+        recorder.offer(record);
     }
 }
 

@@ -6,22 +6,22 @@ use std::fs;
 
 use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec};
 use linerate_lab::{Estimate, explore};
-use linerate_model::record::{Body, RunKind};
+use linerate_model::record::{Body, RunKind, RunState};
 use linerate_record::keys;
 use linerate_report::sweep as report;
 use linerate_sys::signal::Signals;
 use linerate_sys::{cpu, process};
 
-use crate::record::{RecordOptions, Recording, Run};
 use crate::live::Live;
+use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Progress};
 use network::Network;
 
 /// What a sweep found.
 #[derive(Debug)]
 pub struct SweepResult {
-    /// Every run, and the best setting as far as the runs determine one.
-    pub sweep: Sweep,
+    /// The record: every run, and the best setting as far as the runs determine one.
+    pub recorded: Recorded,
     /// Whether any run had a result.
     pub has_result: bool,
     /// Whether a signal ended it.
@@ -30,8 +30,6 @@ pub struct SweepResult {
     pub is_unreachable: bool,
     /// Why no further run was possible; `None` for a sweep that reached its end or its budget.
     pub ended_by: Option<String>,
-    /// What the user should know about the record.
-    pub record_message: Option<String>,
 }
 
 /// Runs short tests against a server and compares their settings. A signal ends it with the runs made until then. `live` takes
@@ -41,7 +39,7 @@ pub struct SweepResult {
 /// A specification that does not fit this host.
 pub fn sweep(
     spec: &SweepSpec,
-    record: Option<RecordOptions>,
+    record: RecordOptions,
     signals: &Signals,
     mut progress: Progress,
     live: Option<&Live>,
@@ -52,26 +50,42 @@ pub fn sweep(
     let _ = process::raise_fd_limit();
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
-    let recording = record.map(|options| Recording::begin(options, run(spec)));
-    let mut network = Network::new(spec, &space, signals, progress, recording).shown(live.cloned());
+    let recording = Recording::begin(record, run(spec));
+    let mut network = Network::new(spec, &space, signals, progress, Some(recording)).shown(live.cloned());
     let outcome = explore(&plan, &mut network);
-    let record_message = network.finish_record(outcome.ended_by.clone());
+    let recording = network.recording.take();
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
+    let found = linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons);
+    let (state, reason) = state(&network, &found);
+    let recorded = recording.map(|recording| recording.finish(state, reason, Body::Sweep(Some(Box::new(found)))));
     Ok(SweepResult {
-        sweep: linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons),
+        recorded: recorded.ok_or_else(|| Error::failed("the sweep has no record"))?,
         has_result: network.has_result,
         is_interrupted: network.is_interrupted,
         is_unreachable: network.is_unreachable,
         ended_by: outcome.ended_by,
-        record_message,
     })
+}
+
+/// Whether the sweep reached its end, and why it did not.
+fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
+    match &found.ended_by {
+        reason if network.is_interrupted => (RunState::Interrupted, reason.clone()),
+        Some(reason) if network.has_result => (RunState::Partial, Some(reason.clone())),
+        reason if !network.has_result => (RunState::Failed, reason.clone()),
+        _ if found.is_cut_short => {
+            let budget = report::clock(found.plan.budget_ns as f64 / 1e9);
+            (RunState::Partial, Some(format!("the budget of {budget} ended before all planned runs")))
+        }
+        _ => (RunState::Complete, None),
+    }
 }
 
 fn run(spec: &SweepSpec) -> Run {
     let measured = SweepSpec { host: String::new(), port: 0, ..spec.clone() };
     Run {
         kind: RunKind::Sweep,
-        body: Body::Sweep,
+        body: Body::Sweep(None),
         server: Some(spec.host.clone()),
         // A specification of a sweep is not stored; its text differs where it does.
         spec_key: keys::spec_key("sweep", &format!("{measured:?}")),

@@ -9,7 +9,7 @@ use linerate_lab::sweep::{
     HostIdentity, Hosts, Objective, Provenance, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics,
 };
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
-use linerate_model::record::{RunState, Trial};
+use linerate_model::record::Trial;
 use linerate_model::sink::Tee;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Failure, FailureKind};
@@ -50,7 +50,7 @@ pub(crate) struct Network<'a> {
     /// The server did not answer the first run, or refused it.
     pub(super) is_unreachable: bool,
     /// Takes a trial of every run.
-    recording: Option<Recording>,
+    pub(super) recording: Option<Recording>,
     /// The trial of the last test.
     trial: Option<Trial>,
     /// What views show.
@@ -112,23 +112,19 @@ impl<'a> Network<'a> {
         &self.log
     }
 
-    /// Ends the record. Returns what the user should know about it.
-    pub(super) fn finish_record(&mut self, ended_by: Option<String>) -> Option<String> {
-        let state = match (&ended_by, self.is_interrupted) {
-            (_, true) => RunState::Interrupted,
-            (None, _) => RunState::Complete,
-            (Some(_), _) if self.has_result => RunState::Partial,
-            (Some(_), _) => RunState::Failed,
-        };
-        self.recording.take()?.finish(state, ended_by)
-    }
-
-    fn record(&mut self, levels: &[String], is_warm_up: bool) {
+    fn record(&mut self, started_ns: u64, levels: &[String], outcome: &Result<(f64, RunMetrics), RunError>) {
         let (Some(recording), Some(trial)) = (&mut self.recording, self.trial.take()) else { return };
         let names = self.spec.over.iter().map(|swept| swept.name.to_owned());
         let repeat = self.log.runs.iter().filter(|run| run.levels == levels && !run.is_warm_up).count();
-        let repeat = u32::try_from(repeat).unwrap_or(u32::MAX);
-        recording.add(Trial { factors: names.zip(levels.iter().cloned()).collect(), is_warm_up, repeat, ..trial });
+        recording.add(Trial {
+            factors: names.zip(levels.iter().cloned()).collect(),
+            is_warm_up: self.log.runs.is_empty(),
+            repeat: u32::try_from(repeat).unwrap_or(u32::MAX),
+            started_ns,
+            // Also why a test that ended well has no value to compare.
+            reason: outcome.as_ref().err().map(ToString::to_string).or(trial.reason),
+            ..trial
+        });
     }
 
     /// One test, after waiting for a server that is busy, or between two tests.
@@ -233,10 +229,11 @@ impl Runner for Network<'_> {
 
     fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
         let started_s = self.started.elapsed().as_secs_f64();
+        let started_ns = self.recording.as_ref().map_or(0, Recording::elapsed_ns);
         let outcome = self.test(setting);
         let is_warm_up = self.log.runs.is_empty();
         let levels = self.space.labels(setting);
-        self.record(&levels, is_warm_up);
+        self.record(started_ns, &levels, &outcome);
         if !is_warm_up {
             self.show_run(setting, &outcome);
         }

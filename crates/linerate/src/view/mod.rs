@@ -184,7 +184,8 @@ impl Drawer {
             }
             let left = next_frame.saturating_duration_since(Instant::now());
             let readable = Interest::READ;
-            let fds = [(terminal_of(&mut self.painter), readable), (fd(&self.signals), readable), (fd(&*self.end), readable)];
+            let fds =
+                [(terminal_of(&mut self.painter), readable), (fd(&self.signals), readable), (fd(&*self.end), readable)];
             let Ok([has_keys, has_signals, is_over]) = wait_fds(fds, Some(left)) else { break };
             if is_over || !terminal::is_in_use() {
                 break;

@@ -229,7 +229,10 @@ mod tests {
     #[test]
     fn an_interval_is_a_point_of_its_stream_and_of_the_test() {
         let mut state = running();
-        state.event(&Event::Interval(IntervalReport { streams: vec![row(0, 125_000_000)], ..IntervalReport::default() }), 8);
+        state.event(
+            &Event::Interval(IntervalReport { streams: vec![row(0, 125_000_000)], ..IntervalReport::default() }),
+            8,
+        );
         let test = state.test.expect("a test");
         assert_eq!((test.phase, test.started_ns), (LivePhase::Running, Some(7)));
         assert_eq!((test.forward.last(), test.reverse.last()), (Some(1e9), None));
@@ -263,7 +266,9 @@ mod tests {
         let mut state = running();
         let failure = Failure { kind: FailureKind::Error, message: "no route".into(), code: None };
         state.event(&Event::Failed(failure), 9);
-        assert!(matches!(&state.test.as_ref().expect("a test").phase, LivePhase::Failed(text) if text.contains("no route")));
+        assert!(
+            matches!(&state.test.as_ref().expect("a test").phase, LivePhase::Failed(text) if text.contains("no route"))
+        );
         state.event(&Event::TestStarted, 10);
         assert_eq!(state.test.expect("a test").streams_all, 0);
     }

@@ -19,10 +19,11 @@ pub use run_id::{RunId, RunIdError};
 pub use trial::{Detail, Measure, Series, SeriesOf, TestDetail, TestStep, Times, Trial, Way};
 
 use crate::finding::Diagnosis;
-use crate::http::Study;
+use crate::http::{CellVerdict, Study};
 use crate::measure::MeasureName;
 use crate::service::Outcome;
 use crate::spec::{Direction, Transport};
+use crate::sweep::Sweep;
 
 /// Schema name of a [`RunRecord`].
 pub const RUN_SCHEMA: &str = "linerate.run/1";
@@ -142,12 +143,12 @@ pub enum RunState {
 pub enum Body {
     /// Everything of a test stands in its trials.
     Test,
-    /// The settings of a sweep are the factors of its trials.
-    Sweep,
-    /// Everything of a load stands in its trial.
-    HttpLoad,
-    /// An experiment. The runs of its cells are trials.
-    HttpLab(Box<Study>),
+    /// What a sweep found; absent of one that did not end. Its runs are trials, their settings the factors of these.
+    Sweep(Option<Box<Sweep>>),
+    /// What limited a load; absent where that is not judged. Everything else stands in its trial.
+    HttpLoad(Option<Box<CellVerdict>>),
+    /// An experiment; absent of one that did not end. The runs of its cells are trials.
+    HttpLab(Option<Box<Study>>),
     /// Everything of a diagnosis stands in the hosts and in the diagnosis.
     Doctor,
     /// A test of a server.

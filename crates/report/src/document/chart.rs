@@ -1,5 +1,6 @@
 //! A drawing as data: axes, series and marks. It is drawn as SVG, listed as a table, and some are drawn as bars on a terminal.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::style::Style;
@@ -25,7 +26,7 @@ pub(crate) struct Chart {
 /// One axis.
 pub(crate) struct Axis {
     /// What, in which unit.
-    pub label: &'static str,
+    pub label: Cow<'static, str>,
     /// How values lie on it.
     pub scale: Scale,
     /// A value with its unit.
@@ -108,12 +109,12 @@ impl Point {
 
 impl Axis {
     /// An axis from 0.
-    pub(crate) fn linear(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
-        Self { label, scale: Scale::Linear, text: Box::new(text), ticks: Vec::new(), range: None }
+    pub(crate) fn linear(label: impl Into<Cow<'static, str>>, text: impl Fn(f64) -> String + 'static) -> Self {
+        Self { label: label.into(), scale: Scale::Linear, text: Box::new(text), ticks: Vec::new(), range: None }
     }
 
     /// An axis by ratio.
-    pub(crate) fn log(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
+    pub(crate) fn log(label: impl Into<Cow<'static, str>>, text: impl Fn(f64) -> String + 'static) -> Self {
         Self { scale: Scale::Log, ..Self::linear(label, text) }
     }
 

@@ -169,13 +169,13 @@ fn hover(canvas: &Canvas<'_, '_>, chart: &Chart, (low, high): (f64, f64)) -> Dra
 /// Names of the axes and of the series.
 fn legend(out: &mut String, chart: &Chart, height: u32) {
     let [left, middle] = [8, LEFT + (WIDTH - LEFT - RIGHT) / 2].map(f64::from);
-    let name = match (chart.name, chart.y.label) {
+    let name = match (chart.name, &*chart.y.label) {
         ("", label) => label.to_owned(),
         (name, label) if label.is_empty() || label == name => name.to_owned(),
         (name, label) => format!("{name}: {label}"),
     };
     Shape::Text("start", &name).write(out, "name", &[(left, 12.0)]);
-    Shape::Text("middle", chart.x.label).write(out, "", &[(middle, f64::from(height) - 6.0)]);
+    Shape::Text("middle", &chart.x.label).write(out, "", &[(middle, f64::from(height) - 6.0)]);
     let x = f64::from(WIDTH - RIGHT + 12);
     for (place, series) in chart.series.iter().enumerate() {
         let y = f64::from(TOP + 8 + LEGEND_STEP * place as u32);
@@ -207,7 +207,7 @@ fn table(out: &mut String, chart: &Chart, name: &str) {
     let _ = write!(
         out,
         "<details><summary>Figures: {name}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">{}</th>",
-        escaped(chart.x.label)
+        escaped(&chart.x.label)
     );
     let slots = chart.slots(SLOTS_MAX);
     let has_cells = |at: &usize| slots.iter().any(|slot| slot.cells[*at].is_some());

@@ -58,8 +58,10 @@ impl Names {
                 names.add(Some(&detail.header.peer_host), "server");
             }
         }
-        if let Body::Session(session) = &record.body {
-            names.add(session.user.as_deref(), "user");
+        match &record.body {
+            Body::Session(session) => names.add(session.user.as_deref(), "user"),
+            Body::Sweep(Some(sweep)) => names.add(sweep.provenance.server.name.as_deref(), "server"),
+            _ => {}
         }
         names
     }

@@ -4,6 +4,8 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use linerate_lab::sweep::recorded_runs;
+use linerate_model::http::CellVerdict;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDetail, Trial};
 use linerate_model::spec::{Direction, Transport};
@@ -16,6 +18,7 @@ use crate::document::{Block, Document, Download};
 use crate::http::{LoadReport, load_blocks, study};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
+use crate::sweep;
 
 /// Most runs of one report.
 pub const RUNS_MAX: usize = 200;
@@ -89,9 +92,9 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
 /// Title given by the user, or what was run.
 fn title(record: &RunRecord) -> String {
     let what = match &record.body {
-        Body::Sweep => "sweep".to_owned(),
+        Body::Sweep(_) => "sweep".to_owned(),
         Body::Test | Body::Session(_) => test(record).map_or_else(|| "throughput test".to_owned(), test_name),
-        Body::HttpLoad => "HTTP load".to_owned(),
+        Body::HttpLoad(_) => "HTTP load".to_owned(),
         Body::HttpLab(_) => "HTTP lab".to_owned(),
         Body::Doctor => "diagnosis".to_owned(),
     };
@@ -147,8 +150,9 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         blocks.extend(crate::doctor::blocks(diagnosis, false));
     }
     match &record.body {
-        Body::HttpLab(found) => blocks.extend(study::blocks(found).into_iter().skip(1)),
-        Body::HttpLoad => blocks.extend(load(record)),
+        Body::Sweep(Some(found)) => blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials))),
+        Body::HttpLab(Some(found)) => blocks.extend(study::blocks(found).into_iter().skip(1)),
+        Body::HttpLoad(verdict) => blocks.extend(load(record, verdict.as_deref())),
         _ => {}
     }
     if has_charts {
@@ -163,7 +167,8 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
     if let Some(table) = measures::table(&measures).filter(|_| !has_settings) {
         blocks.extend([Block::Heading("Figures".to_owned()), Block::Table(table)]);
     }
-    let trials = measures::trials(record, &measures);
+    // The report of a sweep has them with what it compares.
+    let trials = measures::trials(record, &measures).filter(|_| !is_swept(record));
     blocks.extend(trials.map(|table| Block::Details("All trials".to_owned(), Box::new(Block::Table(table)))));
     blocks.extend(hosts::hosts(record));
     blocks.extend(repeat(record));
@@ -171,7 +176,7 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
 }
 
 /// What the generator of a load found.
-fn load(record: &RunRecord) -> Vec<Block> {
+fn load(record: &RunRecord, verdict: Option<&CellVerdict>) -> Vec<Block> {
     let cell = record.trials.iter().find_map(|trial| match &trial.detail {
         Some(Detail::Cell(cell)) => Some((trial, &**cell)),
         _ => None,
@@ -189,7 +194,8 @@ fn load(record: &RunRecord) -> Vec<Block> {
         wire_bps: wire.map(|measure| measure.value),
         client: Some(&cell.client),
         server: cell.server.as_ref(),
-        verdict: None,
+        verdict,
+        // They stand above.
         remarks: &[],
     };
     load_blocks(&report, true)
@@ -208,8 +214,11 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
         RunState::Crashed => Some(format!("The process ended without a result{reason}")),
         RunState::Running => Some("Not finished yet".to_owned()),
     };
-    let answers = measures::primary(measures).into_iter().filter_map(Values::best);
-    let loss = measures.iter().filter(|values| is_loss(values)).filter_map(|values| {
+    let answers: Vec<String> = match &record.body {
+        Body::Sweep(Some(found)) => vec![sweep::verdict(found)],
+        _ => measures::primary(measures).into_iter().filter_map(Values::best).collect(),
+    };
+    let loss = measures.iter().filter(|values| is_loss(values) && !is_swept(record)).filter_map(|values| {
         let median = values.median().filter(|median| *median > 0.0)?;
         let way = measures::way(values.way);
         Some(format!("{} of the datagrams lost {way}", value(&values.info, median)).trim_end().to_owned())
@@ -217,6 +226,11 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
     let answers: Vec<String> = state.into_iter().chain(answers).chain(loss).collect();
     let has_own = matches!(record.kind, RunKind::Doctor | RunKind::HttpLab);
     if answers.is_empty() && !has_own { vec!["No result was recorded.".to_owned()] } else { answers }
+}
+
+/// Whether a sweep has its own report.
+pub(super) fn is_swept(record: &RunRecord) -> bool {
+    matches!(record.body, Body::Sweep(Some(_)))
 }
 
 fn is_loss(values: &Values<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::{FactorResult, Level, Objective, Provenance, Recommendation, Run, RunMetrics, Sweep};
+use linerate_lab::sweep::{FactorResult, Leader, Level, Objective, Provenance, Recommendation, Run, RunMetrics, Sweep};
 
 use super::sentences;
 use super::values;
@@ -17,62 +17,68 @@ use crate::numbers::{clock, digits};
 
 /// The report as text.
 #[must_use]
-pub fn text(sweep: &Sweep, glyphs: Glyphs) -> String {
-    document(sweep).text(Style { glyphs, ..Style::PLAIN })
+pub fn text(sweep: &Sweep, runs: &[Run], glyphs: Glyphs) -> String {
+    document(sweep, runs).text(Style { glyphs, ..Style::PLAIN })
 }
 
 /// The report as one HTML file.
 #[must_use]
-pub fn html(sweep: &Sweep) -> String {
-    document(sweep).html()
+pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
+    document(sweep, runs).html()
 }
 
-fn document(sweep: &Sweep) -> Document {
+fn document(sweep: &Sweep, runs: &[Run]) -> Document {
     let mut blocks = vec![Block::Title(sentences::verdict(sweep))];
-    blocks.extend(sentences::remarks(sweep).into_iter().map(Block::Remark));
+    blocks.extend(self::blocks(sweep, runs));
+    Document { name: "linerate sweep", blocks }
+}
+
+/// The parts of the report but its title.
+pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = sentences::remarks(sweep).into_iter().map(Block::Remark).collect();
     for factor in &sweep.factors {
         let found = sentences::factor(sweep, factor);
         if !found.is_empty() {
-            blocks.extend([Block::Heading(factor.name.to_owned()), Block::List(found)]);
+            blocks.extend([Block::Heading(factor.name.clone()), Block::List(found)]);
         }
         blocks.push(Block::Plot(plot(sweep, factor)));
         blocks.push(Block::Table(levels(sweep, factor)));
     }
-    if let Recommendation::Use { command, .. } | Recommendation::Inconclusive { leader: Some((_, _, command)), .. } =
-        &sweep.answer
+    if let Recommendation::Use { leader: Leader { command, .. }, .. }
+    | Recommendation::Inconclusive { leader: Some(Leader { command, .. }), .. } = &sweep.answer
     {
         blocks.push(Block::Heading("The same test with plain iperf3".to_owned()));
         blocks.push(Block::Verbatim(command.clone()));
     }
     blocks.push(Block::Paragraph(provenance(sweep)));
     blocks.push(Block::Paragraph(cost(sweep)));
-    blocks.push(Block::Details("All runs".to_owned(), Box::new(Block::Table(runs(sweep)))));
-    Document { name: "linerate sweep", blocks }
+    blocks.push(Block::Details("All runs".to_owned(), Box::new(Block::Table(all_runs(sweep, runs)))));
+    blocks
 }
 
 fn provenance(sweep: &Sweep) -> String {
     let Provenance { started_at, client, server } = &sweep.provenance;
-    format!("{started_at}: client {client}; server {} ({server})", sweep.spec.host)
+    format!("{started_at}: client {client}; server {} ({server})", sweep.plan.host)
 }
 
 fn cost(sweep: &Sweep) -> String {
     format!(
         "{} to {} port {}{}: {} runs of {} s in {}, {} planned; seed {}; CPU in percent of one CPU",
-        sweep.spec.protocol(),
-        sweep.spec.host,
-        sweep.spec.port,
-        if sweep.spec.is_reverse { ", the server sends" } else { "" },
+        sweep.plan.protocol(),
+        sweep.plan.host,
+        sweep.plan.port,
+        if sweep.plan.is_reverse { ", the server sends" } else { "" },
         sweep.cost.runs,
-        sweep.spec.time_s,
+        sweep.plan.time_s,
         clock(sweep.cost.seconds),
         sweep.estimate.runs,
-        sweep.spec.seed
+        sweep.plan.seed
     )
 }
 
 /// Medians with the ranges of their runs over levels; below them what else the runs measured.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
-    let objective = sweep.spec.objective;
+    let objective = sweep.plan.objective;
     let y = Axis::linear(values::title(objective), move |value| values::value(objective, value));
     let point = |place: usize, level: &Level| {
         let interval = level.range.map(|Interval { low, high }| (low, high));
@@ -84,7 +90,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         let point = |_: usize, level: &Level| metric(&level.metrics).map(|value| Point::new(0.0, value));
         chart(factor, name, 180, Axis::linear(name, text), point).checked()
     };
-    let loss = match sweep.spec.protocol() {
+    let loss = match sweep.plan.protocol() {
         "UDP" => below("lost", |percent| format!("{}%", digits(percent)), |metrics| metrics.lost_percent),
         _ => below("retransmits", digits, |metrics| metrics.retransmits),
     };
@@ -132,21 +138,22 @@ fn chart(
     let ticks: Vec<f64> = places.iter().map(|(place, _)| *place).collect();
     let label =
         move |x: f64| places.iter().find(|(place, _)| *place == x).map_or_else(String::new, |(_, label)| label.clone());
-    let axis = if least.is_some() { Axis::log(factor.name, label) } else { Axis::linear(factor.name, label) };
+    let axis =
+        if least.is_some() { Axis::log(factor.name.clone(), label) } else { Axis::linear(factor.name.clone(), label) };
     Chart { name, ..Chart::new(axis.at(ticks), y, height, series) }
 }
 
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let levels: Vec<(bool, &Level)> =
         factor.levels.iter().enumerate().map(|(place, level)| (place == factor.advised, level)).collect();
-    let range = |level: &Level| known(level.range, |range| values::interval(sweep.spec.objective, range));
+    let range = |level: &Level| known(level.range, |range| values::interval(sweep.plan.objective, range));
     let failures = factor.levels.iter().flat_map(|level| {
         let failures = level.failures.iter();
         failures.map(|failure| format!("{} failed: {failure}", level.label))
     });
     let table = Table::of("", "", &levels)
-        .number(factor.name, |(is_advised, level)| Cell::marked(level.label.clone(), *is_advised))
-        .number("median", |(_, level)| values::value(sweep.spec.objective, level.median))
+        .number(&factor.name, |(is_advised, level)| Cell::marked(level.label.clone(), *is_advised))
+        .number("median", |(_, level)| values::value(sweep.plan.objective, level.median))
         .number("lowest to highest run", |(_, level)| range(level))
         .number("runs", |(_, level)| level.runs.to_string());
     with_metrics(table, sweep, |(_, level)| Some(&level.metrics)).notes(failures).table()
@@ -165,7 +172,7 @@ fn with_metrics<'a, T>(
     let table = table
         .number("CPU client", |item| text(item, |metrics| metrics.cpu_client_percent, percent))
         .number("CPU server", |item| text(item, |metrics| metrics.cpu_server_percent, percent));
-    let table = match sweep.spec.protocol() {
+    let table = match sweep.plan.protocol() {
         "UDP" => table.number("lost", |item| text(item, |metrics| metrics.lost_percent, |lost| format!("{lost:.2}%"))),
         _ => {
             table.number("retransmits", |item| text(item, |metrics| metrics.retransmits, |count| format!("{count:.0}")))
@@ -174,13 +181,13 @@ fn with_metrics<'a, T>(
     table.number("round trip", |item| text(item, |metrics| metrics.rtt_us, |us| format!("{us:.0} us")))
 }
 
-fn runs(sweep: &Sweep) -> Table {
-    let runs: Vec<(usize, &Run)> = sweep.runs.iter().enumerate().collect();
+fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {
+    let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     let name = |(number, run): &(usize, &Run)| {
         if run.is_warm_up { "warm-up".to_owned() } else { number.to_string() }
     };
     let value = |run: &Run| match &run.outcome {
-        Ok((value, _)) => values::value(sweep.spec.objective, *value),
+        Ok((value, _)) => values::value(sweep.plan.objective, *value),
         Err(error) => format!("failed: {error}"),
     };
     let table =
@@ -191,14 +198,14 @@ fn runs(sweep: &Sweep) -> Table {
 
 fn with_levels<'a>(table: TableOf<'a, (usize, &'a Run)>, sweep: &Sweep) -> TableOf<'a, (usize, &'a Run)> {
     let level = |(_, run): &(usize, &Run), place: usize| run.levels.get(place).cloned().unwrap_or_default().into();
-    let head = |place: usize| sweep.planned[place].name.to_owned();
-    table.numbers(0..sweep.planned.len(), head, level)
+    let head = |place: usize| sweep.plan.factors[place].name.clone();
+    table.numbers(0..sweep.plan.factors.len(), head, level)
 }
 
 /// A head line and one line per run, in the order of time.
 #[must_use]
-pub fn csv(sweep: &Sweep) -> String {
-    let runs: Vec<(usize, &Run)> = sweep.runs.iter().enumerate().collect();
+pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
+    let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {
         let value = run.outcome.as_ref().ok().and_then(|(compared, metrics)| value(*compared, metrics));
         value.map_or_else(String::new, |value| value.to_string())
@@ -208,7 +215,7 @@ pub fn csv(sweep: &Sweep) -> String {
         .number("started_s", |(_, run)| format!("{:.3}", run.started_s))
         .number("warm_up", |(_, run)| run.is_warm_up.to_string());
     with_levels(table, sweep)
-        .number(&format!("value_{}", sweep.spec.objective.key()), |(_, run)| value(run, &|compared, _| Some(compared)))
+        .number(&format!("value_{}", sweep.plan.objective.key()), |(_, run)| value(run, &|compared, _| Some(compared)))
         .number("received_bps", |(_, run)| value(run, &|_, metrics| Some(metrics.received_bps)))
         .number("sent_bps", |(_, run)| value(run, &|_, metrics| metrics.sent_bps))
         .number("cpu_client_percent", |(_, run)| value(run, &|_, metrics| metrics.cpu_client_percent))
@@ -218,7 +225,7 @@ pub fn csv(sweep: &Sweep) -> String {
         .number("lost_percent", |(_, run)| value(run, &|_, metrics| metrics.lost_percent))
         .number("started_at", |_| sweep.provenance.started_at.clone())
         .number("client", |_| sweep.provenance.client.to_string())
-        .number("server", |_| format!("{} ({})", sweep.spec.host, sweep.provenance.server))
+        .number("server", |_| format!("{} ({})", sweep.plan.host, sweep.provenance.server))
         .number("error", |(_, run)| run.outcome.as_ref().err().map_or_else(String::new, RunError::to_string))
         .table()
         .csv()

@@ -1,32 +1,30 @@
 //! The findings in sentences, for text and HTML.
 
-use linerate_model::sweep::Reason;
+use linerate_model::sweep::{Reason, ReasonName};
 
 use super::values;
 use crate::numbers::clock;
-use linerate_lab::sweep::{Degradation, FactorResult, Objective, PlateauSide, Recommendation, Sweep};
+use linerate_lab::sweep::{Degradation, FactorResult, Leader, Objective, PlateauSide, Recommendation, Sweep};
 
 /// The answer in one sentence.
-pub(super) fn verdict(sweep: &Sweep) -> String {
+pub(crate) fn verdict(sweep: &Sweep) -> String {
     match &sweep.answer {
-        Recommendation::Use { levels, value, interval, .. } => {
-            let setting = setting(sweep, levels);
-            let value_text = values::value(sweep.spec.objective, *value);
-            format!(
-                "Use {setting}: {} {value_text} ({}, {:.0} % confidence){}",
-                values::title(sweep.spec.objective),
-                values::interval(sweep.spec.objective, *interval),
-                sweep.confidence * 100.0,
-                too_short(sweep)
-            )
-        }
+        Recommendation::Use { leader, interval } => format!(
+            "Use {}: {} {} ({}, {:.0} % confidence){}",
+            setting(sweep, leader),
+            values::title(sweep.plan.objective),
+            values::value(sweep.plan.objective, leader.value),
+            values::interval(sweep.plan.objective, *interval),
+            sweep.plan.confidence * 100.0,
+            too_short(sweep)
+        ),
         Recommendation::Inconclusive { reason, leader } => {
-            let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
+            let ahead = leader.as_ref().map_or_else(String::new, |leader| {
                 format!(
                     "; best so far: {}, {} {}{}",
-                    setting(sweep, levels),
-                    values::title(sweep.spec.objective),
-                    values::value(sweep.spec.objective, *value),
+                    setting(sweep, leader),
+                    values::title(sweep.plan.objective),
+                    values::value(sweep.plan.objective, leader.value),
                     too_short(sweep)
                 )
             });
@@ -37,29 +35,28 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
 
 /// What qualifies a value of runs that are too short for the queues of the path.
 fn too_short(sweep: &Sweep) -> String {
-    let share = sweep.in_flight_share.filter(|share| *share > sweep.tolerance / 2.0);
+    let share = sweep.in_flight_share.filter(|share| *share > sweep.plan.tolerance / 2.0);
     share.map_or_else(String::new, |share| {
         // A hundredth of the run.
-        let enough_s = (f64::from(sweep.spec.time_s) * share * 100.0).ceil();
+        let enough_s = (f64::from(sweep.plan.time_s) * share * 100.0).ceil();
         format!(
             "; runs of {} s are too short: up to {:.0} % of the data was in flight at their end, --time {enough_s:.0} \
              makes it 1 %",
-            sweep.spec.time_s,
+            sweep.plan.time_s,
             share * 100.0
         )
     })
 }
 
 /// Levels with the names of their factors.
-pub(super) fn setting(sweep: &Sweep, levels: &[String]) -> String {
-    let words: Vec<String> = sweep
-        .planned
-        .iter()
-        .zip(levels)
-        .map(|(factor, level)| match (factor.name, level.as_str()) {
+fn setting(sweep: &Sweep, leader: &Leader) -> String {
+    let factors = sweep.plan.factors.iter();
+    let levels = factors.filter_map(|factor| Some((factor.name.as_str(), leader.setting.get(&factor.name)?.as_str())));
+    let words: Vec<String> = levels
+        .map(|level| match level {
             ("streams", "1") => "1 stream".to_owned(),
             ("streams", n) => format!("{n} streams"),
-            ("window" | "length", "auto") => format!("the system's {}", factor.name),
+            (name @ ("window" | "length"), "auto") => format!("the system's {name}"),
             (name, level) => format!("{name} {level}"),
         })
         .collect();
@@ -82,13 +79,13 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     if sweep.is_cut_short {
         remarks.push(format!(
             "The budget of {} ended before all planned runs; a longer --budget allows more",
-            clock(sweep.spec.budget.as_secs_f64())
+            clock(sweep.plan.budget_ns as f64 / 1e9)
         ));
     }
     if matches!(sweep.answer, Recommendation::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
         remarks.push("Longer runs (--time) or more of them (--repetitions) may decide".to_owned());
     }
-    if sweep.spec.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
+    if sweep.plan.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
         remarks.push("The server does not report its CPU time: values count the client's alone".to_owned());
     }
     remarks
@@ -99,7 +96,7 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
     let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
     let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
-    let (advised, tolerance) = (label(factor.advised), sweep.tolerance * 100.0);
+    let (advised, tolerance) = (label(factor.advised), sweep.plan.tolerance * 100.0);
     // Where the runs allow no answer they draw no plateau either.
     let is_sure = matches!(sweep.answer, Recommendation::Use { .. });
     if factor.is_amount && is_sure {
@@ -143,10 +140,10 @@ fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> Stri
     format!(
         "{place} it is worse, {} {} at {} ({:+.0} %){} {}",
         if fall.change_percent > 0.0 { "up to" } else { "down to" },
-        values::value(sweep.spec.objective, worst),
+        values::value(sweep.plan.objective, worst),
         label(fall.worst),
         fall.change_percent,
-        if fall.reasons.iter().any(|reason| reason.name == "not-known") { "; the cause is" } else { ":" },
+        if fall.reasons.iter().any(|reason| reason.name == ReasonName::NotKnown) { "; the cause is" } else { ":" },
         reasons(&fall.reasons)
     )
 }

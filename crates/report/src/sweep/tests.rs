@@ -1,15 +1,15 @@
 //! A sweep whose numbers are known, in every form.
 
-use std::time::Duration;
-
 use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::grammar::{Levels, SweptFactor};
+use linerate_lab::sweep::recorded_runs;
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Level, Objective, PlateauSide, Provenance,
-    Recommendation, Run, RunMetrics, Sweep, SweepSpec, TestSettings,
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective, PlannedFactor, PlateauSide,
+    Provenance, Recommendation, Run, RunMetrics, Sweep, SweepPlan,
 };
-use linerate_model::sweep::{Reason, WindowDeficit};
+use linerate_model::record::{Detail, RunState, TestDetail, Trial};
+use linerate_model::sweep::{Reason, ReasonName};
+use linerate_model::{EndpointTotals, StreamSummary, Summary};
 
 use super::*;
 use crate::expected::assert_expected;
@@ -46,26 +46,26 @@ fn run(level: &str, value: f64) -> Run {
     }
 }
 
-fn reason(name: &'static str, sentence: &str) -> Reason {
+fn reason(name: ReasonName, sentence: &str) -> Reason {
     Reason { name, sentence: sentence.to_owned(), window: None }
 }
 
-fn sweep() -> Sweep {
+pub(crate) fn sweep() -> Sweep {
     Sweep {
-        spec: SweepSpec {
+        plan: SweepPlan {
             host: "192.0.2.7".to_owned(),
             port: 5201,
-            over: Vec::new(),
+            is_udp: false,
+            is_reverse: false,
             objective: Objective::Throughput,
+            factors: vec![PlannedFactor { name: "streams".to_owned(), levels: "1..20".to_owned() }],
+            seed: 1,
+            repetitions: 3,
             time_s: 3,
             omit_s: 1,
-            repetitions: 3,
-            budget: Duration::from_secs(900),
-            seed: 1,
-            is_reverse: false,
-            is_udp: false,
-            held: TestSettings::default(),
-            family: None,
+            budget_ns: 900_000_000_000,
+            confidence: 0.95,
+            tolerance: 0.03,
         },
         provenance: Provenance {
             started_at: "2026-11-23T13:40:00Z".to_owned(),
@@ -77,21 +77,20 @@ fn sweep() -> Sweep {
             server: HostIdentity::default(),
         },
         is_client_cpu_only: false,
-        planned: vec![SweptFactor { name: "streams", levels: Levels::Range(1, 20) }],
-        confidence: 0.95,
-        tolerance: 0.03,
         estimate: Cost { runs: 58, seconds: 261.0 },
         cost: Cost { runs: 46, seconds: 207.4 },
         client_cores: Some(16),
         server_cores: None,
         answer: Recommendation::Use {
-            levels: vec!["10".to_owned()],
-            value: 288e9,
+            leader: Leader {
+                setting: [("streams".to_owned(), "10".to_owned())].into(),
+                value: 288e9,
+                command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
+            },
             interval: Interval { low: 285e9, high: 291e9 },
-            command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
         },
         factors: vec![FactorResult {
-            name: "streams",
+            name: "streams".to_owned(),
             is_amount: true,
             levels: vec![
                 level("1", 1, 33e9, 3),
@@ -112,14 +111,20 @@ fn sweep() -> Sweep {
                     edge: 1,
                     worst: 0,
                     change_percent: -88.5,
-                    reasons: vec![reason("core-saturated", "one CPU of the server is fully used (99 %) by one stream")],
+                    reasons: vec![reason(
+                        ReasonName::CoreSaturated,
+                        "one CPU of the server is fully used (99 %) by one stream",
+                    )],
                 },
                 Degradation {
                     side: PlateauSide::Above,
                     edge: 2,
                     worst: 3,
                     change_percent: -43.4,
-                    reasons: vec![reason("not-known", "not known; not reported: number of CPUs of the server")],
+                    reasons: vec![reason(
+                        ReasonName::NotKnown,
+                        "not known; not reported: number of CPUs of the server",
+                    )],
                 },
             ],
         }],
@@ -127,22 +132,25 @@ fn sweep() -> Sweep {
         drift_ratio: None,
         is_cut_short: false,
         ended_by: None,
-        runs: vec![
-            run("1", 33e9),
-            Run {
-                levels: vec!["20".to_owned()],
-                started_s: 6.0,
-                is_warm_up: false,
-                outcome: Err(RunError::Failed("refused, \"<b>no</b>\"".to_owned())),
-            },
-        ],
     }
+}
+
+fn runs() -> Vec<Run> {
+    vec![
+        run("1", 33e9),
+        Run {
+            levels: vec!["20".to_owned()],
+            started_s: 6.0,
+            is_warm_up: false,
+            outcome: Err(RunError::Failed("refused, \"<b>no</b>\"".to_owned())),
+        },
+    ]
 }
 
 #[test]
 fn the_text_begins_with_the_answer() {
-    assert_expected("sweep/text.txt", &text(&sweep(), Glyphs::Ascii));
-    let blocks = text(&sweep(), Glyphs::Blocks);
+    assert_expected("sweep/text.txt", &text(&sweep(), &runs(), Glyphs::Ascii));
+    let blocks = text(&sweep(), &runs(), Glyphs::Blocks);
     assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
 }
 
@@ -153,9 +161,9 @@ fn remarks_qualify_the_answer() {
     sweep.drift_ratio = Some(0.8);
     sweep.is_cut_short = true;
     sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
-    sweep.spec.objective = Objective::CpuPerByte;
+    sweep.plan.objective = Objective::CpuPerByte;
     sweep.is_client_cpu_only = true;
-    let text = text(&sweep, Glyphs::Ascii);
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
     for part in [
         "Inconclusive: runs differ too much\n",
         "the last round differs from the first by -20 %",
@@ -166,20 +174,18 @@ fn remarks_qualify_the_answer() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("plateau") && !text.contains("plain iperf3"), "{text}");
-    let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
-    assert!(value["best"].is_null() && value["verdict"]["reason"] == "runs differ too much", "{value:#}");
     sweep.factors[0].failed.clear();
     sweep.factors[0].degradations.clear();
-    let text = super::text(&sweep, Glyphs::Ascii);
+    let text = super::text(&sweep, &runs(), Glyphs::Ascii);
     assert!(!text.contains("\nstreams\n"), "a heading without text: {text}");
 }
 
 #[test]
 fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
     let mut sweep = sweep();
-    sweep.spec.time_s = 1;
+    sweep.plan.time_s = 1;
     sweep.in_flight_share = Some(0.04);
-    let text = text(&sweep, Glyphs::Ascii);
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
     let headline = text.split("\n\n").next().unwrap_or_default().replace('\n', " ");
     assert!(headline.contains("runs of 1 s are too short: up to 4 % of the data"), "{headline}");
     assert!(headline.contains("--time 4 makes it 1 %"), "{headline}");
@@ -191,36 +197,15 @@ fn where_no_level_is_better_the_default_is_enough() {
     let factor = &mut sweep.factors[0];
     factor.levels[0] = level("auto", 0, 288e9, 9);
     (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
-    let text = text(&sweep, Glyphs::Ascii);
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
     assert!(text.contains("no level from 10 to 20 is better than auto by more than 3 %: auto is enough"), "{text}");
     assert!(!text.contains("plateau"), "{text}");
 }
 
 #[test]
-fn json_names_every_unit() {
-    let value: serde_json::Value = serde_json::from_str(&json(&sweep())).expect("JSON");
-    assert_eq!(value["schema"], "linerate.sweep/1");
-    assert_eq!((&value["started_at"], &value["client"]["name"]), (&"2026-11-23T13:40:00Z".into(), &"lab1".into()));
-    assert_eq!((&value["client"]["kernel"], &value["server"]["program"]), (&"6.1.0".into(), &serde_json::Value::Null));
-    assert_eq!(value["verdict"]["verdict"], "use");
-    assert_eq!(value["best"]["setting"]["streams"], "10");
-    assert_eq!((&value["best"]["interval"][0], &value["best"]["confidence"]), (&285e9.into(), &0.95.into()));
-    assert_eq!(value["plan"]["factors"][0]["levels"], "1..20");
-    assert_eq!(value["estimate"]["runs"], 58);
-    let factor = &value["factors"][0];
-    assert_eq!(factor["plateau"], serde_json::json!(["10", "11"]));
-    assert_eq!(factor["degradations"][0]["reasons"][0]["reason"], "core-saturated");
-    assert_eq!(factor["levels"][3]["cpu_server_percent"], 99.0);
-    assert_eq!(value["runs"][0]["received_bps"], 33e9);
-    assert!(value["runs"][0]["rtt_us"].is_null());
-    assert_eq!(factor["failed"][0]["error"], "too many streams");
-    assert_eq!(value["runs"][1]["error"], "refused, \"<b>no</b>\"");
-}
-
-#[test]
 fn csv_has_one_line_per_run() {
     assert_eq!(
-        csv(&sweep()),
+        csv(&sweep(), &runs()),
         "run,started_s,warm_up,streams,value_received_bps,received_bps,sent_bps,cpu_client_percent,cpu_server_percent,retransmits,\
          rtt_us,lost_percent,started_at,client,server,error\r\n\
          0,1.500,false,1,33000000000,33000000000,,40,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
@@ -233,8 +218,8 @@ fn csv_has_one_line_per_run() {
 #[test]
 fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     let mut sweep = sweep();
-    sweep.spec.host = "<script>alert(1)</script>".to_owned();
-    let html = html(&sweep);
+    sweep.plan.host = "<script>alert(1)</script>".to_owned();
+    let html = html(&sweep, &runs());
     assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
     for foreign in ["<script", "<b>", "http:", "https:", "src=", "href="] {
         assert!(!html.contains(foreign), "{foreign}");
@@ -251,7 +236,7 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
     let factor = &mut sweep.factors[0];
     factor.levels = (1..=30).map(|streams| level(&streams.to_string(), streams, 1e9, 3)).collect();
     factor.levels.insert(0, level("auto", 0, 1e9, 3));
-    let html = html(&sweep);
+    let html = html(&sweep, &runs());
     let charts: Vec<&str> =
         html.split("<svg").skip(1).map(|chart| chart.split("</svg>").next().unwrap_or_default()).collect();
     let names = ["received<", "retransmits<", "round trip<"];
@@ -266,19 +251,42 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
         // As far from 1 to 2 as from 8 to 16.
         assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
     }
-    assert!(text(&sweep, Glyphs::Ascii).lines().any(|line| line.trim_start().starts_with("auto ####")), "a bar");
+    assert!(
+        text(&sweep, &runs(), Glyphs::Ascii).lines().any(|line| line.trim_start().starts_with("auto ####")),
+        "a bar"
+    );
+}
+
+/// A trial with the summary of one stream.
+fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
+    let received = EndpointTotals { bytes: 4_000_000_000, duration_ns: 1_000_000_000, udp: None };
+    let stream = StreamSummary { sender: Some(received), receiver: Some(received), ..StreamSummary::default() };
+    let summary = Some(Summary { streams: vec![stream], ..Summary::default() });
+    Trial {
+        no,
+        repeat: 0,
+        factors: [("streams".to_owned(), streams.to_owned())].into(),
+        is_warm_up: no == 0,
+        state: RunState::Complete,
+        reason: reason.map(str::to_owned),
+        started_ns: 1_500_000_000,
+        elapsed_ns: 1_000_000_000,
+        flags: Vec::new(),
+        measures: Vec::new(),
+        series: Vec::new(),
+        detail: Some(Detail::Test(Box::new(TestDetail { summary, ..TestDetail::default() }))),
+    }
 }
 
 #[test]
-fn window_below_the_bandwidth_delay_product_has_both_numbers() {
-    let mut sweep = sweep();
-    let window = WindowDeficit { window_bytes: 65_536, rtt_us: 200.0, stream_rate_bps: 4e9, bdp_bytes: 100_000.0 };
-    sweep.factors[0].degradations[0].reasons =
-        vec![Reason { window: Some(window), ..reason("window-below-bdp", "the window is too small") }];
-    let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
-    let reason = serde_json::json!({
-        "reason": "window-below-bdp", "sentence": "the window is too small",
-        "window_bytes": 65_536, "rtt_us": 200.0, "stream_rate_bps": 4e9, "bdp_bytes": 100_000.0,
-    });
-    assert_eq!(value["factors"][0]["degradations"][0]["reasons"][0], reason);
+fn reports_of_a_stored_sweep_are_those_of_the_sweep() {
+    let trials = vec![trial(0, "1", None), trial(1, "20", Some("refused"))];
+    let stored = |text: &str| serde_json::from_str::<(Sweep, Vec<Trial>)>(text).expect("what was written");
+    let (again, trials_again) = stored(&serde_json::to_string(&(sweep(), &trials)).expect("JSON"));
+    assert_eq!((&again, &trials_again), (&sweep(), &trials));
+    let (runs, runs_again) = (recorded_runs(&sweep(), &trials), recorded_runs(&again, &trials_again));
+    assert_eq!(html(&sweep(), &runs), html(&again, &runs_again));
+    let csv = csv(&again, &runs_again);
+    assert!(csv.contains("\r\n0,1.500,true,1,32000000000,32000000000,"), "{csv}");
+    assert!(csv.contains("\r\n1,1.500,false,20,,,") && csv.trim_end().ends_with(",refused"), "{csv}");
 }

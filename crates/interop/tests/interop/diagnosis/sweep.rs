@@ -20,8 +20,23 @@ fn sweep_in(net: &Net, more: &str) -> Process {
     Process::start(inside(&net.a, ours().path(), &words(&line)))
 }
 
-fn runs(report: &Value) -> &Vec<Value> {
-    report["runs"].as_array().expect("runs")
+fn runs(record: &Value) -> &Vec<Value> {
+    record["trials"].as_array().expect("trials")
+}
+
+/// What the sweep found.
+fn found(record: &Value) -> &Value {
+    &record["body"]["sweep"]
+}
+
+fn measure(trial: &Value, name: &str) -> Option<f64> {
+    let measures = trial["measures"].as_array().expect("measures");
+    measures.iter().find(|measure| measure["name"] == name)?["value"].as_f64()
+}
+
+/// Start of a trial in seconds.
+fn start_s(trial: &Value) -> f64 {
+    trial["started_ns"].as_f64().expect("a time") / 1e9
 }
 
 /// A sweep ends this long after its path is gone.
@@ -41,23 +56,20 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
         let files = format!("--csv {} --html {}", csv.display(), html.display());
         let finished = sweep(server.port, &format!("{plan} {files}")).finish();
         finished.expect_code(0);
-        let report = finished.json();
-        assert_eq!(report["schema"], "linerate.sweep/1", "{report:#}");
-        assert!(report["started_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{report:#}");
-        assert!(report["client"]["kernel"].is_string(), "{report:#}");
-        assert_eq!((&report["plan"]["seed"], &report["plan"]["time_s"]), (&7.into(), &1.into()));
-
+        let report = finished.record();
         let runs = runs(&report);
         let has_stats = |run: &Value| {
-            ["value", "received_bps", "cpu_client_percent", "cpu_server_percent", "rtt_us"]
+            ["received_bps", "cpu_client_cores", "cpu_server_cores", "rtt_mean_ns"]
                 .iter()
-                .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
+                .all(|name| measure(run, name).is_some_and(|figure| figure > 0.0))
         };
         assert!(runs.iter().all(has_stats), "{report:#}");
         assert!(runs.len() >= 4, "{report:#}");
-        assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
-        let in_time = |run: &Value| run["started_s"].as_f64().is_some_and(|start| start + RUN_S <= BUDGET_S + 0.1);
-        assert!(runs.iter().all(in_time), "{report:#}");
+        assert!(runs.iter().all(|run| start_s(run) + RUN_S <= BUDGET_S + 0.1), "{report:#}");
+        let found = found(&report);
+        assert!(found["provenance"]["client"]["kernel"].is_string(), "{report:#}");
+        assert_eq!((&found["plan"]["seed"], &found["plan"]["time_s"]), (&7.into(), &1.into()));
+        assert_eq!(found["cost"]["runs"], runs.len(), "{report:#}");
         let served = || server.process.stdout().matches("Accepted connection").count() == runs.len();
         assert!(wait_until(TIMEOUT, served), "{} runs: {:?}", runs.len(), server.process);
 
@@ -77,17 +89,20 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     let _server = net.server();
     let finished = sweep_in(&net, "--over streams=1..3 --time 1 -O 0 --budget 60s --json").finish_within(TIMEOUT * 3);
     finished.expect_code(0);
-    let report = finished.json();
-    assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
-    assert_eq!(report["server"]["program"], "linerate", "{report:#}");
-    let best = &report["best"];
-    assert_eq!((&best["setting"]["streams"], &best["confidence"]), (&"1".into(), &0.95.into()), "{report:#}");
+    let report = finished.record();
+    assert_eq!(report["state"], "complete", "{report:#}");
+    let found = found(&report);
+    assert_eq!(found["provenance"]["server"]["program"], "linerate", "{report:#}");
+    let (answer, best) = (&found["answer"]["use"], &found["answer"]["use"]["leader"]);
+    assert_eq!((&best["setting"]["streams"], &found["plan"]["confidence"]), (&"1".into(), &0.95.into()), "{report:#}");
     let rate = best["value"].as_f64().expect("a rate");
     assert!((80e6..100e6).contains(&rate), "{rate}");
-    assert_eq!(report["factors"][0]["plateau"], serde_json::json!(["1", "3"]), "{report:#}");
-    assert_eq!(report["factors"][0]["degradations"], serde_json::json!([]), "{report:#}");
-    let end = |place: usize| best["interval"][place].as_f64().expect("an interval");
-    assert!(end(0) <= rate && rate <= end(1), "{best}");
+    let factor = &found["factors"][0];
+    let level = |end: &str| &factor["levels"][factor["plateau"][end].as_u64().expect("a place") as usize]["label"];
+    assert_eq!((level("start"), level("end")), (&"1".into(), &"3".into()), "{report:#}");
+    assert_eq!(factor["degradations"], serde_json::json!([]), "{report:#}");
+    let end = |place: usize| answer["interval"][place].as_f64().expect("an interval");
+    assert!(end(0) <= rate && rate <= end(1), "{answer}");
     let command = best["command"].as_str().expect("a command");
     // What is advised is a command that works.
     let mut words: Vec<&str> = command.split(' ').collect();
@@ -103,15 +118,32 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
     let plan = "--over window=4K..16K --time 1 -O 0 --repetitions 2 --budget 15s --json";
     let finished = sweep_in(&net, plan).finish();
     finished.expect_code(0);
-    let report = finished.json();
-    let falls = report["factors"][0]["degradations"].as_array().expect("falls");
+    let report = finished.record();
+    let falls = found(&report)["factors"][0]["degradations"].as_array().expect("falls");
     let reasons: Vec<&Value> = falls.iter().flat_map(|fall| fall["reasons"].as_array().expect("reasons")).collect();
     let named = reasons.iter().find(|reason| reason["reason"] == "window-below-bdp");
     let named = named.unwrap_or_else(|| panic!("{report:#}"));
-    let number = |key: &str| named[key].as_f64().unwrap_or_else(|| panic!("{key}: {report:#}"));
+    let number = |key: &str| named["window"][key].as_f64().unwrap_or_else(|| panic!("{key}: {report:#}"));
     assert!(number("window_bytes") < number("bdp_bytes"), "{named}");
     let product = number("stream_rate_bps") / 8.0 * number("rtt_us") / 1e6;
     assert!((number("bdp_bytes") / product - 1.0).abs() < 1e-6, "{named}");
+}
+
+#[test]
+fn a_kept_sweep_is_what_was_printed_and_short_of_time_it_is_partial() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db").display().to_string();
+    let server = Server::start(ours(), &[]);
+    let plan = format!("--over streams=1,2 --time 1 -O 0 --budget 3s -q --json --label site=lab --store {store}");
+    let printed = sweep(server.port, &plan).finish();
+    printed.expect_code(0);
+    let record = printed.record();
+    assert_eq!((&record["kind"], &record["state"]), (&"sweep".into(), &"partial".into()), "{record:#}");
+    assert_eq!(record["reason"], "the budget of 0:03 ended before all planned runs", "{record:#}");
+    let shown = linerate(&format!("history show last --json --store {store}")).finish();
+    assert_eq!(shown.expect_clean().stdout, printed.stdout);
+    let page = linerate(&format!("history show last --store {store}")).finish();
+    page.expect_clean().expect_stdout("Inconclusive").expect_stdout("The budget of 0:03 ended");
 }
 
 #[test]
@@ -122,10 +154,10 @@ fn a_host_that_refuses_ends_it_at_once() {
     assert!(text.stderr.contains("Connection refused") && text.stdout.is_empty(), "{text:?}");
     let program = sweep(port, "-q --json").finish();
     program.expect_code(4);
-    let report = program.json();
-    assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
-    assert!(report["best"].is_null() && report["verdict"]["reason"].is_string(), "{report:#}");
-    assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("refused"));
+    let report = program.record();
+    assert!(found(&report)["answer"]["inconclusive"]["reason"].is_string(), "{report:#}");
+    assert_eq!(report["state"], "failed", "{report:#}");
+    assert!(report["reason"].as_str().expect("a reason").contains("refused"));
     assert_eq!(runs(&report).len(), 1, "nobody asks a closed port again: {report:#}");
 
     let unwritable = sweep(port, "-q --html /proc/nosuch/sweep.html").finish();
@@ -145,10 +177,10 @@ fn interrupted_sweep_reports_completed_runs() {
     running.signal(Signal::Interrupt);
     let finished = running.finish();
     finished.expect_code(130);
-    let report = finished.json();
-    assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
-    assert_eq!(report["verdict"]["ended_by"], "interrupted", "{report:#}");
-    assert!(runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(), "{report:#}");
+    let report = finished.record();
+    assert!(found(&report)["answer"]["inconclusive"].is_object(), "{report:#}");
+    assert_eq!((&report["state"], &report["reason"]), (&"interrupted".into(), &"interrupted".into()), "{report:#}");
+    assert!(runs(&report).len() >= 2 && measure(&runs(&report)[0], "received_bps").is_some(), "{report:#}");
 }
 
 #[test]
@@ -159,7 +191,7 @@ fn a_server_that_is_busy_is_waited_for() {
     let finished = sweep(server.port, "--over streams=1,2 --time 1 -O 0 --repetitions 1 --budget 10s --json").finish();
     finished.expect_code(0);
     finished.expect_stderr("busy");
-    assert!(runs(&finished.json()).iter().all(|run| run["error"].is_null()), "{finished:?}");
+    assert!(runs(&finished.record()).iter().all(|run| run["reason"].is_null()), "{finished:?}");
     other.finish().expect_code(0);
 }
 
@@ -169,13 +201,13 @@ fn limit_of_the_server_bounds_the_ladder() {
     let plan = "--over streams=1..8 --time 1 -O 0 --repetitions 1 --budget 8s --json";
     let finished = sweep(service.port, plan).finish();
     finished.expect_code(0);
-    let report = finished.json();
-    let factor = &report["factors"][0];
-    let labels = |list: &Value| -> Vec<Value> {
-        list.as_array().expect("levels").iter().map(|level| level["level"].clone()).collect()
+    let report = finished.record();
+    let factor = &found(&report)["factors"][0];
+    let labels = |list: &Value, member: &str| -> Vec<Value> {
+        list.as_array().expect("levels").iter().map(|level| level[member].clone()).collect()
     };
-    assert_eq!(labels(&factor["levels"]), ["1", "2"], "{report:#}");
-    assert_eq!(labels(&factor["failed"]), ["4", "8"], "{report:#}");
+    assert_eq!(labels(&factor["levels"], "label"), ["1", "2"], "{report:#}");
+    assert_eq!(labels(&factor["failed"], "level"), ["4", "8"], "{report:#}");
     assert!(factor["failed"][0]["error"].as_str().expect("a reason").contains("streams"), "{report:#}");
 }
 
@@ -187,9 +219,10 @@ fn timed_datagrams_behind_a_shaper_of_the_sender_are_back_pressure() {
     let plan = "-u -l 1400 --over rate=40M,160M --objective low-loss --time 1 -O 0 --budget 30s --json";
     let finished = sweep_in(&net, plan).finish_within(TIMEOUT * 2);
     finished.expect_code(0);
-    let report = finished.json();
-    assert_eq!(report["best"]["setting"]["rate"], "160M", "{report:#}");
-    assert_eq!(report["factors"][0]["limits"][0]["reason"], "sender-back-pressure", "{report:#}");
+    let report = finished.record();
+    let found = found(&report);
+    assert_eq!(found["answer"]["use"]["leader"]["setting"]["rate"], "160M", "{report:#}");
+    assert_eq!(found["factors"][0]["limits"][0]["reason"], "sender-back-pressure", "{report:#}");
 }
 
 #[test]
@@ -203,9 +236,10 @@ fn timed_a_path_that_is_gone_ends_it_with_the_runs_made() {
     let finished = running.finish();
     finished.expect_code(1);
     assert!(cut.elapsed() < PATH_GONE_MAX, "{:?}", cut.elapsed());
-    let report = finished.json();
-    assert!(runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(), "{report:#}");
-    assert!(report["verdict"]["ended_by"].as_str().expect("a reason").contains("no longer reachable"), "{report:#}");
+    let report = finished.record();
+    assert!(runs(&report).len() >= 2 && measure(&runs(&report)[0], "received_bps").is_some(), "{report:#}");
+    assert_eq!(report["state"], "partial", "{report:#}");
+    assert!(report["reason"].as_str().expect("a reason").contains("no longer reachable"), "{report:#}");
 }
 
 #[test]
@@ -225,5 +259,5 @@ fn timed_a_path_that_is_gone_while_the_client_awaits_the_server_ends_it() {
     let finished = running.finish();
     finished.expect_code(4);
     assert!(cut.elapsed() < PATH_GONE_MAX, "{:?}", cut.elapsed());
-    assert_eq!(runs(&finished.json()).len(), 2, "{finished:?}");
+    assert_eq!(runs(&finished.record()).len(), 2, "{finished:?}");
 }

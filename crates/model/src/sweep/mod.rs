@@ -1,6 +1,13 @@
-//! A setting of a sweep, and why it is worse than another.
+//! A setting of a sweep, why it is worse than another, and what a sweep found.
+
+mod result;
 
 use serde::{Deserialize, Serialize};
+
+pub use result::{
+    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective, PlannedFactor, PlateauSide,
+    Provenance, Recommendation, RunMetrics, SettingLevels, Sweep, SweepPlan,
+};
 
 /// Medians of the runs at one setting. `None` was not reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -41,21 +48,46 @@ pub struct Hosts {
 }
 
 /// Why a setting is worse than the best one, or what limits the best one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
     /// Its name for programs: `window-below-bdp`.
     #[serde(rename = "reason")]
-    pub name: &'static str,
+    pub name: ReasonName,
     /// The reason with its values.
     pub sentence: String,
     /// The values of `window-below-bdp`.
-    #[serde(flatten)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowDeficit>,
 }
 
+/// Names of reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ReasonName {
+    /// The sender reached the rate it was given.
+    SenderLimited,
+    /// The sender could not send what it wanted to.
+    SenderBackPressure,
+    /// The window is below the bandwidth-delay product.
+    WindowBelowBdp,
+    /// More streams than CPUs.
+    StreamsBeyondCores,
+    /// All CPUs of a host are busy.
+    CoresBusy,
+    /// One CPU is fully used.
+    CoreSaturated,
+    /// More segments were sent again.
+    RetransmitsRise,
+    /// Datagrams were lost.
+    Loss,
+    /// The facts allow no reason.
+    NotKnown,
+}
+
 /// A window below the bandwidth-delay product.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowDeficit {
     /// The window in bytes.

@@ -1,0 +1,327 @@
+//! What a sweep found: every figure its reports show but those of its runs, which are trials of the record.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use super::Reason;
+use crate::numbers::Interval;
+
+/// The level of every factor by the name of the factor, both as on a command line.
+pub type SettingLevels = BTreeMap<String, String>;
+
+/// A sweep and what it found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sweep {
+    /// What was to be run.
+    pub plan: SweepPlan,
+    /// When it was run, and between which hosts.
+    pub provenance: Provenance,
+    /// The values count CPU time of the client alone, because the server does not report its own.
+    pub is_client_cpu_only: bool,
+    /// Estimated beforehand.
+    pub estimate: Cost,
+    /// What it took.
+    pub cost: Cost,
+    /// Cores the client may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cores: Option<u32>,
+    /// Cores of the server, where it reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cores: Option<u32>,
+    /// The answer.
+    pub answer: Recommendation,
+    /// One per factor that was explored, in the order of the plan.
+    pub factors: Vec<FactorResult>,
+    /// Largest share of a run's bytes that may have arrived after the end of the run, at the best setting: the round-trip
+    /// time over the duration. Servers that count until their sockets are empty count these bytes, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_share: Option<f64>,
+    /// Last round over first round, where that can hardly be chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_ratio: Option<f64>,
+    /// The time ran out before everything planned had been run.
+    pub is_cut_short: bool,
+    /// Why it ended early, when it did for another reason than time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
+}
+
+/// What was to be run, and against whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SweepPlan {
+    /// The server as the user named it.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// UDP instead of TCP.
+    pub is_udp: bool,
+    /// The server sends.
+    pub is_reverse: bool,
+    /// What is looked for; it defines the unit of the values.
+    pub objective: Objective,
+    /// What was to be varied, in order.
+    pub factors: Vec<PlannedFactor>,
+    /// Order of the runs.
+    pub seed: u64,
+    /// Runs per setting.
+    pub repetitions: u32,
+    /// Measured part of a run in seconds.
+    pub time_s: u32,
+    /// Warm-up of a run in seconds.
+    pub omit_s: u32,
+    /// Time for all runs in ns.
+    pub budget_ns: u64,
+    /// How sure an answer must be, 0 to 1.
+    pub confidence: f64,
+    /// Settings this close to the best one are as good, 0 to 1.
+    pub tolerance: f64,
+}
+
+impl SweepPlan {
+    /// `TCP` or `UDP`.
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
+        if self.is_udp { "UDP" } else { "TCP" }
+    }
+}
+
+/// What was to be varied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlannedFactor {
+    /// Its name.
+    pub name: String,
+    /// Its levels as on a command line.
+    pub levels: String,
+}
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    /// Most received bits per second.
+    Throughput,
+    /// Most received bits per second of runs that lose less than 0.1 % of the datagrams.
+    LowLoss,
+    /// Least CPU seconds per GiB received.
+    CpuPerByte,
+    /// Least round-trip time in µs.
+    Latency,
+}
+
+impl Objective {
+    /// Name of a value with its unit, for keys and columns.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Throughput => "received_bps",
+            Self::LowLoss => "low_loss_bps",
+            Self::CpuPerByte => "cpu_s_per_gib",
+            Self::Latency => "rtt_us",
+        }
+    }
+}
+
+/// When it was run, and between which hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Provenance {
+    /// Start in UTC, as RFC 3339 writes it.
+    pub started_at: String,
+    /// This host.
+    pub client: HostIdentity,
+    /// The other host as it reports itself: only servers of linerate do.
+    pub server: HostIdentity,
+}
+
+/// A host and its software. `None` was not reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HostIdentity {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The program that ran the tests, with its version where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Release of its kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+}
+
+/// `lab1, linerate 0.1.0, kernel 6.1.0`
+impl fmt::Display for HostIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = self.kernel.as_ref().map(|release| format!("kernel {release}"));
+        let known: Vec<&str> = [&self.name, &self.program, &kernel].into_iter().flatten().map(String::as_str).collect();
+        f.write_str(if known.is_empty() { "version not reported" } else { "" })?;
+        f.write_str(&known.join(", "))
+    }
+}
+
+/// Runs and time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cost {
+    /// Runs.
+    pub runs: u64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Recommendation {
+    /// Use this.
+    Use {
+        /// The setting.
+        leader: Leader,
+        /// Holds the true median with the confidence of the plan.
+        interval: Interval,
+    },
+    /// The runs do not allow an answer.
+    Inconclusive {
+        /// Why.
+        reason: String,
+        /// The highest median all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        leader: Option<Leader>,
+    },
+}
+
+/// A setting that is ahead of the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Leader {
+    /// Its levels.
+    pub setting: SettingLevels,
+    /// Its median, in the unit of the objective.
+    pub value: f64,
+    /// The command that does it again.
+    pub command: String,
+}
+
+/// What was found about one factor, with the others held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FactorResult {
+    /// Its name.
+    pub name: String,
+    /// Its levels have an order.
+    pub is_amount: bool,
+    /// The levels that were run, in order.
+    pub levels: Vec<Level>,
+    /// Place of the best median.
+    pub best: usize,
+    /// Places of the neighbours that are as good.
+    pub plateau: RangeInclusive<usize>,
+    /// Place of what to use.
+    pub advised: usize,
+    /// Confidence that it is as good as each other level, 0 to 1.
+    pub confidence: f64,
+    /// Levels at which every run failed, each with the reason of the first.
+    pub failed: Vec<FailedLevel>,
+    /// Place of the level that `limits` are about: the advised one, and of rates the last one of the plateau.
+    pub limited: usize,
+    /// What limits that level, as far as it is known.
+    pub limits: Vec<Reason>,
+    /// Levels that are clearly worse.
+    pub degradations: Vec<Degradation>,
+}
+
+/// A level at which every run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FailedLevel {
+    /// As on a command line.
+    pub level: String,
+    /// Failed runs.
+    pub runs: usize,
+    /// Why the first one failed.
+    pub error: String,
+}
+
+/// One level and the medians of its runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Level {
+    /// As on a command line, `auto` for what the system chooses.
+    pub label: String,
+    /// The amount, or the place in the list of choices; 0 of an amount for what the system chooses.
+    pub level: u64,
+    /// Median in the unit of the objective.
+    pub median: f64,
+    /// Lowest and highest run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<Interval>,
+    /// Runs with a result.
+    pub runs: usize,
+    /// Why others have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
+    /// Medians of the metrics.
+    pub metrics: RunMetrics,
+}
+
+/// Metrics of a run, or medians of several. `None` was not reported.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunMetrics {
+    /// Received payload in bit/s.
+    pub received_bps: f64,
+    /// Payload that the sender passed to its system, in bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bps: Option<f64>,
+    /// CPU time of the client in percent of one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_client_percent: Option<f64>,
+    /// CPU time of the server in percent of one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_server_percent: Option<f64>,
+    /// Retransmitted segments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<f64>,
+    /// Mean smoothed round-trip time in µs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<f64>,
+    /// Lost datagrams in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_percent: Option<f64>,
+}
+
+/// Which side of the plateau.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum PlateauSide {
+    /// Less than the plateau.
+    Below,
+    /// More than the plateau.
+    Above,
+    /// Anywhere but at the best level.
+    Elsewhere,
+}
+
+/// Where it is worse, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Degradation {
+    /// On which side.
+    pub side: PlateauSide,
+    /// Place of the plateau's last level on this side; the best level where it is alone.
+    pub edge: usize,
+    /// Place of the worst level on this side.
+    pub worst: usize,
+    /// How the worst one differs from the best, in percent of the best; negative is less.
+    pub change_percent: f64,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
