@@ -48,13 +48,16 @@ impl Terminal {
         self.directory.path().join(name)
     }
 
-    /// Runs a command with the modes of the terminal before and after in files, and its process id and exit code.
+    /// Runs a command with its process id and the modes of the terminal before in files.
     fn run(&self, command: &str) {
-        let in_directory = |name: &str| self.file(name).display().to_string();
-        let [before, after, code, pid] = ["before", "after", "code", "pid"].map(in_directory);
-        self.keys(&format!(
-            "stty -a > {before}; sh -c 'echo $$ > {pid}; exec {command}'; echo $? > {code}; stty -a > {after}.new; mv {after}.new {after}\n"
-        ));
+        let [before, pid] = ["before", "pid"].map(|name| self.file(name).display().to_string());
+        self.type_command(&format!("stty -a > {before}; sh -c 'echo $$ > {pid}; exec {command}'"));
+    }
+
+    /// Types a command, which puts its exit code and the modes of the terminal after it into files.
+    fn type_command(&self, command: &str) {
+        let [after, code] = ["after", "code"].map(|name| self.file(name).display().to_string());
+        self.keys(&format!("{command}; echo $? > {code}; stty -a > {after}.new; mv {after}.new {after}\n"));
     }
 
     fn signal(&self, signal: &str) {
@@ -115,6 +118,8 @@ fn a_server_shows_its_tests_and_leaves_the_terminal_as_it_was() {
             let is_small =
                 |text: &str| text.contains("linerate serve") && !text.contains("PROTO") && text.contains("CLIENT");
             terminal.wait_for("a small picture", is_small);
+            terminal.tmux(&["resize-window", "-x", "80", "-y", "24"]);
+            terminal.wait_for("a large picture", |text| text.contains("PROTO"));
             terminal.keys("q");
             client.finish().expect_code(1);
         } else {
@@ -134,9 +139,14 @@ fn a_stopped_view_gives_the_terminal_back_and_takes_it_again() {
     terminal.wait_for("an idle server", |text| text.contains("no test is running"));
     let during = terminal.modes();
     assert!(during.contains("-icanon") && during.contains("-echo "), "{during}");
-    terminal.keys("\u{1a}");
-    assert!(wait_until(TIMEOUT, || terminal.modes() == before), "{}", terminal.modes());
-    terminal.signal("-CONT");
+    terminal.tmux(&["send-keys", "C-z"]);
+    // The shell goes on, with the code of a process that was stopped.
+    terminal.expect_end("147");
+    assert_eq!(terminal.modes(), before);
+    terminal.keys("clear\n");
+    terminal.wait_for("an empty terminal", |text| !text.contains("stty"));
+    fs::remove_file(terminal.file("after")).expect("it was there");
+    terminal.type_command("fg");
     terminal.wait_for("the view again", |text| text.contains("no test is running"));
     assert!(wait_until(TIMEOUT, || terminal.modes() == during), "{}", terminal.modes());
     terminal.keys("q");
@@ -204,4 +214,39 @@ fn a_sweep_shows_its_settings() {
     terminal.keys("q");
     terminal.expect_end("130");
     assert!(Path::new(&report).exists());
+}
+
+/// The page of a server, by the link that it prints.
+fn page(server: &Process) -> (String, String) {
+    let link = wait_for(TIMEOUT, || {
+        server.stderr().split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
+    });
+    let link = link.unwrap_or_else(|| panic!("no link: {server:?}"));
+    let output = Command::new("curl").args(["-sS", "-L", "-c", "/dev/null", "-D", "/dev/stderr", &link]).output();
+    let output = output.expect("curl runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stderr), text(&output.stdout))
+}
+
+#[test]
+fn the_live_page_has_a_row_for_every_client() {
+    let server = linerate_interop::Service::start(&["--web", "127.0.0.1:0"]);
+    let clients: Vec<Process> = (0..8).map(|_| stock_client(server.port, "60")).collect();
+    let _ = server.wait_for_events("test_started", 8, TIMEOUT);
+    let rows = |page: &str| page.matches("<td class=\"words\">127.0.0.1:").count();
+    let found = wait_until(TIMEOUT, || rows(&page(&server.process).1) == 8);
+    assert!(found, "{:?}", page(&server.process));
+    let (head, _) = page(&server.process);
+    assert!(head.contains("HttpOnly; SameSite=Strict") && head.contains("frame-ancestors 'none'"), "{head}");
+    assert_eq!(server.process.stderr().matches("http://").count(), 1);
+    assert!(!server.process.stdout().contains("token="), "the log has no secret");
+    server.process.signal(linerate_interop::Signal::Terminate);
+    server.process.finish().expect_code(0);
+    clients.into_iter().for_each(|client| drop(client.finish()));
+}
+
+#[test]
+fn other_hosts_see_the_page_with_a_token_file_only() {
+    let refused = linerate("serve --web 0.0.0.0:0").finish();
+    refused.expect_code(2).expect_stderr("--token-file");
 }
