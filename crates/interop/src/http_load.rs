@@ -40,12 +40,12 @@ impl HttpLoad {
         Self::of(Self::start(url, arguments).finish_within(LIMIT))
     }
 
-    /// Reads the result: the object that `--json` writes, or its member `load`.
+    /// Reads the result: of the record that `--json` writes, or of a run of a cell.
     #[track_caller]
     pub fn of(finished: Finished) -> Self {
         let whole: Value =
             serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
-        let result = whole.get("load").cloned().unwrap_or(whole);
+        let result = whole.pointer("/trials/0/detail/cell/load").or(whole.get("load")).cloned().unwrap_or(whole);
         assert!(result.get("requests").is_some(), "no result of a load: {finished:?}");
         Self { finished, result }
     }
@@ -125,7 +125,8 @@ impl fmt::Debug for HttpLoad {
     /// The result stands in what the program wrote already, histograms and all.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_histogram = |line: &&str| line.trim_start().starts_with("\"hdr\"");
-        let text: Vec<&str> = self.finished.stdout.lines().filter(|line| !is_histogram(line)).collect();
+        let result = serde_json::to_string_pretty(&self.result).unwrap_or_default();
+        let text: Vec<&str> = result.lines().filter(|line| !is_histogram(line)).collect();
         let ended = self.finished.code();
         write!(f, "exit code {ended:?}\n{}\n{}", text.join("\n"), self.finished.stderr)
     }

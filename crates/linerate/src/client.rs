@@ -5,6 +5,7 @@ use std::time::Duration;
 use linerate_engine::Interrupts;
 pub use linerate_engine::dialect::iperf2::client::run as run_iperf2;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
+use linerate_model::finding::Diagnosis;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{EventSink, Failure, TestSpec};
 use linerate_report::iperf3::TestReport;
@@ -13,6 +14,15 @@ use crate::diagnose::observed_test;
 
 /// Longest time to set up the control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How a test ended that was reported.
+#[derive(Debug)]
+pub struct Reported {
+    /// An error of the test, as in the result of [`Client::run`], or of the writer.
+    pub outcome: Result<(), Failure>,
+    /// What limited a test that was observed.
+    pub diagnosis: Option<Diagnosis>,
+}
 
 /// One test against an iperf3 server, linerate or the original.
 #[derive(Debug, Clone)]
@@ -52,19 +62,12 @@ impl Client {
 
     /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the report ends with a
     /// diagnosis; `is_verbose` shows all of it.
-    ///
-    /// # Errors
-    /// Those of the outcome of [`Self::run`], and those of the writer.
-    pub fn report(
-        &self,
-        report: &mut dyn TestReport,
-        is_verbose: bool,
-        interrupts: &dyn Interrupts,
-    ) -> Result<(), Failure> {
+    pub fn report(&self, report: &mut dyn TestReport, is_verbose: bool, interrupts: &dyn Interrupts) -> Reported {
         if self.spec.test.want_peer_facts {
             observed_test::run_client(&self.spec, report, interrupts, is_verbose)
         } else {
-            traced(client::run(&self.spec, &mut *report, interrupts)).outcome
+            let outcome = traced(client::run(&self.spec, &mut *report, interrupts)).outcome;
+            Reported { outcome, diagnosis: None }
         }
     }
 }

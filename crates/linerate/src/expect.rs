@@ -1,8 +1,24 @@
 //! Limits that a test of a client must hold.
 
 use linerate_lab::expect::{Expectations, Missed};
+use linerate_model::record::{Body, RunRecord};
+use linerate_model::sweep::Recommendation;
 use linerate_model::{Event, EventSink, SinkError};
 use linerate_record::Builder;
+
+/// Limits that a run missed: of a sweep, the trials of the setting it advises must hold them.
+#[must_use]
+pub fn missed_by_run(limits: &Expectations, run: &RunRecord) -> Vec<Missed> {
+    let setting = match &run.body {
+        Body::Sweep(Some(sweep)) => match &sweep.answer {
+            Recommendation::Use { leader, .. } => Some(&leader.setting),
+            Recommendation::Inconclusive { leader, .. } => leader.as_ref().map(|leader| &leader.setting),
+        },
+        _ => None,
+    };
+    let trials = run.trials.iter().filter(|trial| setting.is_none_or(|setting| trial.factors == *setting));
+    limits.missed(&trials.collect::<Vec<_>>())
+}
 
 /// A test whose measures are held against limits; takes its events.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use linerate_lab::expect::{Expectations, Missed};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 use linerate_model::record::{Detail, RunKind, RunRecord, RunRow, Trial};
@@ -16,6 +17,7 @@ use linerate_store::{Place, Store, StoreError, load_named};
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use crate::command_line::iperf3::{program_version, system_line};
+use crate::expect::missed_by_run;
 use crate::{Error, Outcome};
 
 /// The runs of a store.
@@ -111,6 +113,14 @@ impl History {
             RunForm::Otlp => export::otlp::metrics(&runs).to_string() + "\n",
             RunForm::Argv => runs.iter().map(argv).collect(),
         })
+    }
+
+    /// Limits that runs missed, each by itself.
+    ///
+    /// # Errors
+    /// As [`History::show`].
+    pub fn missed(&self, names: &[String], limits: &Expectations) -> Result<Vec<Missed>, Error> {
+        Ok(self.load(names)?.iter().flat_map(|run| missed_by_run(limits, run)).collect())
     }
 
     /// Plays throughput tests back into the report of another program on the standard output.

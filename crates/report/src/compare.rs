@@ -295,7 +295,7 @@ mod tests {
         assert!(line(&RATES[..3]).contains("a verdict needs 4 a side"));
         let noisy = line(&[941.0, 700.0, 1200.0, 820.0, 1000.0]);
         assert!(noisy.starts_with("undecided: ") && noisy.contains("% is not excluded; about"), "{noisy}");
-        let other = RunRecord { kind: RunKind::HttpLoad, body: Body::HttpLoad(None), ..run(9000, &RATES) };
+        let other = RunRecord { kind: RunKind::HttpLoad, body: Body::HttpLab(None), ..run(9000, &RATES) };
         let found = compare(&[run(1000, &RATES)], &[other], &SETTINGS);
         assert_eq!(found.conclusion, None);
         assert!(text(&found, Style::PLAIN).starts_with("not comparable: kind of run: test, now http-load\n"));

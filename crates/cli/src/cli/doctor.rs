@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::diagnose::{ProofSpec, Query, Source, ceilings, diagnose, explanation, prove};
+use linerate::diagnose::{ProofSpec, Query, Source, ceilings, diagnose, diagnose_recorded, explanation, prove};
 use linerate::progress::style;
-use linerate::{Outcome, Progress};
+use linerate::{Error, Outcome, Progress};
 use linerate_model::facts;
-use linerate_model::finding::Severity;
+use linerate_model::finding::{Diagnosis, Severity};
 use linerate_report::doctor as report;
 use linerate_sys::signal::{Signal, Signals};
 
-use super::complain;
+use super::record::RecordArgs;
+use super::{complain, record};
 
 const COMMAND: &str = "linerate doctor";
 
@@ -40,10 +41,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Diagnose saved facts, or pasted output of commands: a file, a directory or - (may be repeated)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff", "record"])]
     from: Vec<PathBuf>,
     /// Compare two hosts, or two moments of one
-    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["interfaces", "to", "window"])]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["interfaces", "to", "window", "record"])]
     diff: Vec<PathBuf>,
     /// Check these rules only, for example NIC-01,PAU-02
     #[arg(long, value_name = "ID", value_delimiter = ',')]
@@ -59,7 +60,7 @@ pub(crate) struct DoctorArgs {
         long,
         value_name = "ID",
         requires = "to",
-        conflicts_with_all = ["interfaces", "window", "line_rate", "save", "only", "fix_script", "fail_on", "verbose"]
+        conflicts_with_all = ["interfaces", "window", "line_rate", "save", "only", "fix_script", "fail_on", "verbose", "record"]
     )]
     prove: Option<String>,
     /// With --prove: change settings without confirmation
@@ -83,6 +84,8 @@ pub(crate) struct DoctorArgs {
     /// Show all findings and why each rule was ruled out or not checkable
     #[arg(short, long)]
     verbose: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -91,6 +94,7 @@ Examples:
   linerate doctor --from pasted.txt        diagnose the output of ethtool, lspci, ip, tc, iperf3
   linerate doctor --diff a.txt b.txt       what differs between two hosts, and can matter
   linerate doctor --prove QD-01 --to HOST  does the fix of this finding help?
+  linerate doctor --record                 keep it; linerate history show last shows it again
 
 Nothing is changed, except for the tests of --prove, which restores the former settings.
 
@@ -111,7 +115,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
     if let (Some(id), Some(server)) = (&args.prove, &args.to) {
         return prove_fix(args, id, server);
     }
-    let diagnosis = match diagnose(&args.query()) {
+    let diagnosis = match args.diagnosis() {
         Ok(diagnosis) => diagnosis,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
@@ -170,6 +174,17 @@ fn explain_fact(key: &str) -> Outcome {
 }
 
 impl DoctorArgs {
+    /// The diagnosis, with a record where one is wanted.
+    fn diagnosis(&self) -> Result<Diagnosis, Error> {
+        let options = self.record.resolve(false).map_err(Error::usage)?;
+        if options.place.is_none() {
+            return diagnose(&self.query());
+        }
+        let (diagnosis, recorded) = diagnose_recorded(&self.query(), options)?;
+        record::report(recorded.message);
+        Ok(diagnosis)
+    }
+
     fn query(&self) -> Query {
         let source = match self.diff.as_slice() {
             [a, b] => Source::Compared([a.clone(), b.clone()]),

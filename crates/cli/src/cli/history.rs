@@ -8,7 +8,9 @@ use linerate::import::import_file;
 use linerate::model::record::{RunKind, RunState};
 use linerate::progress::style;
 use linerate::{Error, Outcome};
+use linerate_lab::expect::Expectations;
 
+use super::compare::missed;
 use super::complain;
 
 const COMMAND: &str = "linerate history";
@@ -49,7 +51,8 @@ Examples:
 
 Nothing is removed unless prune is called.
 
-Exit codes: 0 done, 1 not completed, or a check found damage, 2 wrong command line or no such run.";
+Exit codes: 0 done, 1 not completed, or a check found damage, 2 wrong command line or no such run,
+5 a limit of show --expect was missed.";
 
 #[derive(Debug, Subcommand)]
 enum HistoryCommand {
@@ -221,6 +224,9 @@ struct ShowArgs {
     /// The command line, ready to paste
     #[arg(long, conflicts_with_all = ["form", "json", "series"])]
     argv: bool,
+    /// Limits that each run must hold, for example rx>=900M,retr<10,p99<5ms
+    #[arg(long, value_name = "LIMITS")]
+    expect: Option<Expectations>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -262,7 +268,11 @@ fn run(args: HistoryArgs) -> Result<Outcome, Error> {
     }
     match args.command.unwrap_or(HistoryCommand::List(args.list)) {
         HistoryCommand::List(list) => return self::list(&history, list),
-        HistoryCommand::Show(show) => return self::show(&history, &show),
+        HistoryCommand::Show(show) => {
+            let outcome = self::show(&history, &show)?;
+            let Some(limits) = &show.expect else { return Ok(outcome) };
+            return Ok(missed(COMMAND, Some(limits), &history.missed(&show.runs, limits)?, outcome));
+        }
         HistoryCommand::Label { run, labels } => self::labels(&history, &run, &labels)?,
         HistoryCommand::Note { run, text } => history.note(&run, &text.join(" "))?,
         HistoryCommand::Baseline(BaselineCommand::Set { name, run }) => history.set_baseline(&name, &run)?,

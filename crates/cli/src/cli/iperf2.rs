@@ -75,7 +75,7 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
         view.close();
     }
     let is_interrupted = result.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted);
-    record::report(recording.and_then(|recording| recording.finish(is_interrupted).message));
+    record::report(recording.and_then(|recording| recording.finish(is_interrupted, None).message));
     // It has been reported.
     let outcome = match result {
         Err(failure) if failure.code.is_some() => Outcome::NotCompleted,

@@ -7,12 +7,13 @@ mod pidfile;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 
+use linerate::client::{Client, Reported};
 use linerate::command_line::iperf3::{Command, OutputOptions, ProcessOptions, Request, parse};
 use linerate::expect::LimitedTest;
 use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
+use linerate::server;
 use linerate::view::View;
-use linerate::{Client, server};
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
@@ -68,11 +69,12 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
     let mut limited = process.expect.clone().map(LimitedTest::new);
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
     let mut report = Tee(Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut()), &mut *report);
-    let result = Client::new(spec.clone()).report(&mut report, output.verbose, &signals);
+    let Reported { outcome: result, diagnosis } =
+        Client::new(spec.clone()).report(&mut report, output.verbose, &signals);
     if let Some(view) = view {
         view.close();
     }
-    record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result)).message));
+    record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result), diagnosis).message));
     super::compare::missed_by_test("iperf3", process.expect.as_ref(), limited, outcome_of(&result))
 }
 

@@ -28,7 +28,7 @@ impl RecordArgs {
     ///
     /// # Errors
     /// A label that is none, in words.
-    pub(crate) fn resolve(self, is_usual: bool) -> Result<RecordOptions, String> {
+    pub(crate) fn resolve(&self, is_usual: bool) -> Result<RecordOptions, String> {
         let typed = self.record.as_deref();
         let mut labels = record::labels(typed.filter(|typed| *typed != "off").unwrap_or_default())
             .map_err(|error| format!("--record {error}"))?;
@@ -36,7 +36,7 @@ impl RecordArgs {
             labels.extend(record::labels(label).map_err(|error| format!("--label {error}"))?);
         }
         let is_off = typed == Some("off") || typed.is_none() && !is_usual;
-        Ok(placed(if is_off { Some("off") } else { self.store.as_deref() }, self.title, labels))
+        Ok(placed(if is_off { Some("off") } else { self.store.as_deref() }, self.title.clone(), labels))
     }
 }
 

@@ -10,12 +10,15 @@ use linerate_lab::sweep::grammar::{self, SweptFactor};
 use linerate_lab::sweep::{Objective, SweepSpec, TestSettings, recorded_runs};
 use linerate_model::record::{Body, RunRecord};
 
+use super::compare::missed;
 use super::record::RecordArgs;
 use super::{complain, record};
+use linerate::expect::missed_by_run;
 use linerate::live::Live;
 use linerate::record::RecordOptions;
 use linerate::view::View;
 use linerate::{Outcome, Progress};
+use linerate_lab::expect::Expectations;
 use linerate_report::sweep as report;
 use linerate_sys::signal::{Signal, Signals};
 
@@ -23,6 +26,7 @@ const COMMAND: &str = "linerate sweep";
 
 /// Carries out a sweep.
 pub(crate) fn main(args: SweepArgs) -> Outcome {
+    let limits = args.expect.clone();
     let (spec, record, output) = match args.resolve() {
         Ok(resolved) => resolved,
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
@@ -51,7 +55,10 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         _ if result.is_interrupted => Outcome::Interrupted,
         (Some(reason), _) if result.is_unreachable => complain(COMMAND, &reason, Outcome::Unreachable),
         (Some(reason), _) | (None, Err(reason)) => complain(COMMAND, &reason, Outcome::NotCompleted),
-        (None, Ok(())) => Outcome::Done,
+        (None, Ok(())) => {
+            let found = limits.iter().flat_map(|limits| missed_by_run(limits, &result.recorded.record));
+            missed(COMMAND, limits.as_ref(), &found.collect::<Vec<_>>(), Outcome::Done)
+        }
     }
 }
 
@@ -116,6 +123,9 @@ pub(crate) struct SweepArgs {
     v6: bool,
     #[command(flatten)]
     output: OutputArgs,
+    /// Limits that the setting that is advised must hold, for example rx>=900M,retr<10
+    #[arg(long, value_name = "LIMITS")]
+    expect: Option<Expectations>,
     #[command(flatten)]
     record: RecordArgs,
 }
@@ -161,7 +171,7 @@ Examples:
 The number of runs and their time are printed first. Ctrl-C ends the sweep with a report of the runs made.
 
 Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line,
-4 no answer from the server, 130 interrupted.";
+4 no answer from the server, 5 a limit of --expect was missed, 130 interrupted.";
 
 /// Words for objectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -63,7 +63,7 @@ pub(super) fn cpus(side: &EndpointStats) -> Option<f64> {
     Some(used_ns as f64 / side.window_ns as f64)
 }
 
-fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<f64> {
+pub(super) fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<f64> {
     let ok_per_s = run.load.as_ref()?.ok_per_s().filter(|ok| *ok > 0.0)?;
     Some(cpus(side)? * 1e9 / ok_per_s)
 }
@@ -72,7 +72,7 @@ fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<f64> {
 ///
 /// The NIC's counters hold frames without checksum, preamble and gap. Some drivers count what was handed to
 /// segmentation offload as one packet, so it is never less than what the answers need when every frame is full.
-fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
+pub(super) fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
     let (nic, window_ns) = nic_stats(run)?;
     let per_s = |bytes: u64, packets: u64| {
         const UNCOUNTED_BYTES: u64 = 24;

@@ -15,5 +15,6 @@ pub mod knee;
 pub mod medians;
 pub mod plan;
 pub mod study;
+pub mod trials;
 
 pub use linerate_model::http::units;

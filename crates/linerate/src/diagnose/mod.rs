@@ -5,6 +5,7 @@ pub(crate) mod observed_test;
 mod prove;
 pub(crate) mod watch;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -17,11 +18,14 @@ use linerate_doctor::{Observed, catalogue, compare};
 use linerate_host::import::{Imported, TEXT_BYTES_MAX, import_all};
 use linerate_host::{Request, collect};
 use linerate_model::finding::Diagnosis;
+use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::stored_name;
+use linerate_record::keys;
 use linerate_sys::error::io_text;
 
 use crate::Error;
+use crate::record::{RecordOptions, Recorded, Recording, Run};
 
 pub use ceilings::ceilings;
 pub use prove::{ProofSpec, prove};
@@ -67,7 +71,47 @@ pub struct Query {
 /// An unknown rule, or facts that cannot be read.
 pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
     query.only.iter().try_for_each(|id| check_rule(id))?;
-    judged(query)
+    Ok(judged(query)?.0)
+}
+
+/// The same of this host, with a record.
+///
+/// # Errors
+/// As [`diagnose`].
+pub fn diagnose_recorded(query: &Query, options: RecordOptions) -> Result<(Diagnosis, Recorded), Error> {
+    query.only.iter().try_for_each(|id| check_rule(id))?;
+    let server = match &query.source {
+        Source::Host { peer, .. } => peer.clone(),
+        Source::Files(_) | Source::Compared(_) => None,
+    };
+    let spec_key = keys::spec_key("doctor", &query.only);
+    let run = Run { kind: RunKind::Doctor, body: Body::Doctor, server, spec_key, peer: None };
+    let mut recording = Recording::begin(options, run);
+    let (diagnosis, observed) = match judged(query) {
+        Ok(judged) => judged,
+        Err(error) => {
+            // The reason is that of the command.
+            let _ = recording.finish(RunState::Failed, Some(error.to_string()), Body::Doctor);
+            return Err(error);
+        }
+    };
+    let snapshot = observed.into_iter().next().map(|observed| observed.snapshot);
+    recording.diagnosed(diagnosis.clone(), snapshot);
+    let trial = Trial {
+        no: 0,
+        repeat: 0,
+        factors: BTreeMap::new(),
+        is_warm_up: false,
+        state: RunState::Complete,
+        reason: None,
+        started_ns: 0,
+        elapsed_ns: recording.elapsed_ns(),
+        flags: Vec::new(),
+        measures: Vec::new(),
+        series: Vec::new(),
+        detail: None,
+    };
+    Ok((diagnosis, recording.finish_trial(trial)))
 }
 
 fn check_rule(id: &str) -> Result<(), Error> {
@@ -90,7 +134,7 @@ pub fn explanation(id: &str) -> Option<String> {
     ))
 }
 
-fn judged(query: &Query) -> Result<Diagnosis, Error> {
+fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
     let mut unread = Vec::new();
     let mut observed = match &query.source {
         Source::Compared(paths) => {
@@ -113,7 +157,7 @@ fn judged(query: &Query) -> Result<Diagnosis, Error> {
         _ => linerate_doctor::diagnose(&observed, &query.only),
     };
     diagnosis.unread = unread;
-    Ok(diagnosis)
+    Ok((diagnosis, observed))
 }
 
 /// Reads this host: once, or once a second over the period.

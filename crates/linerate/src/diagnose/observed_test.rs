@@ -18,6 +18,7 @@ use linerate_report::{Style, doctor};
 use linerate_sys::cpu;
 
 use super::watch::{OWN_THREADS, STEP, Watch};
+use crate::client::Reported;
 use crate::outcome::failure;
 use crate::progress::style;
 
@@ -30,12 +31,13 @@ pub(crate) fn run_client(
     report: &mut dyn TestReport,
     interrupts: &dyn Interrupts,
     verbose: bool,
-) -> Result<(), Failure> {
+) -> Reported {
     let mut observer = Observer::new();
     let result = client::run_before_end(spec, &mut Tee(&mut observer, &mut *report), interrupts);
+    let mut diagnosis = None;
     // A failure to report the end cannot be reported.
-    let _ = report_end(&result, report, observer, verbose);
-    result.outcome
+    let _ = report_end(&result, report, observer, verbose, &mut diagnosis);
+    Reported { outcome: result.outcome, diagnosis }
 }
 
 /// Runs one test as its client and diagnoses it.
@@ -54,6 +56,7 @@ fn report_end(
     report: &mut dyn TestReport,
     mut observer: Observer,
     verbose: bool,
+    found: &mut Option<Diagnosis>,
 ) -> Result<(), SinkError> {
     let server = match result.peer_facts.as_deref().map(EndpointObservation::from_peer) {
         Some(Err(_)) => {
@@ -65,11 +68,11 @@ fn report_end(
     let last = result.last_event();
     observer.event(&last)?;
     if let Some(client) = observer.observation() {
-        let diagnosis = diagnose_test(client, server);
+        let diagnosis = found.insert(diagnose_test(client, server));
         report.append(&Appendix {
             name: NAME,
-            text: doctor::text(&diagnosis, verbose, Style { is_coloured: false, ..style() }).trim_end().to_owned(),
-            json: doctor::json(&diagnosis),
+            text: doctor::text(diagnosis, verbose, Style { is_coloured: false, ..style() }).trim_end().to_owned(),
+            json: doctor::json(diagnosis),
         })?;
     }
     report.event(&last)

@@ -14,9 +14,15 @@ use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::{Kept, Setup, StudyInput, study};
+use linerate_lab::http::trials;
 use linerate_lab::http::units::payload_bytes;
-use linerate_model::http::{Baseline, Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, Reading, RunState};
-use linerate_report::http::{LoadReport, end_line, load_json, load_text};
+use linerate_model::http::{
+    Baseline, Cell, CellKey, CellRun, CellVerdict, Flag, LoadResult, Mode, Phase, Reading, RunState,
+};
+use linerate_model::measure::MeasureName;
+use linerate_model::record::{Body, HttpLoad, RunKind, Trial};
+use linerate_record::{keys, scrubbed};
+use linerate_report::http::{LoadReport, end_line, load_text};
 use linerate_sys::{interfaces, process};
 
 use super::generator::{self, Opening};
@@ -26,6 +32,7 @@ use super::server_side::{ControlPath, ServerSide};
 use super::signals::Stop;
 use super::{Output, own_environment, probe_error, protocol_name, tcp_alone};
 use crate::progress::Progress;
+use crate::record::{RecordOptions, Recording, Run};
 use crate::{Error, Outcome};
 
 /// A load as far as the command line determines it.
@@ -51,13 +58,26 @@ pub struct LoadPlan {
     pub is_verbose: bool,
     /// Form of the output.
     pub output: Output,
+    /// Where the record goes.
+    pub record: RecordOptions,
+}
+
+/// How a load ended.
+#[derive(Debug)]
+pub struct LoadEnd {
+    /// The exit code.
+    pub outcome: Outcome,
+    /// What was measured; `None` of a load that the user did not want.
+    pub trial: Option<Trial>,
+    /// What the user should know about the record.
+    pub record_message: Option<String>,
 }
 
 /// Runs a load: probes the server, sends requests, reports what was measured.
 ///
 /// # Errors
 /// Options that this host or the server does not allow, or a server that does not answer.
-pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
+pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     let mut spec = completed(plan)?;
     let first = *spec.destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
     let mut side = ServerSide::contact(first, &plan.control)?;
@@ -75,8 +95,9 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
         ));
     }
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
-        return Ok(Outcome::NotCompleted);
+        return Ok(LoadEnd { outcome: Outcome::NotCompleted, trial: None, record_message: None });
     }
+    let recording = recording(plan, &spec, first);
     let mut stop = Stop::new()?;
     let mut kept = Kept::default();
     if !is_local(first.ip()) && needs_baseline(plan, side.as_ref(), &answer) {
@@ -90,7 +111,39 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     remarks.iter().skip(1).for_each(|remark| progress.line(remark));
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let (load, sides) = watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress)?;
-    report(plan, &load, &sides, side.as_ref(), (first.ip(), kept, remarks))
+    report(plan, &load, &sides, (side.as_ref(), recording), (first.ip(), kept, remarks))
+}
+
+/// The record of a load that is kept or printed.
+fn recording(plan: &LoadPlan, spec: &LoadSpec, server: SocketAddr) -> Option<Recording> {
+    let is_printed = plan.output.json || plan.output.json_stream;
+    if !is_printed && plan.record.place.is_none() {
+        return None;
+    }
+    let Target { is_tls, path, .. } = &plan.target;
+    let asked = serde_json::json!({
+        "path": path,
+        "is_tls": is_tls,
+        "is_http2": spec.protocol.is_http2,
+        "is_head": spec.is_head,
+        "mode": spec.mode,
+        "streams": spec.streams,
+        "connections": spec.connections,
+        "warmup_ns": spec.warmup_ns,
+        "duration_ns": spec.duration_ns,
+    });
+    let run = Run {
+        kind: RunKind::HttpLoad,
+        body: body(plan, None),
+        server: Some(plan.target.host.clone()),
+        spec_key: keys::spec_key("http-load", &asked),
+        peer: Some(server),
+    };
+    Some(Recording::begin(plan.record.clone(), run))
+}
+
+fn body(plan: &LoadPlan, verdict: Option<Box<CellVerdict>>) -> Body {
+    Body::HttpLoad(HttpLoad { target: scrubbed(&[plan.target.to_string()]).concat(), verdict })
 }
 
 /// Whether TCP alone is measured: the server has linerate's payloads, and the user names no rate.
@@ -216,10 +269,42 @@ fn report(
     plan: &LoadPlan,
     load: &LoadResult,
     sides: &BothSides,
-    side: Option<&ServerSide>,
+    (side, recording): (Option<&ServerSide>, Option<Recording>),
     (address, kept, remarks): (IpAddr, Kept, Vec<String>),
-) -> Result<Outcome, Error> {
-    let run = CellRun {
+) -> Result<LoadEnd, Error> {
+    let run = cell_run(plan, load, sides);
+    let trial = trials::trial(&run, None);
+    let judged = judged(plan, &Kept { runs: vec![run], ..kept }, side, address);
+    let verdict = judged.map(|cell| Box::new(cell.verdict));
+    let recorded = recording.map(|mut recording| {
+        recording.note(remarks.clone());
+        let (state, reason) = (trial.state, trial.reason.clone());
+        let started_ns = recording.elapsed_ns().saturating_sub(trial.elapsed_ns);
+        recording.add(Trial { started_ns, ..trial.clone() });
+        recording.finish(state, reason, body(plan, verdict.clone()))
+    });
+    let wire = trial.measures.iter().find(|measure| measure.name == MeasureName::WireBps);
+    let report = LoadReport {
+        target: &plan.target.to_string(),
+        load,
+        wire_bps: wire.map(|measure| measure.value),
+        client: sides.client.as_ref(),
+        server: sides.server.as_ref(),
+        verdict: verdict.as_deref(),
+        remarks: &remarks,
+    };
+    let is_printed = plan.output.json || plan.output.json_stream;
+    let text = match &recorded {
+        Some(recorded) if is_printed => crate::record::json(&recorded.record),
+        _ => load_text(&report, plan.is_verbose, outputs::style()),
+    };
+    outputs::print(&text)?;
+    let record_message = recorded.and_then(|recorded| recorded.message);
+    Ok(LoadEnd { outcome: code(load), trial: Some(trial), record_message })
+}
+
+fn cell_run(plan: &LoadPlan, load: &LoadResult, sides: &BothSides) -> CellRun {
+    CellRun {
         key: CellKey {
             phase: Phase::Matrix,
             payload_bytes: load.payload_bytes.checked_div(load.ok).unwrap_or(0),
@@ -237,24 +322,7 @@ fn report(
         server: sides.server.clone(),
         flags: load.flags.clone(),
         load: Some(load.clone()),
-    };
-    let judged = judged(plan, &Kept { runs: vec![run], ..kept }, side, address);
-    let target = plan.target.to_string();
-    let report = LoadReport {
-        target: &target,
-        load,
-        wire_bps: judged.as_ref().and_then(|cell| cell.median.wire_bps),
-        client: sides.client.as_ref(),
-        server: sides.server.as_ref(),
-        verdict: judged.as_ref().map(|cell| &cell.verdict),
-        remarks: &remarks,
-    };
-    outputs::print(&if plan.output.json || plan.output.json_stream {
-        load_json(&report)
-    } else {
-        load_text(&report, plan.is_verbose, outputs::style())
-    })?;
-    Ok(code(load))
+    }
 }
 
 /// The run as an experiment of one cell.

@@ -11,9 +11,11 @@ use std::time::Instant;
 
 use linerate_host::{Request, collect};
 use linerate_model::event::TestHeader;
+use linerate_model::finding::Diagnosis;
 use linerate_model::record::{
     Body, Detail, HostPart, Links, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Trial,
 };
+use linerate_model::snapshot::Snapshot;
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, SinkError};
 use linerate_record::{Builder, keys, scrubbed, text};
@@ -23,6 +25,7 @@ use linerate_sys::{clock, process, random};
 pub use sessions::SessionRecords;
 
 use crate::Error;
+use crate::http::lab::is_local;
 
 /// Labels that a run may have.
 const LABELS_MAX: usize = 64;
@@ -81,6 +84,8 @@ pub struct Run {
     pub server: Option<String>,
     /// Key of what is measured.
     pub spec_key: String,
+    /// Address of the server, where no trial names it.
+    pub peer: Option<SocketAddr>,
 }
 
 /// A run that is being recorded.
@@ -90,6 +95,9 @@ pub struct Recording {
     /// `None` for a record that is only printed.
     recorder: Option<Recorder>,
     started: Instant,
+    peer: Option<SocketAddr>,
+    /// This host, where it was read for the run itself.
+    snapshot: Option<Snapshot>,
 }
 
 /// The record of a run that ended.
@@ -116,13 +124,19 @@ impl Recording {
         if let Some(recorder) = &recorder {
             recorder.begin(record.clone());
         }
-        Self { record, recorder, started: Instant::now() }
+        Self { record, recorder, started: Instant::now(), peer: run.peer, snapshot: None }
     }
 
     /// Time since the run began in ns.
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         clock::as_ns(self.started.elapsed())
+    }
+
+    /// Start in ms since 1970.
+    #[must_use]
+    pub fn started_unix_ms(&self) -> u64 {
+        self.record.started_unix_ms
     }
 
     /// Adds a trial.
@@ -140,6 +154,12 @@ impl Recording {
         self.record.notes.extend(notes);
     }
 
+    /// Adds what was concluded, and this host as it was read for that.
+    pub fn diagnosed(&mut self, diagnosis: Diagnosis, snapshot: Option<Snapshot>) {
+        self.record.diagnosis = Some(Box::new(diagnosis));
+        self.snapshot = snapshot;
+    }
+
     /// The run ended with the state of its only trial, which ends now.
     #[must_use]
     pub fn finish_trial(mut self, trial: Trial) -> Recorded {
@@ -153,7 +173,7 @@ impl Recording {
     pub fn finish(mut self, state: RunState, reason: Option<String>, body: Body) -> Recorded {
         self.record.elapsed_ns = self.elapsed_ns();
         (self.record.state, self.record.reason, self.record.body) = (state, reason, body);
-        describe_path(&mut self.record);
+        describe_path(&mut self.record, self.peer, self.snapshot);
         let message = self.recorder.and_then(|recorder| {
             recorder.finish(self.record.clone());
             recorder.close().message()
@@ -178,6 +198,7 @@ impl TestRecording {
             body: Body::Test,
             server: Some(spec.host.clone()),
             spec_key: keys::spec_key("test", &spec.test),
+            peer: None,
         };
         let recording = Recording::begin(options, run);
         let planned = TestHeader {
@@ -190,12 +211,15 @@ impl TestRecording {
         Self { recording, builder: Builder::new(planned) }
     }
 
-    /// The test ended, by the user if `is_interrupted`.
+    /// The test ended, by the user if `is_interrupted`, with the diagnosis of a test that was observed.
     #[must_use]
-    pub fn finish(self, is_interrupted: bool) -> Recorded {
+    pub fn finish(mut self, is_interrupted: bool, diagnosis: Option<Diagnosis>) -> Recorded {
         let mut trial = self.builder.finish();
         if is_interrupted {
             trial.state = RunState::Interrupted;
+        }
+        if let Some(diagnosis) = diagnosis {
+            self.recording.diagnosed(diagnosis, None);
         }
         self.recording.finish_trial(trial)
     }
@@ -249,24 +273,30 @@ fn spec_key_of(trial: &Trial) -> String {
 }
 
 /// Adds this host and the addresses of the data.
-fn describe_path(record: &mut RunRecord) {
+fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option<Snapshot>) {
     let stream = record.trials.iter().find_map(|trial| match &trial.detail {
         Some(Detail::Test(detail)) => detail.streams.first().map(|stream| (stream.local, stream.remote)),
         _ => None,
     });
-    let snapshot = collect(&Request { peer: stream.map(|(_, remote)| remote.ip()), ..Request::default() });
+    let remote = stream.map(|(_, remote)| remote).or(peer);
+    let request = Request { peer: remote.map(|remote| remote.ip()), ..Request::default() };
+    let snapshot = known.unwrap_or_else(|| collect(&request));
     let device = snapshot.value("route.peer.dev").map(ToString::to_string).unwrap_or_default();
     let host = HostPart {
-        role: "client".to_owned(),
+        role: if record.kind == RunKind::Doctor { "here" } else { "client" }.to_owned(),
         name: snapshot.host.clone(),
         host_key: host_key(),
         facts_key: Some(keys::facts_key(&snapshot)),
-        is_same_host: stream.is_some_and(|(local, remote)| local.ip() == remote.ip()),
+        is_same_host: match stream {
+            Some((local, remote)) => local.ip() == remote.ip(),
+            None => peer.is_some_and(|peer| is_local(peer.ip())),
+        },
         snapshot: Some(Box::new(snapshot)),
     };
     let server = record.path.server.clone().unwrap_or_default();
-    record.path.key = path_key(&host, &server, stream.map(|(_, remote)| remote), &device);
-    record.path.addresses = stream.iter().flat_map(|(local, remote)| [local.to_string(), remote.to_string()]).collect();
+    record.path.key = path_key(&host, &server, remote, &device);
+    let ends = stream.map(|(local, _)| local).into_iter().chain(remote);
+    record.path.addresses = ends.map(|end| end.to_string()).collect();
     record.hosts = vec![host];
 }
 

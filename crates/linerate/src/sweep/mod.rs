@@ -89,6 +89,7 @@ fn run(spec: &SweepSpec) -> Run {
         server: Some(spec.host.clone()),
         // A specification of a sweep is not stored; its text differs where it does.
         spec_key: keys::spec_key("sweep", &format!("{measured:?}")),
+        peer: None,
     }
 }
 

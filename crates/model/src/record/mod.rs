@@ -145,14 +145,25 @@ pub enum Body {
     Test,
     /// What a sweep found; absent of one that did not end. Its runs are trials, their settings the factors of these.
     Sweep(Option<Box<Sweep>>),
-    /// What limited a load; absent where that is not judged. Everything else stands in its trial.
-    HttpLoad(Option<Box<CellVerdict>>),
-    /// An experiment; absent of one that did not end. The runs of its cells are trials.
+    /// A load. What was measured stands in its trial.
+    HttpLoad(HttpLoad),
+    /// An experiment without the runs of its cells, which are trials; absent of one that did not end.
     HttpLab(Option<Box<Study>>),
     /// Everything of a diagnosis stands in the hosts and in the diagnosis.
     Doctor,
     /// A test of a server.
     Session(Session),
+}
+
+/// What was asked of a server, and what limited it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HttpLoad {
+    /// The URL without secrets.
+    pub target: String,
+    /// What limited the load; absent where that is not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Box<CellVerdict>>,
 }
 
 /// What a server knows of a test.

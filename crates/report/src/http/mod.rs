@@ -21,7 +21,7 @@ mod tests;
 
 pub use compare::{comparison_html, comparison_json, comparison_text};
 pub(crate) use load::load_blocks;
-pub use load::{LoadReport, load_json, load_text};
+pub use load::{LoadReport, load_text};
 pub use plan::{Needs, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};
 pub use progress::{Progress, Stage, block, end_line, event, finished_line};

@@ -4,10 +4,10 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use linerate_lab::http::trials::with_runs;
 use linerate_lab::sweep::recorded_runs;
-use linerate_model::http::CellVerdict;
 use linerate_model::measure::MeasureName;
-use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDetail, Trial};
+use linerate_model::record::{Body, Detail, HttpLoad, RunKind, RunRecord, RunState, TestDetail, Trial};
 use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
@@ -151,8 +151,10 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
     }
     match &record.body {
         Body::Sweep(Some(found)) => blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials))),
-        Body::HttpLab(Some(found)) => blocks.extend(study::blocks(found).into_iter().skip(1)),
-        Body::HttpLoad(verdict) => blocks.extend(load(record, verdict.as_deref())),
+        Body::HttpLab(Some(found)) => {
+            blocks.extend(study::blocks(&with_runs(found, &record.trials)).into_iter().skip(1));
+        }
+        Body::HttpLoad(found) => blocks.extend(load(record, found)),
         _ => {}
     }
     if has_charts {
@@ -176,7 +178,7 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
 }
 
 /// What the generator of a load found.
-fn load(record: &RunRecord, verdict: Option<&CellVerdict>) -> Vec<Block> {
+fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
     let cell = record.trials.iter().find_map(|trial| match &trial.detail {
         Some(Detail::Cell(cell)) => Some((trial, &**cell)),
         _ => None,
@@ -189,12 +191,12 @@ fn load(record: &RunRecord, verdict: Option<&CellVerdict>) -> Vec<Block> {
     };
     let wire = trial.measures.iter().find(|measure| measure.name == MeasureName::WireBps);
     let report = LoadReport {
-        target: record.path.server.as_deref().unwrap_or("server"),
+        target: &found.target,
         load,
         wire_bps: wire.map(|measure| measure.value),
         client: Some(&cell.client),
         server: cell.server.as_ref(),
-        verdict,
+        verdict: found.verdict.as_deref(),
         // They stand above.
         remarks: &[],
     };

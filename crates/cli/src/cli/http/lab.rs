@@ -12,8 +12,10 @@ use linerate_lab::http::plan::Plan;
 use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
+use crate::cli::record::RecordArgs;
 use linerate::http::Output;
 use linerate::http::lab::{Directory, LabSpec, PLAN_FILE, Stage};
+use linerate::record::{Labels, RecordOptions};
 
 /// An experiment: what it is about, which parts of it, and how it is reported.
 #[derive(Debug, Args)]
@@ -63,6 +65,8 @@ pub(crate) struct LabArgs {
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 const NOTES: &str = "\
@@ -143,6 +147,7 @@ impl LabArgs {
                 None => Directory::New(self.out.clone()),
             },
             output: self.output.resolve(),
+            record: self.record.resolve(stage == Stage::Run)?,
             html: self.html.clone(),
         })
     }
@@ -169,6 +174,7 @@ impl CheckArgs {
             asserts: false,
             directory: Directory::New(None),
             output: Output { json: self.json, ..Output::default() },
+            record: RecordOptions { place: None, title: None, labels: Labels::default() },
             html: None,
         })
     }

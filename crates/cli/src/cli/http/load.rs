@@ -10,6 +10,7 @@ use linerate_http::load::LoadSpec;
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::target::Target;
+use linerate_lab::expect::Expectations;
 use linerate_lab::http::plan;
 use linerate_lab::http::units::nanoseconds;
 use linerate_model::http::{Arrivals, Mode, Ports};
@@ -18,8 +19,11 @@ use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
 use super::values;
-use linerate::http::load::LoadPlan;
+use crate::cli::compare::missed;
+use crate::cli::record::{self, RecordArgs};
+use linerate::http::load::{self, LoadEnd, LoadPlan};
 use linerate::http::{Opening, Resolved};
+use linerate::{Error, Outcome};
 
 /// Options of a load.
 #[derive(Debug, Args)]
@@ -57,6 +61,11 @@ pub(crate) struct LoadArgs {
     /// Write everything that was counted: throughputs, latencies, failures, what it cost both ends
     #[arg(short, long)]
     verbose: bool,
+    /// Limits that the load must hold, for example ok>=10K,p99<5ms,err<0.1%
+    #[arg(long, value_name = "LIMITS")]
+    expect: Option<Expectations>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Debug, Args)]
@@ -205,12 +214,23 @@ Examples:
   linerate http load https://192.0.2.7:8443/b/1k -k --h2 -m 8     HTTP/2, any certificate
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the server,
-130 interrupted.";
+5 a limit of --expect was missed, 130 interrupted.";
 
 impl LoadArgs {
     /// Time of the measurement and of the load before it.
     pub(super) fn run_length(&self) -> Duration {
         self.duration + self.warmup
+    }
+
+    /// Runs the load.
+    ///
+    /// # Errors
+    /// A load that could not be made.
+    pub(super) fn run(&self, plan: &LoadPlan) -> Result<Outcome, Error> {
+        let LoadEnd { outcome, trial, record_message } = load::run(plan)?;
+        record::report(record_message);
+        let (Some(limits), Some(trial), Outcome::Done) = (&self.expect, &trial, outcome) else { return Ok(outcome) };
+        Ok(missed("linerate http load", Some(limits), &limits.missed(&[trial]), outcome))
     }
 
     /// # Errors
@@ -270,6 +290,7 @@ impl LoadArgs {
             line_rate_bps: self.line_rate,
             is_verbose: self.verbose,
             output: self.output.resolve(),
+            record: self.record.resolve(true)?,
         })
     }
 

@@ -99,7 +99,7 @@ pub(crate) fn run_length(args: &HttpArgs) -> Option<std::time::Duration> {
 pub(crate) fn main(args: &HttpArgs) -> Outcome {
     let outcome = match &args.command {
         HttpCommand::Serve(args) => args.resolve().map(|plan| serve::run(&plan)),
-        HttpCommand::Load(args) => args.resolve().map(|plan| http::load::run(&plan)),
+        HttpCommand::Load(args) => args.resolve().map(|plan| args.run(&plan)),
         HttpCommand::Lab(args) => args.resolve("0-3").map(|spec| http::lab::run(&spec)),
         HttpCommand::Matrix(args) => args.resolve("2").map(|spec| http::lab::run(&spec)),
         HttpCommand::C10k(args) => args.resolve("3").map(|spec| http::lab::run(&spec)),

@@ -35,6 +35,24 @@ fn an_idle_pair_is_healthy() {
     }
 }
 
+#[test]
+fn a_kept_diagnosis_is_shown_with_its_host() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db").display().to_string();
+    let printed = linerate(&format!("doctor lo --json --record=site=lab --store {store}")).finish();
+    let diagnosis = printed.expect_code(0).json();
+    let shown = linerate(&format!("history show last --json --store {store}")).finish();
+    let record = shown.record();
+    assert_eq!((&record["kind"], &record["labels"]["site"]), (&"doctor".into(), &"lab".into()), "{record:#}");
+    assert_eq!(record["diagnosis"]["verdict"], diagnosis["verdict"]);
+    assert!(record["hosts"][0]["role"] == "here" && record["hosts"][0]["snapshot"].is_object(), "{record:#}");
+    let page = linerate(&format!("history show last --store {store}")).finish();
+    page.expect_clean().expect_stdout(": diagnosis").expect_stdout("What limits it");
+    linerate(&format!("doctor lo --store {store}")).finish().expect_code(0);
+    let list = linerate(&format!("history --csv --store {store}")).finish();
+    assert_eq!(list.stdout.lines().count(), 2, "only what was asked for: {list:?}");
+}
+
 /// A report without a fact would look like one of a healthy host.
 #[test]
 fn unknown_input_is_an_error() {

@@ -40,9 +40,11 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
     let lab = HttpLab::start(&[]);
     let plan = lab.plan("plan.toml", WHOLE);
     let directory = lab.path("kept");
-    let study = HttpStudy::of(lab.run(&["lab", &lab.url, &plan, "--out", &directory, "--json"]));
+    let store = lab.path("history.db");
+    let study = HttpStudy::of(lab.run(&["lab", &lab.url, &plan, "--out", &directory, "--json", "--store", &store]));
     expect_done(&study);
     check_whole(&study);
+    is_kept(&store);
     let names: Vec<String> = lab.runs("kept").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, WHOLE_RUNS, "{study:?}");
     for name in ["plan.toml", "env.json", "run.json"] {
@@ -64,6 +66,19 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
     let page = text(&html);
     assert!(page.contains("<caption>T2a ") && page.contains("latency by quantile"), "a heat map and a curve");
     assert!(page.contains("<svg") && !page.contains("<script"), "a page without programs");
+}
+
+/// The record has every run once, as a trial, and its page has the tables of the experiment.
+fn is_kept(store: &str) {
+    let shown = linerate(&format!("history show last --json --store {store}")).finish();
+    let record = shown.record();
+    assert_eq!((&record["kind"], &record["state"]), (&"http-lab".into(), &"complete".into()));
+    let trials = record["trials"].as_array().expect("trials");
+    assert_eq!(trials.len(), WHOLE_RUNS.len(), "{shown:?}");
+    let cells = record["body"]["http-lab"]["cells"].as_array().expect("cells");
+    assert!(!cells.is_empty() && cells.iter().all(|cell| cell["runs"] == json!([])), "{shown:?}");
+    let page = linerate(&format!("history show last --store {store}")).finish();
+    page.expect_clean().expect_stdout("T2a ").expect_stdout("T3a ");
 }
 
 fn compare(lab: &HttpLab, words: &[&str]) -> Finished {

@@ -132,14 +132,14 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
     for _ in 0..ATTEMPTS {
         let load = HttpLoad::in_net(&net, &server.url("/b/10k"), &["-d", "2s", "--warmup", "500ms", "-v"]).finish();
         load.expect_code(0);
-        let report = load.json();
-        let remarks = report["remarks"].to_string();
+        let report = load.record();
+        let remarks = report["notes"].to_string();
         // TCP alone is no measure of the path where a CPU was full.
         if remarks.contains("a CPU was full") {
             continue;
         }
         assert!(remarks.contains("TCP server to client, 4 streams: "), "{load:?}");
-        if report["verdict"]["primary"]["class"] == "network-bound" {
+        if report["body"]["http-load"]["verdict"]["primary"]["class"] == "network-bound" {
             return;
         }
         wrong = Some(load);

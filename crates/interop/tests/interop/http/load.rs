@@ -141,6 +141,28 @@ fn a_keepalive_limit_shows_only_where_requests_were_sent_ahead() {
 }
 
 #[test]
+fn a_kept_load_is_what_was_printed_and_limits_are_held_against_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db").display().to_string();
+    let server = HttpServer::start(&[]);
+    let line = format!("http load {} -c 2 -d 1s --warmup 0 -q --store {store}", server.url("/b/1k"));
+    let printed = linerate(&format!("{line} --json --expect ok>1,p99>1h --title lab")).finish();
+    printed.expect_code(2).expect_stderr("unit \"h\"");
+    let printed = linerate(&format!("{line} --json --expect ok>1,p99>1000s --title lab")).finish();
+    printed.expect_code(5).expect_stderr("p99>1000s: ");
+    let record = printed.record();
+    assert_eq!((&record["kind"], &record["state"]), (&"http-load".into(), &"complete".into()), "{record:#}");
+    assert!(record["body"]["http-load"]["target"].as_str().is_some_and(|url| url.ends_with("/b/1k")), "{record:#}");
+    assert!(record["path"]["addresses"][0].is_string() && record["hosts"][0]["snapshot"].is_object(), "{record:#}");
+    let shown = linerate(&format!("history show last --json --store {store}")).finish();
+    assert_eq!(shown.expect_clean().stdout, printed.stdout);
+    let page = linerate(&format!("history show last --store {store} --expect ok>1")).finish();
+    page.expect_clean().expect_stdout("RESULT").expect_stdout("LIMIT");
+    let missed = linerate(&format!("history show last --store {store} --expect ok<1")).finish();
+    missed.expect_code(5).expect_stderr("ok<1: ");
+}
+
+#[test]
 fn our_server_counts_as_many_requests_as_are_reported() {
     let rows: [(&str, &[&str]); 6] = [
         ("/b/1k", &["-c", "64"]),

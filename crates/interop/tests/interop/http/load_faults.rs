@@ -234,7 +234,7 @@ fn server_that_dies_ends_the_load_and_is_named() {
 
 /// The verdict on a load: its class, then what it rests on and what to do.
 fn verdict(finished: &Finished) -> (String, String) {
-    let primary = &finished.json()["verdict"]["primary"];
+    let primary = &finished.record()["body"]["http-load"]["verdict"]["primary"];
     (primary["class"].as_str().unwrap_or_default().to_owned(), primary.to_string())
 }
 

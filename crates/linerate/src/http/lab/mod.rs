@@ -1,6 +1,7 @@
 //! Experiments: joins the plan, the hosts, the runs, the verdicts and the reports.
 
 mod cooldown;
+mod kept;
 pub(crate) mod outputs;
 mod progress;
 mod record;

@@ -17,6 +17,7 @@ use linerate_model::http::{Baseline, CellKey, CellRun, Flag, LoadResult, Phase, 
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
+use super::kept::KeptLab;
 use super::progress::ExperimentProgress;
 use super::record::Record;
 use super::requirements;
@@ -65,11 +66,12 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         server: hosts.server,
         judge: cell_verdict,
     };
+    let target_address = target.address();
     let mut runner = Runner {
         spec,
         link: setup.link(),
         mss_bytes: setup.link_of(Some(1.0)).and_then(|link| link.mss_bytes()),
-        watch: generator::watch(Some(target.address()))?,
+        watch: generator::watch(Some(target_address))?,
         target,
         stop,
         progress,
@@ -77,12 +79,16 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         bytes_max,
         begun: Instant::now(),
         is_server_gone: false,
+        kept: KeptLab::begin(spec, target_address),
     };
+    kept.runs.iter().for_each(|run| runner.keep_trial(run));
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
     runner.progress.clear();
+    let message = runner.kept.take().and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
     let study = outcome?;
     runner.record.keep_study(&linerate_report::http::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
+    message.iter().for_each(|message| runner.progress.line(message));
     Ok(if runner.is_server_gone { Outcome::Unreachable } else { code(&study, spec.asserts) })
 }
 
@@ -153,6 +159,8 @@ struct Runner<'a> {
     bytes_max: Option<u64>,
     begun: Instant,
     is_server_gone: bool,
+    /// Takes a trial of every run.
+    kept: Option<KeptLab>,
 }
 
 impl CellRunner for Runner<'_> {
@@ -215,6 +223,7 @@ impl CellRunner for Runner<'_> {
 
     fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Error> {
         self.progress.finished(run);
+        self.keep_trial(run);
         self.record.keep_run(planned, run)
     }
 
@@ -224,6 +233,12 @@ impl CellRunner for Runner<'_> {
 }
 
 impl Runner<'_> {
+    fn keep_trial(&mut self, run: &CellRun) {
+        if let Some(kept) = &mut self.kept {
+            kept.add(run, self.link.as_ref());
+        }
+    }
+
     /// The load of a cell, with both hosts watched.
     fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, Error> {
         let load = self.load_spec(planned)?;

@@ -10,6 +10,7 @@ use linerate_lab::http::plan::Plan;
 
 use crate::http::Output;
 use crate::http::server_side::ControlPath;
+use crate::record::RecordOptions;
 
 /// The plan in a directory of runs.
 pub const PLAN_FILE: &str = "plan.toml";
@@ -43,6 +44,8 @@ pub struct LabSpec {
     pub directory: Directory,
     /// Form of the output.
     pub output: Output,
+    /// Where the record goes.
+    pub record: RecordOptions,
     /// File for an HTML report.
     pub html: Option<PathBuf>,
 }

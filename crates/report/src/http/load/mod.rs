@@ -1,4 +1,4 @@
-//! One run of the load generator: text for a terminal, JSON for programs.
+//! One run of the load generator as text.
 
 mod cost;
 mod latency;
@@ -6,7 +6,6 @@ mod latency;
 use linerate_model::finding::Confidence;
 use linerate_model::http::{CellVerdict, EndpointStats, Judgement, LoadResult, Mode, VerdictClass};
 use linerate_model::stored_name;
-use serde_json::json;
 
 use super::labels;
 use super::numbers::{fine, grouped, known, mebi, mega, per_s, percent, quantile, time_ns};
@@ -53,29 +52,6 @@ pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Bloc
     let flags = report.load.flags.iter();
     blocks.extend(flags.map(|flag| Block::entry("NOTE", ANSWER_CHARS, labels::flag(*flag))));
     blocks
-}
-
-/// The run as one JSON object: rates with their units in the names, then everything that was counted.
-#[must_use]
-pub fn load_json(report: &LoadReport<'_>) -> String {
-    let load = report.load;
-    let object = json!({
-        "schema": "linerate.http-load/1",
-        "target": report.target,
-        "remarks": report.remarks,
-        "rates": {
-            "ok_per_s": load.ok_per_s(),
-            "payload_bytes_per_s": load.payload_bytes_per_s(),
-            "http_bytes_per_s": load.http_bytes_per_s(),
-            "wire_bps": report.wire_bps,
-            "error_share": load.error_share(),
-        },
-        "load": load,
-        "client": report.client,
-        "server": report.server,
-        "verdict": report.verdict,
-    });
-    crate::pretty_json(&object)
 }
 
 /// `990 2xx/s, 1.01 MB/s; 52 errors (0.52 %: 12 addr_not_avail, 40 timeout); p50 270 us, p90 840 us, p99 12.0 ms`

@@ -1,0 +1,58 @@
+//! The record of an experiment in the history, beside its directory.
+
+use std::net::SocketAddr;
+
+use linerate_lab::http::ceiling::Link;
+use linerate_lab::http::plan::Plan;
+use linerate_lab::http::trials;
+use linerate_model::http::{CellRun, Study};
+use linerate_model::record::{Body, RunKind, RunState, Trial};
+use linerate_record::keys;
+
+use super::spec::LabSpec;
+use crate::Error;
+use crate::record::{Recording, Run};
+
+/// An experiment that is being recorded.
+pub(super) struct KeptLab {
+    recording: Recording,
+}
+
+impl KeptLab {
+    /// The experiment begins; `None` where it is not recorded.
+    pub(super) fn begin(spec: &LabSpec, server: SocketAddr) -> Option<Self> {
+        spec.record.place.as_ref()?;
+        let plan = Plan { target: None, ..spec.plan.clone() };
+        let run = Run {
+            kind: RunKind::HttpLab,
+            body: Body::HttpLab(None),
+            server: Some(spec.target.host.clone()),
+            spec_key: keys::spec_key("http-lab", &(plan.to_toml(), format!("{:?}", spec.phases))),
+            peer: Some(server),
+        };
+        Some(Self { recording: Recording::begin(spec.record.clone(), run) })
+    }
+
+    /// A run is through, or was made before the experiment was resumed.
+    pub(super) fn add(&mut self, run: &CellRun, link: Option<&Link>) {
+        // One that was made before begins with the record.
+        let ms = run.started_unix_ms.saturating_sub(self.recording.started_unix_ms());
+        self.recording.add(Trial { started_ns: ms * 1_000_000, ..trials::trial(run, link) });
+    }
+
+    /// The experiment ended. Returns what the user should know about the record.
+    pub(super) fn finish(self, outcome: &Result<Study, Error>, is_server_gone: bool) -> Option<String> {
+        let (state, reason, body) = match outcome {
+            Err(error) => (RunState::Failed, Some(error.to_string()), None),
+            Ok(study) => {
+                let (state, reason) = match study.is_complete {
+                    _ if is_server_gone => (RunState::Partial, Some("the server was gone".to_owned())),
+                    false => (RunState::Interrupted, Some("interrupted".to_owned())),
+                    true => (RunState::Complete, None),
+                };
+                (state, reason, Some(Box::new(trials::without_runs(study.clone()))))
+            }
+        };
+        self.recording.finish(state, reason, Body::HttpLab(body)).message
+    }
+}
