@@ -218,6 +218,8 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
     };
     let answers: Vec<String> = match &record.body {
         Body::Sweep(Some(found)) => vec![sweep::verdict(found)],
+        // Its cells have no common value.
+        Body::HttpLab(Some(_)) => Vec::new(),
         _ => measures::primary(measures).into_iter().filter_map(Values::best).collect(),
     };
     let loss = measures.iter().filter(|values| is_loss(values) && !is_swept(record)).filter_map(|values| {

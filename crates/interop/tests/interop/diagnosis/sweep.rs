@@ -134,9 +134,11 @@ fn a_kept_sweep_is_what_was_printed_and_short_of_time_it_is_partial() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("history.db").display().to_string();
     let server = Server::start(ours(), &[]);
-    let plan = format!("--over streams=1,2 --time 1 -O 0 --budget 3s -q --json --label site=lab --store {store}");
+    let plan = format!(
+        "--over streams=1,2 --time 1 -O 0 --budget 3s -q --json --label site=lab --store {store} --expect rx<1"
+    );
     let printed = sweep(server.port, &plan).finish();
-    printed.expect_code(0);
+    printed.expect_code(5).expect_stderr("rx<1: ");
     let record = printed.record();
     assert_eq!((&record["kind"], &record["state"]), (&"sweep".into(), &"partial".into()), "{record:#}");
     assert_eq!(record["reason"], "the budget of 0:03 ended before all planned runs", "{record:#}");

@@ -78,7 +78,7 @@ fn is_kept(store: &str) {
     let cells = record["body"]["http-lab"]["cells"].as_array().expect("cells");
     assert!(!cells.is_empty() && cells.iter().all(|cell| cell["runs"] == json!([])), "{shown:?}");
     let page = linerate(&format!("history show last --store {store}")).finish();
-    page.expect_clean().expect_stdout("T2a ").expect_stdout("T3a ");
+    page.expect_clean().expect_stdout("T2a ").expect_stdout("100 idle connections held");
 }
 
 fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
