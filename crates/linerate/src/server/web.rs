@@ -4,8 +4,7 @@
 //! On a loopback address a link with a random token gives access, elsewhere the token of a file. The token is exchanged for a
 //! cookie, so it is in no address that a page sends.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use linerate_report::live as report;
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Interest};
-use linerate_sys::sockopt;
+use linerate_sys::{random, sockopt};
 use thiserror::Error;
 
 use super::in_use;
@@ -87,7 +86,7 @@ impl Web {
         let named = |source| WebError { address: spec.address, source };
         let listener = TcpListener::bind(spec.address).map_err(named)?;
         let address = listener.local_addr().map_err(named)?;
-        let token = spec.token.clone().map_or_else(secret, Ok).map_err(named)?;
+        let token = spec.token.clone().unwrap_or_else(secret);
         let link = spec.token.is_none().then(|| format!("http://{address}/?token={token}"));
         Ok(Self { listener, token, link })
     }
@@ -97,7 +96,7 @@ impl Web {
         let frames = Arc::new(Frames::default());
         let port = self.listener.local_addr()?.port();
         let pages =
-            Pages { token: self.token, cookie: secret()?, cookie_name: format!("linerate_{port}"), live, frames };
+            Pages { token: self.token, cookie: secret(), cookie_name: format!("linerate_{port}"), live, frames };
         let (live, frames) = (pages.live.clone(), Arc::clone(&pages.frames));
         thread::Builder::new().name("linerate-frames".into()).spawn(move || render(&live, &frames))?;
         site::start(self.listener, Arc::new(pages))
@@ -105,10 +104,8 @@ impl Web {
 }
 
 /// Random bytes in hexadecimal digits.
-fn secret() -> io::Result<String> {
-    let mut bytes = [0; SECRET_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+fn secret() -> String {
+    random::bytes::<SECRET_BYTES>().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Renders a frame a second while there are viewers and something changes.

@@ -1,6 +1,6 @@
 //! The page over sockets of the loopback interface.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::time::Instant;
 
 use super::*;
