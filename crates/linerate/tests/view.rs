@@ -33,8 +33,22 @@ fn a_panic_leaves_the_terminal_as_it_was() {
         shown("new"),
         shown("after")
     );
-    let words =
-        ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env", "TERM=screen", "sh", "-c", &command];
+    let words = [
+        "-f",
+        "/dev/null",
+        "new-session",
+        "-d",
+        "-x",
+        "80",
+        "-y",
+        "24",
+        "env",
+        "TERM=screen",
+        "RUST_BACKTRACE=0",
+        "sh",
+        "-c",
+        &command,
+    ];
     let Ok(started) = tmux(&words) else {
         // It is not installed.
         return;

@@ -30,7 +30,7 @@ const ROWS_WITH_CHART: usize = 16;
 pub(crate) fn draw(page: &mut Page, test: &LiveTest, host: Option<&LiveHost>) {
     let pieces = opening(page, test);
     page.flow(pieces);
-    figures(page, test);
+    totals(page, test);
     if let Some(host) = host.filter(|_| !page.is_small()) {
         let pieces = server::host(page, host);
         page.flow(pieces);
@@ -80,7 +80,7 @@ fn phase(page: &Page, test: &LiveTest) -> Span<'static> {
     }
 }
 
-fn figures(page: &mut Page, test: &LiveTest) {
+fn totals(page: &mut Page, test: &LiveTest) {
     let mut pieces = Vec::new();
     for (name, line) in [("to server", &test.forward), ("from server", &test.reverse)] {
         if let Some(now) = line.last() {

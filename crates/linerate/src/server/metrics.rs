@@ -52,12 +52,12 @@ pub(crate) fn serve(
 ) -> Result<(), MetricsError> {
     let named = |source| MetricsError { address, source };
     let listener = TcpListener::bind(address).map_err(named)?;
-    site::start(listener, Arc::new(Figures(text))).map_err(named)
+    site::start(listener, Arc::new(MetricsSite(text))).map_err(named)
 }
 
-struct Figures<T>(T);
+struct MetricsSite<T>(T);
 
-impl<T: Fn() -> String + Send + Sync> Site for Figures<T> {
+impl<T: Fn() -> String + Send + Sync> Site for MetricsSite<T> {
     fn answer(&self, request: &Request<'_>) -> Answer {
         if request.path != "/metrics" {
             return Answer::line("404 Not Found", "The figures are at /metrics.");

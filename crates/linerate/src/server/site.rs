@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server (RFC 9112) for pages and figures: one request per connection, a thread for each, everything bounded.
+//! A small HTTP/1.1 server (RFC 9112) for pages and metrics: one request per connection, a thread for each, everything bounded.
 //! A connection that asks nothing makes room for later ones, and none can harm the tests.
 
 use std::collections::VecDeque;

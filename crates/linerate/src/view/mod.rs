@@ -276,7 +276,7 @@ impl Drawer {
         let count = match self.painter.output().read_keys(&mut keys) {
             Ok(count) if count > 0 => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Next::Goes,
-            // The terminal went away, and with it whoever could end the run.
+            // The terminal went away, and with it the keys that end the run.
             _ => {
                 signal::send_to_self(Signal::Interrupt);
                 return Next::Ends;
