@@ -32,12 +32,15 @@ pub(super) struct Request<'a> {
     pub(super) local: SocketAddr,
 }
 
+/// Writes the body of a response to its connection.
+pub(super) type BodyWriter = Box<dyn FnOnce(&TcpStream) -> io::Result<()>>;
+
 /// A response.
 pub(super) enum Answer {
     /// Status line and fields, each with its line end, and the body.
     Whole { status: &'static str, fields: String, body: String },
     /// Fields, and what writes the body until the connection ends.
-    Stream { fields: String, write: Box<dyn FnOnce(&TcpStream) -> io::Result<()>> },
+    Stream { fields: String, write: BodyWriter },
 }
 
 impl Answer {

@@ -220,8 +220,8 @@ mod tests {
     }
 
     fn running() -> LiveState {
-        let mut state = LiveState::default();
-        state.test = Some(LiveTest { streams: vec![LiveStream::default()], streams_all: 1, ..LiveTest::default() });
+        let test = LiveTest { streams: vec![LiveStream::default()], streams_all: 1, ..LiveTest::default() };
+        let mut state = LiveState { test: Some(test), ..LiveState::default() };
         state.event(&Event::TestStarted, 7);
         state
     }
