@@ -3,6 +3,7 @@
 //! The run never waits for it. What would be printed on that terminal meanwhile is printed when the view is closed.
 
 mod held;
+mod host_load;
 
 use std::io;
 use std::panic;
@@ -17,8 +18,9 @@ use linerate_sys::signal::{self, Signal, Signals};
 use linerate_sys::terminal::{self, Screen};
 use linerate_tui::{COLUMNS_MIN, Painter, ROWS_MIN, View as Shown, screen};
 
-use crate::live::{HostLines, Live};
+use crate::live::Live;
 use held::Held;
+use host_load::HostLoad;
 
 /// Time between two pictures.
 const FRAME: Duration = Duration::from_millis(100);
@@ -63,7 +65,7 @@ impl View {
             signals,
             end: Arc::clone(&end),
             live: live.clone(),
-            host: HostLines::new(),
+            host: HostLoad::new(),
             next_sample: Instant::now(),
             paused: None,
             is_help: false,
@@ -154,7 +156,7 @@ struct Drawer {
     signals: Signals,
     end: Arc<EventFd>,
     live: Live,
-    host: HostLines,
+    host: HostLoad,
     next_sample: Instant,
     /// The state and the time that a paused view shows.
     paused: Option<(LiveState, u64)>,
