@@ -70,9 +70,10 @@ pub(crate) struct RepeatArgs {
 }
 
 const NOTES: &str = "\
-A failed run is tried again in the first half of its slot, and then recorded without values. The state is failing after three
-failed runs in a row, a missed limit or a change for the worse, and ok with the next good run; --alert runs when it changes. A slot that comes while a run is not over is
-skipped.
+A failed run is tried again in the first half of its slot, and then recorded without values. A run that takes half a period
+longer than expected is ended and has failed. A slot that comes while a run is not over is skipped. The state is failing
+after three failed runs in a row, a missed limit or a change for the worse, and ok with the next good run; --alert runs
+when it changes.
 
 Examples:
   linerate watch --every 5m -- iperf3 -c 192.0.2.7 -t 5

@@ -27,16 +27,21 @@ pub(super) enum Ended {
     TimedOut,
 }
 
-/// Runs this program with `words` to its end.
+/// Runs this program with `words` to its end, at most for `timeout`.
 ///
 /// # Errors
 /// Why it does not start.
-pub(super) fn run_self(words: &[OsString], variables: &[(&str, OsString)], signals: &Signals) -> Result<Ended, String> {
+pub(super) fn run_self(
+    words: &[OsString],
+    variables: &[(&str, OsString)],
+    timeout: Duration,
+    signals: &Signals,
+) -> Result<Ended, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("cannot find this program's file: {}", io_text(&error)))?;
     let mut command = Command::new(program);
     command.args(words).envs(variables.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
-    run(command, "", None, signals)
+    run(command, "", timeout, signals)
 }
 
 /// Runs a command line of the shell with `input`.
@@ -46,10 +51,10 @@ pub(super) fn run_self(words: &[OsString], variables: &[(&str, OsString)], signa
 pub(super) fn run_shell(line: &str, input: &str, timeout: Duration, signals: &Signals) -> Result<Ended, String> {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", line]).stdin(Stdio::piped());
-    run(command, input, Some(timeout), signals)
+    run(command, input, timeout, signals)
 }
 
-fn run(mut command: Command, input: &str, timeout: Option<Duration>, signals: &Signals) -> Result<Ended, String> {
+fn run(mut command: Command, input: &str, timeout: Duration, signals: &Signals) -> Result<Ended, String> {
     let text = |error: io::Error| io_text(&error);
     let (reader, writer) = io::pipe().map_err(text)?;
     // Ctrl-C is for this process alone, which ends the child.
@@ -92,18 +97,18 @@ fn wait(
     child: &mut Child,
     mut reader: PipeReader,
     messages: &mut Vec<u8>,
-    timeout: Option<Duration>,
+    timeout: Duration,
     signals: &Signals,
 ) -> io::Result<Option<Ended>> {
     const CHECK: Duration = Duration::from_millis(200);
     let started = Instant::now();
     let mut chunk = [0; 1024];
     loop {
-        let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
+        let left = timeout.saturating_sub(started.elapsed());
+        if left.is_zero() {
             return Ok(Some(Ended::TimedOut));
         }
-        let pause = left.map_or(CHECK, |left| left.min(CHECK));
+        let pause = left.min(CHECK);
         let [has_signal, has_messages] =
             wait_fds([(signals.as_fd(), Interest::READ), (reader.as_fd(), Interest::READ)], Some(pause))?;
         if has_signal && let Some(signal) = signals.take()? {

@@ -85,8 +85,7 @@ impl History {
 
     /// Stores that the run of a slot was not made.
     pub(super) fn skip(&mut self, start: Timestamp) {
-        let mut run = self.failed(start, SKIPPED);
-        self.name_path(&mut run);
+        let run = self.failed(start, SKIPPED);
         if let Some(recorder) = &self.recorder {
             recorder.finish(run);
         }
@@ -99,10 +98,11 @@ impl History {
         }
     }
 
-    fn failed(&self, started: Timestamp, reason: &str) -> RunRecord {
+    /// The record of a run without a result.
+    pub(super) fn failed(&self, started: Timestamp, reason: &str) -> RunRecord {
         let started_unix_ms = u64::try_from(started.as_millisecond()).unwrap_or(0);
         let elapsed = Timestamp::now().duration_since(started).unsigned_abs();
-        RunRecord {
+        let mut run = RunRecord {
             run_id: RunId::new(started_unix_ms, random::bytes()),
             state: RunState::Failed,
             reason: Some(reason.to_owned()),
@@ -111,7 +111,9 @@ impl History {
             elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(0),
             links: Links { watch: Some(self.watch.clone()), ..Links::default() },
             ..head(RunKind::Test, Body::Test, None, Labels::new())
-        }
+        };
+        self.name_path(&mut run);
+        run
     }
 }
 

@@ -131,7 +131,9 @@ impl Watch<'_> {
     /// The clock may be set while this waits, so it is read again every few seconds.
     fn wait_until(&mut self, start: Timestamp) -> Result<(), Stop> {
         const READ_CLOCK: Duration = Duration::from_secs(10);
-        self.progress.update(&format!("next run at {}", local_time(start)));
+        if self.progress.is_terminal() {
+            self.progress.update(&format!("next run at {}", local_time(start)));
+        }
         loop {
             let left = start.duration_since(Timestamp::now()).max(jiff::SignedDuration::ZERO).unsigned_abs();
             if left.is_zero() {
@@ -169,14 +171,25 @@ impl Watch<'_> {
         let failed = |text| Stop::Failed(Error::failed(text));
         let started = Timestamp::now();
         let output = self.history.output();
-        let ended = child::run_self(&self.spec.command, &[("LINERATE_STORE", output.into())], self.signals);
-        let (status, message) = match ended.map_err(failed)? {
-            Ended::Exited(status, message) => (status, message),
-            Ended::Interrupted(signal) => return Err(Stop::Signal(signal)),
-            Ended::TimedOut => unreachable!("a run has no time limit"),
-        };
-        let reason = message.unwrap_or_else(|| format!("the run ended with {status}"));
-        Ok(self.history.take(started, &reason))
+        let limit = self.time_limit();
+        let ended = child::run_self(&self.spec.command, &[("LINERATE_STORE", output.into())], limit, self.signals);
+        match ended.map_err(failed)? {
+            Ended::Exited(status, message) => {
+                let reason = message.unwrap_or_else(|| format!("the run ended with {status}"));
+                Ok(self.history.take(started, &reason))
+            }
+            Ended::Interrupted(signal) => Err(Stop::Signal(signal)),
+            Ended::TimedOut => {
+                let (taken, expected) = (limit.as_secs_f64(), self.spec.run_length.as_secs_f64());
+                Ok(self.history.failed(started, &format!("no end after {taken:.0} s; a run takes {expected:.0} s")))
+            }
+        }
+    }
+
+    /// Time after which a run is ended: on a path that is cut off TCP would wait for minutes.
+    fn time_limit(&self) -> Duration {
+        let run = self.spec.run_length;
+        run + run.max(self.spec.period / 2)
     }
 
     fn finish(&mut self, run: RunRecord) -> Result<Outcome, Stop> {
