@@ -20,7 +20,6 @@ pub fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
         ("connections".to_owned(), key.connections.to_string()),
     ];
     factors.extend(key.rate_per_s.map(|rate| ("rate".to_owned(), rate.to_string())));
-    let seconds = run.load.as_ref().map_or(0, |load| load.seconds.len() as u64);
     Trial {
         no: 0,
         repeat: run.repeat.saturating_sub(1),
@@ -29,7 +28,7 @@ pub fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
         state,
         reason: reason(run, state),
         started_ns: 0,
-        elapsed_ns: seconds * 1_000_000_000,
+        elapsed_ns: run.load.as_ref().map_or(0, |load| load.window_ns),
         flags: run.flags.iter().map(|flag| stored_name(*flag)).collect(),
         measures: if state == RunState::Failed { Vec::new() } else { measures(run, link) },
         series: Vec::new(),

@@ -105,7 +105,7 @@ fn other_tests_are_compared_only_when_forced() {
     let before = records.write(&RATES, |_| {});
     let load = records.write(&RATES, |record| {
         record["kind"] = json!("http-load");
-        record["body"] = json!("http-load");
+        record["body"] = json!({ "http-load": { "target": "http://192.0.2.7/" } });
     });
     compare(&before, &load, "").expect_code(12).expect_stdout("not comparable: kind of run: test, now http-load");
     compare(&before, &load, "--force").expect_code(0).expect_stdout("same: ").expect_stdout("not comparable: kind");

@@ -259,7 +259,8 @@ fn server_prints_a_command_that_clients_can_use() {
         assert!(command[2].starts_with(&format!("http://{host}:8080/")), "{printed}");
         let short = ["-d", "200ms", "--warmup", "0", "--line-rate", "1G", "--json"];
         let load = Process::start(inside(&net.a, ours().path(), &[&command[..], &short].concat())).finish();
-        assert!(load.expect_code(0).json()["server"].is_object(), "the control channel as well: {load:?}");
+        let server_side = &load.expect_code(0).json()["trials"][0]["detail"]["cell"]["server"];
+        assert!(server_side.is_object(), "the control channel as well: {load:?}");
     }
 }
 
