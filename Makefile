@@ -12,11 +12,11 @@ PEER ?= iperf3
 # Program that must exist = Debian package that brings it.
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 pip3=python3-pip cc=gcc \
 	ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client nginx=nginx-light \
-	tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux
+	tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux strace=strace pg_createcluster=postgresql
 DIST_TOOLS := musl-gcc=musl-tools
 
 .PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz vm vm-lab faults compare soak scale exporters reports http-lab test-deps dist-deps history-scale
+	fuzz vm vm-lab faults compare soak scale exporters reports http-lab test-deps dist-deps history
 
 # Without TLS and HTTP/2 of the HTTP lab, whose crates take a sixth of the time and which the trial does not use.
 try: ## build linerate and test this machine against itself
@@ -134,8 +134,15 @@ soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::soak:: -- --ignored --nocapture
 
-history-scale: ## lists of a history of 100,000 runs
-	$(CARGO) test --release --locked -p linerate-store --test store scale:: -- --ignored --nocapture
+# 200 writers and 20 sweeps that are killed, 200 clients of a server whose store is locked, and 100,000 runs in a file and
+# on a PostgreSQL server.
+history: test-deps ## the history at full length: kills, locks, 100,000 runs
+	$(CARGO) build --locked -p linerate-cli
+	TEST_KILLS=200 $(CARGO) test --locked -p linerate-store --features postgres --test store killed_writer -- --nocapture
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_KILLS=20 \
+		$(CARGO) test --locked -p linerate-interop --test interop records:: -- --nocapture --include-ignored
+	$(CARGO) test --release --locked -p linerate-store --features postgres --test store \
+		hundred_thousand -- --ignored --nocapture
 
 # Two hosts in namespaces; needs root.
 scale: ## SCALE_CLIENTS clients between two namespaces (root)

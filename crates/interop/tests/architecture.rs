@@ -63,7 +63,7 @@ const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd deale
     soundness speaker spell spoken talk teller told voice whoever wish wishes";
 
 /// Foreign crates that belong to one of ours alone.
-const RESERVED: [(&str, &str); 16] = [
+const RESERVED: [(&str, &str); 18] = [
     ("libc", "linerate-sys"),
     ("socket2", "linerate-sys"),
     ("rustix", "linerate-sys"),
@@ -78,6 +78,8 @@ const RESERVED: [(&str, &str); 16] = [
     ("ratatui", "linerate-tui"),
     ("ratatui-core", "linerate-tui"),
     ("crossterm", "linerate-tui"),
+    ("postgres", "linerate-store"),
+    ("tokio-postgres-rustls", "linerate-store"),
     ("plotters", "linerate-report"),
     ("plotters-backend", "linerate-report"),
 ];

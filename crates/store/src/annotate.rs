@@ -3,8 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use linerate_model::record::RunId;
-use rusqlite::{OptionalExtension, params};
 
+use crate::database::{Row, params};
 use crate::write::{put_label, row_of};
 use crate::{Store, StoreError};
 
@@ -53,65 +53,67 @@ impl Store {
     /// Sets and removes labels of a run.
     ///
     /// # Errors
-    /// An unknown run, more than 64 labels, or what SQLite reports; nothing is changed then.
+    /// An unknown run, more than 64 labels, or what the database reports; nothing is changed then.
     pub fn label(&self, run: RunId, set: &[Label], remove: &[String]) -> Result<(), StoreError> {
         let transaction = self.write()?;
         let row = self.known(run)?;
         for key in remove {
-            transaction.execute("DELETE FROM label WHERE run = $1 AND key = $2", params![row, key])?;
+            transaction.execute("DELETE FROM label WHERE run = $1 AND key = $2", &params![row, key])?;
         }
         for label in set {
-            put_label(&transaction, row, &label.key, &label.value)?;
+            put_label(&*transaction, row, &label.key, &label.value)?;
         }
         if self.labels(row)?.len() > MAX_LABELS {
             return Err(StoreError::Label(run.short(), "a run has at most 64 labels"));
         }
-        Ok(transaction.commit()?)
+        transaction.commit()
     }
 
     /// Adds a note to a run.
     ///
     /// # Errors
-    /// An unknown run, or what SQLite reports.
+    /// An unknown run, or what the database reports.
     pub fn add_note(&self, run: RunId, text: &str) -> Result<(), StoreError> {
         let transaction = self.write()?;
         let now_ms = now_ms().cast_signed();
         let statement = "INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)";
-        transaction.execute(statement, params![self.known(run)?, now_ms, text])?;
-        Ok(transaction.commit()?)
+        transaction.execute(statement, &params![self.known(run)?, now_ms, text])?;
+        transaction.commit()
     }
 
     /// The notes of a run, oldest first.
     ///
     /// # Errors
-    /// An unknown run, or what SQLite reports.
+    /// An unknown run, or what the database reports.
     pub fn notes(&self, run: RunId) -> Result<Vec<Note>, StoreError> {
-        let mut query = self.connection.prepare("SELECT written_ms, text FROM note WHERE run = $1 ORDER BY rowid")?;
-        let note = |row: &rusqlite::Row<'_>| {
-            Ok(Note { written_unix_ms: row.get::<_, i64>(0)?.cast_unsigned(), text: row.get(1)? })
-        };
-        Ok(query.query_map([self.known(run)?], note)?.collect::<Result<_, _>>()?)
+        self.notes_of(self.known(run)?)
+    }
+
+    pub(crate) fn notes_of(&self, row: i64) -> Result<Vec<Note>, StoreError> {
+        let note = |row: &Row| Ok(Note { written_unix_ms: row.get::<i64>(0)?.cast_unsigned(), text: row.get(1)? });
+        self.database.all("SELECT written_ms, text FROM note WHERE run = $1 ORDER BY id", &params![row], note)
     }
 
     /// Gives a run the name of a baseline, which another run may have had.
     ///
     /// # Errors
-    /// An unknown run, or what SQLite reports.
+    /// An unknown run, or what the database reports.
     pub fn set_baseline(&self, name: &str, run: RunId) -> Result<(), StoreError> {
         check_key(name).map_err(|why| StoreError::Label(name.chars().take(80).collect(), why))?;
         let transaction = self.write()?;
-        let statement = "INSERT OR REPLACE INTO baseline (name, run) VALUES ($1, $2)";
-        transaction.execute(statement, params![name, self.known(run)?])?;
-        Ok(transaction.commit()?)
+        let statement =
+            "INSERT INTO baseline (name, run) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET run = excluded.run";
+        transaction.execute(statement, &params![name, self.known(run)?])?;
+        transaction.commit()
     }
 
     /// Removes a baseline; the run stays. Returns whether there was one.
     ///
     /// # Errors
-    /// What SQLite reports.
+    /// What the database reports.
     pub fn remove_baseline(&self, name: &str) -> Result<bool, StoreError> {
         let transaction = self.write()?;
-        let removed = transaction.execute("DELETE FROM baseline WHERE name = $1", [name])?;
+        let removed = transaction.execute("DELETE FROM baseline WHERE name = $1", &params![name])?;
         transaction.commit()?;
         Ok(removed > 0)
     }
@@ -119,12 +121,10 @@ impl Store {
     /// All baselines by name.
     ///
     /// # Errors
-    /// What SQLite reports.
+    /// What the database reports.
     pub fn baselines(&self) -> Result<Vec<(String, RunId)>, StoreError> {
         let query = "SELECT name, run_id FROM baseline JOIN run ON run.id = baseline.run ORDER BY name";
-        let mut query = self.connection.prepare(query)?;
-        let found = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let found: Vec<(String, String)> = found.collect::<Result<_, _>>()?;
+        let found: Vec<(String, String)> = self.database.all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let parsed =
             |(name, id): (String, String)| Ok((name, id.parse().map_err(|e| StoreError::damaged("run id", e))?));
         found.into_iter().map(parsed).collect()
@@ -133,13 +133,13 @@ impl Store {
     /// The run of a baseline.
     pub(crate) fn baseline(&self, name: &str) -> Result<Option<RunId>, StoreError> {
         let query = "SELECT run_id FROM baseline JOIN run ON run.id = baseline.run WHERE name = $1";
-        let id: Option<String> = self.connection.query_row(query, [name], |row| row.get(0)).optional()?;
+        let id: Option<String> = self.database.one(query, &params![name], |row| row.get(0))?;
         id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
     }
 
     fn known(&self, run: RunId) -> Result<i64, StoreError> {
         let unknown = || StoreError::UnknownRun { name: run.to_string(), candidates: String::new() };
-        row_of(&self.connection, run)?.ok_or_else(unknown)
+        row_of(&*self.database, run)?.ok_or_else(unknown)
     }
 }
 

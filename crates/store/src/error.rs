@@ -12,8 +12,8 @@ pub enum StoreError {
     #[error("{0}")]
     Place(String),
     /// There is no database.
-    #[error("{}: no runs are recorded here", .0.display())]
-    Missing(PathBuf),
+    #[error("{0}: no runs are recorded here")]
+    Missing(String),
     /// The file is something else; it was not touched.
     #[error("{}: {what}", path.display())]
     Foreign {
@@ -23,10 +23,10 @@ pub enum StoreError {
         what: &'static str,
     },
     /// A newer version of the program made it.
-    #[error("{}: written by a newer version (schema {found}; this version writes {known})", path.display())]
+    #[error("{place}: written by a newer version (schema {found}; this version writes {known})")]
     Newer {
         /// The database.
-        path: PathBuf,
+        place: String,
         /// Its schema version.
         found: i64,
         /// The latest version known here.
@@ -73,6 +73,19 @@ pub enum StoreError {
     /// SQLite reports an error.
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
+    /// It could not be opened a moment ago, and is not tried again yet.
+    #[error("{0}")]
+    Closed(String),
+    /// A database server refuses, is not reached, or reports an error.
+    #[error("{place}: {why}")]
+    Server {
+        /// The database, without secrets.
+        place: String,
+        /// Why.
+        why: String,
+        /// Another writer kept the lock for too long.
+        is_locked: bool,
+    },
 }
 
 impl StoreError {
@@ -80,6 +93,15 @@ impl StoreError {
     #[must_use]
     pub const fn is_usage(&self) -> bool {
         matches!(self, Self::Place(_) | Self::UnknownRun { .. } | Self::AmbiguousRun { .. } | Self::Label(..))
+    }
+
+    /// Whether another process wrote for longer than this one waits.
+    pub(crate) fn is_locked(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy),
+            Self::Server { is_locked, .. } => *is_locked,
+            _ => false,
+        }
     }
 
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {

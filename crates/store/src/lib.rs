@@ -1,4 +1,5 @@
-//! History of runs: a SQLite database in the state directory of the user.
+//! History of runs: a SQLite database in the state directory of the user, or a PostgreSQL server that several hosts share
+//! (feature `postgres`).
 //!
 //! * [`Place`]: where the database is
 //! * [`Store`]: writes, lists, loads and names runs
@@ -8,16 +9,20 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod database;
 mod encoding;
 mod error;
 mod list;
 mod names;
-mod open;
 mod owner;
 mod place;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod read;
 mod recorder;
 mod spool;
+mod sqlite;
+mod store;
 pub mod upkeep;
 mod write;
 
@@ -26,7 +31,7 @@ pub use error::StoreError;
 pub use linerate_model::record::RunRow;
 pub use list::{Filter, Sort};
 pub use names::load_named;
-pub use open::Store;
 pub use place::Place;
 pub use recorder::{Recorded, Recorder};
+pub use store::Store;
 pub use write::Saved;

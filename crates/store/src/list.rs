@@ -1,11 +1,12 @@
 //! Lists of runs: narrow rows and what they are filtered by.
 
+use std::collections::BTreeMap;
+
 use linerate_model::record::{RunKind, RunRow, RunState};
 use linerate_model::stored_name;
-use rusqlite::types::Value;
-use rusqlite::{Row, params_from_iter};
 
 use crate::annotate::Label;
+use crate::database::{Row, Value};
 use crate::encoding::variant;
 use crate::{Store, StoreError};
 
@@ -56,32 +57,41 @@ impl Store {
     /// Lists runs.
     ///
     /// # Errors
-    /// What SQLite reports.
+    /// What the database reports.
     pub fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let (clauses, parameters) = conditions(filter);
         let order = match filter.sort {
             Sort::Newest => "started_ms DESC, id DESC",
             Sort::Oldest => "started_ms, id",
-            Sort::Highest => "primary_value DESC",
-            Sort::Lowest => "primary_value",
+            Sort::Highest => "primary_value DESC, id DESC",
+            Sort::Lowest => "primary_value, id",
         };
-        let limit = filter.limit.map_or(-1, i64::from);
-        let query = format!("{COLUMNS} WHERE {clauses} ORDER BY {order} LIMIT {limit}");
-        let mut query = self.connection.prepare(&query)?;
-        let mut rows = query.query(params_from_iter(parameters))?;
-        let mut list = Vec::new();
-        while let Some(row) = rows.next()? {
-            list.push(run_row(row)?);
-        }
+        let limit = filter.limit.map_or(i64::MAX, i64::from);
+        let query = format!(
+            "SELECT {COLUMNS}, key, value FROM (SELECT id, {COLUMNS} FROM run WHERE {clauses} ORDER BY {order} LIMIT {limit}) \
+             AS listed LEFT JOIN label ON label.run = listed.id ORDER BY {order}, key"
+        );
+        let mut list: Vec<RunRow> = Vec::new();
+        self.database.query(&query, &parameters, &mut |row| {
+            let next = run_row(row)?;
+            if list.last().is_none_or(|last| last.run_id != next.run_id) {
+                list.push(next);
+            }
+            // One row per label.
+            if let (Some(last), Some(key)) = (list.last_mut(), row.get(13)?) {
+                last.labels.insert(key, row.get(14)?);
+            }
+            Ok(())
+        })?;
         Ok(list)
     }
 }
 
-const COLUMNS: &str = "SELECT run_id, kind, state, reason, title, started_ms, elapsed_ns, client, server, watch, trials, \
-    primary_measure, primary_value, (SELECT json_group_object(key, value) FROM label WHERE run = run.id) FROM run";
+const COLUMNS: &str = "run_id, kind, state, reason, title, started_ms, elapsed_ns, client, server, watch, trials, \
+    primary_measure, primary_value";
 
 fn conditions(filter: &Filter) -> (String, Vec<Value>) {
-    let mut clauses = vec!["1".to_owned()];
+    let mut clauses = vec!["TRUE".to_owned()];
     let mut parameters = Vec::new();
     let mut add = |clause: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -113,9 +123,9 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     (clauses.join(" AND "), parameters)
 }
 
-fn run_row(row: &Row<'_>) -> Result<RunRow, StoreError> {
-    let text = |column: usize| row.get::<_, String>(column);
-    let number = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
+fn run_row(row: &Row) -> Result<RunRow, StoreError> {
+    let text = |column: usize| row.get::<String>(column);
+    let number = |column: usize| row.get::<i64>(column).map(i64::cast_unsigned);
     let measure: Option<String> = row.get(11)?;
     let value: Option<f64> = row.get(12)?;
     Ok(RunRow {
@@ -131,6 +141,6 @@ fn run_row(row: &Row<'_>) -> Result<RunRow, StoreError> {
         watch: row.get(9)?,
         trials: row.get(10)?,
         primary: measure.and_then(|measure| measure.parse().ok()).zip(value),
-        labels: serde_json::from_str(&text(13)?).map_err(|error| StoreError::damaged("labels", error))?,
+        labels: BTreeMap::new(),
     })
 }

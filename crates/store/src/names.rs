@@ -5,6 +5,7 @@ use std::path::Path;
 
 use linerate_model::record::{RunId, RunRecord};
 
+use crate::database::{Row, params};
 use crate::{Filter, Place, RunRow, Store, StoreError, parse_label};
 
 impl Store {
@@ -40,8 +41,7 @@ impl Store {
     fn last(&self, back: u32) -> Result<Option<RunId>, StoreError> {
         let query =
             "SELECT run_id FROM run WHERE state <> 'running' ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1";
-        let mut query = self.connection.prepare(query)?;
-        let id: Option<String> = query.query_map([back], |row| row.get(0))?.next().transpose()?;
+        let id: Option<String> = self.database.one(query, &params![back], |row| row.get(0))?;
         id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
     }
 
@@ -49,10 +49,9 @@ impl Store {
         if end.len() < 4 || !end.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
             return Ok(Vec::new());
         }
-        let mut query =
-            self.connection.prepare("SELECT run_id FROM run WHERE run_id LIKE $1 ORDER BY run_id DESC LIMIT 9")?;
-        let found = query.query_map([format!("%{end}")], |row| row.get::<_, String>(0))?;
-        found.map(|id| id?.parse().map_err(|error| StoreError::damaged("run id", error))).collect()
+        let query = "SELECT run_id FROM run WHERE run_id LIKE $1 ORDER BY run_id DESC LIMIT 9";
+        let id = |row: &Row| row.get::<String>(0)?.parse().map_err(|error| StoreError::damaged("run id", error));
+        self.database.all(query, &params![format!("%{end}")], id)
     }
 
     /// The newest runs and the baselines, as lines of a message.

@@ -2,9 +2,12 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
 
 use crate::StoreError;
 
@@ -12,6 +15,14 @@ use crate::StoreError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     path: PathBuf,
+    server: Option<Server>,
+}
+
+/// A database of a server.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// Its URL, with secrets.
+    url: String,
 }
 
 impl Place {
@@ -27,10 +38,10 @@ impl Place {
     /// This file.
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), server: None }
     }
 
-    /// The database file.
+    /// The database file. Where a server has the database, this names the spool alone.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -40,6 +51,10 @@ impl Place {
     #[must_use]
     pub fn spool(&self) -> PathBuf {
         self.path.with_extension("spool")
+    }
+
+    pub(crate) const fn server(&self) -> Option<&Server> {
+        self.server.as_ref()
     }
 
     pub(crate) fn create_directory(&self) -> Result<(), StoreError> {
@@ -53,19 +68,76 @@ impl Place {
         if let Some(named) = option.map(OsString::from).or_else(|| variable("LINERATE_STORE")) {
             let text = named.to_string_lossy();
             if text.starts_with("postgresql://") || text.starts_with("postgres://") {
-                return Err(StoreError::Place(format!("{text}: this build has no PostgreSQL support; name a file")));
+                return Self::url(&text, &state_directory(variable)?).map(Some);
             }
             return Ok((named != "off").then(|| Self::file(named)));
         }
-        // systemd sets STATE_DIRECTORY, separated by colons where a unit has several (systemd.exec(5)).
-        let of_service = variable("STATE_DIRECTORY")
-            .map(|list| PathBuf::from(list.to_string_lossy().split(':').next().unwrap_or_default().to_owned()));
-        let absolute = |path: &PathBuf| path.is_absolute();
-        let of_user = || variable("XDG_STATE_HOME").map(PathBuf::from).filter(absolute);
-        let of_home = || variable("HOME").map(|home| PathBuf::from(home).join(".local/state")).filter(absolute);
-        let directory = of_service.filter(absolute).or_else(|| Some(of_user().or_else(of_home)?.join("linerate")));
-        let no_home = || StoreError::Place("no directory for the history: set HOME, or --store FILE".to_owned());
-        Ok(Some(Self::file(directory.ok_or_else(no_home)?.join("history.db"))))
+        Ok(Some(Self::file(state_directory(variable)?.join("history.db"))))
+    }
+
+    /// A database of a PostgreSQL server. Records that wait for it are in the directory `state`.
+    ///
+    /// # Errors
+    /// A build without the feature `postgres`.
+    pub fn url(url: &str, state: &Path) -> Result<Self, StoreError> {
+        let server = Server { url: url.to_owned() };
+        if !cfg!(feature = "postgres") {
+            return Err(StoreError::Place(format!("{server}: this build lacks the feature postgres; name a file")));
+        }
+        // Passwords change; the directory of waiting records stays.
+        let name: String =
+            Sha256::digest(server.to_string()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { path: state.join(format!("postgresql-{name}")), server: Some(server) })
+    }
+}
+
+/// The directory for the state of the service or of the user.
+fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
+    // systemd sets STATE_DIRECTORY, separated by colons where a unit has several (systemd.exec(5)).
+    let of_service = variable("STATE_DIRECTORY")
+        .map(|list| PathBuf::from(list.to_string_lossy().split(':').next().unwrap_or_default().to_owned()));
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let of_user = || variable("XDG_STATE_HOME").map(PathBuf::from).filter(absolute);
+    let of_home = || variable("HOME").map(|home| PathBuf::from(home).join(".local/state")).filter(absolute);
+    let directory = of_service.filter(absolute).or_else(|| Some(of_user().or_else(of_home)?.join("linerate")));
+    directory.ok_or_else(|| StoreError::Place("no directory for the history: set HOME, or --store FILE".to_owned()))
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.server {
+            Some(server) => server.fmt(f),
+            None => self.path.display().fmt(f),
+        }
+    }
+}
+
+impl Server {
+    /// The URL as typed, with its secrets.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Scheme, host and database, without the user, the password and parameters.
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, rest) = self.url.split_once("://").unwrap_or_default();
+        let (place, parameters) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+        let shown = match place.rsplit_once('@') {
+            Some((_, host)) => host,
+            // The end of a password that contains '?' itself.
+            None if parameters.contains('@') => "***",
+            None => place,
+        };
+        write!(f, "postgresql://{shown}")
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 
@@ -99,7 +171,28 @@ mod tests {
         assert_eq!(path(None, 3), Some("/h/.local/state/linerate/history.db".into()));
         assert_eq!(path(Some("off"), 0), None);
         assert!(place(None, 4).is_err());
-        let refused = place(Some("postgresql://db/x"), 0).expect_err("a URL").to_string();
-        assert!(refused.contains("PostgreSQL"), "{refused}");
+    }
+
+    #[test]
+    fn a_url_is_shown_without_user_password_and_parameters() {
+        for (url, shown) in [
+            ("postgresql://db/x", "postgresql://db/x"),
+            ("postgres://me:pw@db:5433/x?sslmode=disable", "postgresql://db:5433/x"),
+            ("postgresql://me:p@w@db/x", "postgresql://db/x"),
+            ("postgresql://me:p/w@db/x", "postgresql://db/x"),
+            ("postgresql://me:p?w@db/x", "postgresql://***"),
+            ("postgresql:///x?host=/run&password=pw", "postgresql:///x"),
+        ] {
+            let chosen = Place::choose(Some(url), |name| (name == "HOME").then(|| "/h".into()));
+            if cfg!(feature = "postgres") {
+                let place = chosen.expect("a place").expect("not off");
+                assert_eq!(place.to_string(), shown);
+                assert!(!format!("{place:?}").contains("pw"), "{place:?}");
+                assert!(place.spool().starts_with("/h/.local/state/linerate"), "{place:?}");
+            } else {
+                let refused = chosen.expect_err("a build without the feature").to_string();
+                assert!(refused.starts_with(shown) && refused.contains("feature postgres"), "{refused}");
+            }
+        }
     }
 }

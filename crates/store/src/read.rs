@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Measure, RunId, RunRecord, Series, Trial};
 use linerate_model::snapshot::Fact;
-use rusqlite::{OptionalExtension, Row, params};
 
+use crate::database::{Access, Row, params};
 use crate::encoding::series::Group;
 use crate::encoding::{Packed, variant};
 use crate::write::row_of;
@@ -17,11 +17,11 @@ impl Store {
     /// names them.
     ///
     /// # Errors
-    /// An unknown run, a damaged document, or what SQLite reports.
+    /// An unknown run, a damaged document, or what the database reports.
     pub fn load(&self, run: RunId) -> Result<RunRecord, StoreError> {
         // Several statements read one state of the database.
-        let transaction = self.connection.unchecked_transaction()?;
-        let row = row_of(&transaction, run)?
+        let transaction = self.database.transaction(Access::Read)?;
+        let row = row_of(&*transaction, run)?
             .ok_or_else(|| StoreError::UnknownRun { name: run.to_string(), candidates: String::new() })?;
         let (mut record, damage) = self.load_row(row)?;
         record.notes.extend(damage);
@@ -53,8 +53,8 @@ impl Store {
     fn document(&self, row: i64) -> Result<RunRecord, StoreError> {
         let query =
             "SELECT size, checksum, blob, state, reason, elapsed_ns FROM run JOIN document ON run = id WHERE id = $1";
-        let read = |row: &Row<'_>| Ok((Packed::of(row, 0)?, row.get(3)?, row.get(4)?, row.get::<_, i64>(5)?));
-        let found = self.connection.query_row(query, [row], read).optional()?;
+        let read = |row: &Row| Ok((Packed::of(row, 0)?, row.get(3)?, row.get(4)?, row.get::<i64>(5)?));
+        let found = self.database.one(query, &params![row], read)?;
         let (packed, state, reason, elapsed_ns) =
             found.ok_or_else(|| StoreError::damaged(format!("document {row}"), "missing"))?;
         let record: RunRecord = packed.parse(&|| format!("document {row}"))?;
@@ -63,20 +63,21 @@ impl Store {
 
     fn document_alone(&self, row: i64) -> Result<RunRecord, StoreError> {
         let query = "SELECT size, checksum, blob FROM document WHERE run = $1";
-        let packed = self.connection.query_row(query, [row], |row| Packed::of(row, 0))?;
+        let packed = self.database.one(query, &params![row], |row| Packed::of(row, 0))?;
+        let packed = packed.ok_or_else(|| StoreError::damaged(format!("document {row}"), "missing"))?;
         packed.parse(&|| format!("document {row}"))
     }
 
     fn facts(&self, row: i64, position: i64, damage: &mut Vec<String>) -> Result<BTreeMap<String, Fact>, StoreError> {
         let query = "SELECT size, checksum, blob, area FROM host JOIN facts ON key = facts_key \
             WHERE run = $1 AND position = $2 ORDER BY area";
-        let mut query = self.connection.prepare(query)?;
         let mut all = BTreeMap::new();
-        for area in query.query_map([row, position], |row| Ok((Packed::of(row, 0)?, row.get::<_, String>(3)?)))? {
-            let (packed, area) = area?;
+        self.database.query(query, &params![row, position], &mut |row| {
+            let (packed, area) = (Packed::of(row, 0)?, row.get::<String>(3)?);
             let facts: Result<BTreeMap<String, Fact>, _> = packed.parse(&|| format!("facts {area} of host {position}"));
             facts.map_or_else(|error| damage.push(error.to_string()), |facts| all.extend(facts));
-        }
+            Ok(())
+        })?;
         Ok(all)
     }
 
@@ -84,11 +85,9 @@ impl Store {
     fn trials(&self, row: i64, trials: &mut Vec<Trial>, damage: &mut Vec<String>) -> Result<(), StoreError> {
         let query = "SELECT size, checksum, detail, no, repeat, state, reason, is_warm_up, factors, flags, started_ns, elapsed_ns \
             FROM trial WHERE run = $1 ORDER BY no";
-        let mut query = self.connection.prepare(query)?;
-        let mut rows = query.query([row])?;
-        while let Some(found) = rows.next()? {
+        self.database.query(query, &params![row], &mut |found| {
             let no: u32 = found.get(3)?;
-            let json = |column: usize| found.get::<_, String>(column);
+            let json = |column: usize| found.get::<String>(column);
             let wrong = |error: serde_json::Error| StoreError::damaged(format!("trial {no}"), error);
             let series = self.series(row, no, damage);
             let series = or_default(series, &format!("series of trial {no}"), damage);
@@ -100,8 +99,8 @@ impl Store {
                 is_warm_up: found.get(7)?,
                 state: variant(found.get(5)?)?,
                 reason: found.get(6)?,
-                started_ns: found.get::<_, i64>(10)?.cast_unsigned(),
-                elapsed_ns: found.get::<_, i64>(11)?.cast_unsigned(),
+                started_ns: found.get::<i64>(10)?.cast_unsigned(),
+                elapsed_ns: found.get::<i64>(11)?.cast_unsigned(),
                 flags: serde_json::from_str(&json(9)?).map_err(wrong)?,
                 measures: self.measures(row, no)?,
                 series,
@@ -110,50 +109,49 @@ impl Store {
                     None
                 }),
             });
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// The measures of a trial. Names of a newer version are passed over.
     fn measures(&self, row: i64, no: u32) -> Result<Vec<Measure>, StoreError> {
         let query =
             "SELECT name, way, value, n, is_lower_bound FROM measure WHERE run = $1 AND trial = $2 ORDER BY position";
-        let mut query = self.connection.prepare(query)?;
-        let mut rows = query.query(params![row, no])?;
         let mut measures = Vec::new();
-        while let Some(found) = rows.next()? {
-            let Ok(name) = found.get::<_, String>(0)?.parse::<MeasureName>() else {
-                continue;
+        self.database.query(query, &params![row, no], &mut |found| {
+            let Ok(name) = found.get::<String>(0)?.parse::<MeasureName>() else {
+                return Ok(());
             };
             measures.push(Measure {
                 name,
                 way: variant(found.get(1)?)?,
                 value: found.get(2)?,
-                n: found.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned),
+                n: found.get::<Option<i64>>(3)?.map(i64::cast_unsigned),
                 is_lower_bound: found.get(4)?,
             });
-        }
+            Ok(())
+        })?;
         Ok(measures)
     }
 
     fn series(&self, row: i64, no: u32, damage: &mut Vec<String>) -> Result<Vec<Series>, StoreError> {
         let query = "SELECT size, checksum, blob, names, of, way, is_thinned, n, t0_ns, step_ns FROM series \
             WHERE run = $1 AND trial = $2 ORDER BY position";
-        let mut query = self.connection.prepare(query)?;
-        let mut rows = query.query(params![row, no])?;
         let mut all = Vec::new();
-        while let Some(found) = rows.next()? {
+        self.database.query(query, &params![row, no], &mut |found| {
             match group(found).and_then(Group::series) {
                 Ok(series) => all.extend(series),
                 Err(error) => damage.push(format!("trial {no}: {error}")),
             }
-        }
+            Ok(())
+        })?;
         Ok(all)
     }
 
     pub(crate) fn labels(&self, row: i64) -> Result<BTreeMap<String, String>, StoreError> {
-        let mut query = self.connection.prepare("SELECT key, value FROM label WHERE run = $1")?;
-        Ok(query.query_map([row], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
+        let query = "SELECT key, value FROM label WHERE run = $1";
+        let labels = self.database.all(query, &params![row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(labels.into_iter().collect())
     }
 }
 
@@ -165,16 +163,16 @@ fn or_default<T: Default>(value: Result<T, StoreError>, what: &str, damage: &mut
     })
 }
 
-fn group(row: &Row<'_>) -> Result<Group, StoreError> {
+fn group(row: &Row) -> Result<Group, StoreError> {
     let of: String = row.get(4)?;
     Ok(Group {
-        names: row.get::<_, String>(3)?.split(',').map(str::to_owned).collect(),
+        names: row.get::<String>(3)?.split(',').map(str::to_owned).collect(),
         of: serde_json::from_str(&of).map_err(|error| StoreError::damaged("series", error))?,
         way: variant(row.get(5)?)?,
         is_thinned: row.get(6)?,
-        points: row.get::<_, u32>(7)? as usize,
-        t0_ns: row.get::<_, i64>(8)?.cast_unsigned(),
-        step_ns: row.get::<_, Option<i64>>(9)?.map(i64::cast_unsigned),
+        points: row.get::<u32>(7)? as usize,
+        t0_ns: row.get::<i64>(8)?.cast_unsigned(),
+        step_ns: row.get::<Option<i64>>(9)?.map(i64::cast_unsigned),
         packed: Packed::of(row, 0)?,
     })
 }

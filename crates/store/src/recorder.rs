@@ -4,15 +4,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_model::record::{RunId, RunRecord, Trial};
 
-use crate::open::BUSY;
+use crate::store::BUSY;
 use crate::{Place, Store, StoreError, spool};
 
 /// Trials and records that may wait for the writer.
 const QUEUE: usize = 256;
+/// How often the space of the store is determined.
+const SIZE_EVERY: Duration = Duration::from_secs(10);
 
 /// Writes the runs of a process in a thread of its own. The thread opens the store when the first run begins.
 #[derive(Debug)]
@@ -32,6 +34,10 @@ pub struct Recorded {
     pub spooled: u64,
     /// Records that are lost.
     pub lost: u64,
+    /// Trials and records that wait for the writer.
+    pub waiting: u64,
+    /// Space of the store; `None` before the first record is stored.
+    pub store_bytes: Option<u64>,
     /// The first reason why a record is not in the store.
     pub reason: Option<String>,
 }
@@ -41,6 +47,9 @@ struct Counts {
     stored: AtomicU64,
     spooled: AtomicU64,
     lost: AtomicU64,
+    waiting: AtomicU64,
+    /// 0 before the first record is stored.
+    store_bytes: AtomicU64,
     reason: Mutex<Option<String>>,
 }
 
@@ -57,7 +66,7 @@ impl Recorder {
     pub fn new(place: Place) -> Self {
         let (queue, jobs) = sync_channel(QUEUE);
         let counts = Arc::new(Counts::default());
-        let mut writer = Writer { place, store: None, counts: Arc::clone(&counts) };
+        let mut writer = Writer { place, store: None, refused: None, size_read: None, counts: Arc::clone(&counts) };
         let writer = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || writer.run(&jobs));
         if let Err(error) = &writer {
             counts.note(&format!("no thread for the writer of the store: {error}"));
@@ -68,24 +77,26 @@ impl Recorder {
     /// A run begins; its record has the state `running`.
     pub fn begin(&self, record: RunRecord) {
         // The record is written at its end in any case.
-        let _ = self.queue.try_send(Job::Begin(Box::new(record)));
+        let _ = self.try_send(Job::Begin(Box::new(record)));
     }
 
     /// A trial of a run that began is complete, so that it survives a crash.
     pub fn add_trial(&self, run: RunId, trial: Trial) {
-        let _ = self.queue.try_send(Job::Trial(run, Box::new(trial)));
+        let _ = self.try_send(Job::Trial(run, Box::new(trial)));
     }
 
     /// A run ended; its record has all trials. Waits while the queue is full.
     pub fn finish(&self, record: RunRecord) {
+        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
         if self.queue.send(Job::Finish(Box::new(record))).is_err() {
+            self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
             self.counts.lose("the writer of the store ended");
         }
     }
 
     /// As [`Self::finish`], for a server: never waits. A record that finds the queue full is lost and counted.
     pub fn offer(&self, record: RunRecord) {
-        match self.queue.try_send(Job::Finish(Box::new(record))) {
+        match self.try_send(Job::Finish(Box::new(record))) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => self.counts.lose("the store is slower than the runs"),
             Err(TrySendError::Disconnected(_)) => self.counts.lose("the writer of the store ended"),
@@ -96,6 +107,18 @@ impl Recorder {
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         self.counts.read()
+    }
+
+    /// The same for another thread.
+    pub fn observer(&self) -> impl Fn() -> Recorded + Send + Sync + use<> {
+        let counts = Arc::clone(&self.counts);
+        move || counts.read()
+    }
+
+    fn try_send(&self, job: Job) -> Result<(), TrySendError<Job>> {
+        // Before the writer can take it.
+        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        self.queue.try_send(job).inspect_err(|_| _ = self.counts.waiting.fetch_sub(1, Ordering::Relaxed))
     }
 
     /// Waits until everything is written.
@@ -127,7 +150,9 @@ impl Counts {
     fn read(&self) -> Recorded {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let reason = self.reason.lock().ok().and_then(|reason| reason.clone());
-        Recorded { stored: read(&self.stored), spooled: read(&self.spooled), lost: read(&self.lost), reason }
+        let [stored, spooled, lost, waiting] = [&self.stored, &self.spooled, &self.lost, &self.waiting].map(read);
+        let store_bytes = Some(read(&self.store_bytes)).filter(|bytes| *bytes > 0);
+        Recorded { stored, spooled, lost, waiting, store_bytes, reason }
     }
 
     fn lose(&self, reason: &str) {
@@ -145,7 +170,17 @@ impl Counts {
 struct Writer {
     place: Place,
     store: Option<Store>,
+    refused: Option<Refused>,
+    /// When the space of the store was determined.
+    size_read: Option<Instant>,
     counts: Arc<Counts>,
+}
+
+/// A store that could not be opened.
+struct Refused {
+    why: String,
+    /// No attempt before that time.
+    until: Instant,
 }
 
 impl Writer {
@@ -156,13 +191,16 @@ impl Writer {
                 Job::Trial(run, trial) => drop(self.write(|store| store.add_trial(run, &trial))),
                 Job::Finish(record) => self.finish(&record),
             }
+            self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     fn finish(&mut self, record: &RunRecord) {
         let Err(error) = self.write(|store| store.finish(record)) else {
             self.counts.stored.fetch_add(1, Ordering::Relaxed);
-            self.take_spool();
+            let taken = self.store.as_ref().and_then(|store| store.take_spool().ok());
+            self.count_taken(taken.unwrap_or(0));
+            self.read_size();
             return;
         };
         match spool::write(&self.place, record) {
@@ -176,23 +214,50 @@ impl Writer {
 
     /// Runs an operation on the store, which is opened when it is not. After a lock that lasted, the next operation does not
     /// wait again.
-    fn write<T>(&mut self, operation: impl FnOnce(&Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let store = match &self.store {
-            Some(store) => store,
-            None => self.store.insert(Store::open(&self.place)?),
-        };
-        let result = operation(store);
-        let is_locked = matches!(&result, Err(StoreError::Sqlite(error))
-            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy));
-        let _ = store.connection.busy_timeout(if is_locked { Duration::ZERO } else { BUSY });
+    fn write<T>(&mut self, operation: impl Fn(&Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut result = operation(self.opened()?);
+        // A server ends its connections when it restarts.
+        if self.store.as_ref().is_some_and(|store| store.database.is_closed()) {
+            self.store = None;
+            result = operation(self.opened()?);
+        }
+        let is_locked = result.as_ref().is_err_and(StoreError::is_locked);
+        if let Some(store) = &self.store {
+            store.database.set_lock_timeout(if is_locked { Duration::ZERO } else { BUSY });
+        }
         result
     }
 
-    fn take_spool(&mut self) {
-        let taken = self.store.as_ref().and_then(|store| store.take_spool().ok()).unwrap_or(0) as u64;
+    /// The store. An attempt that fails is not repeated for as long as it took, so that the queue is emptied meanwhile.
+    fn opened(&mut self) -> Result<&Store, StoreError> {
+        if self.store.is_none() {
+            let begin = Instant::now();
+            if let Some(refused) = self.refused.as_ref().filter(|refused| begin < refused.until) {
+                return Err(StoreError::Closed(refused.why.clone()));
+            }
+            let opened = Store::open_counting(&self.place).inspect_err(|error| {
+                self.refused = Some(Refused { why: error.to_string(), until: Instant::now() + begin.elapsed() });
+            });
+            let (store, taken) = opened?;
+            self.count_taken(taken);
+            self.store = Some(store);
+        }
+        self.store.as_ref().ok_or_else(|| StoreError::Closed("not open".to_owned()))
+    }
+
+    /// Counts records that were taken from the spool.
+    fn count_taken(&self, taken: usize) {
         // Records of earlier processes were not counted here.
-        let own = self.counts.spooled.load(Ordering::Relaxed).min(taken);
+        let own = self.counts.spooled.load(Ordering::Relaxed).min(taken as u64);
         self.counts.spooled.fetch_sub(own, Ordering::Relaxed);
         self.counts.stored.fetch_add(own, Ordering::Relaxed);
+    }
+
+    fn read_size(&mut self) {
+        if self.size_read.is_none_or(|read| read.elapsed() > SIZE_EVERY) {
+            self.size_read = Some(Instant::now());
+            let bytes = self.store.as_ref().and_then(|store| store.size_bytes().ok());
+            self.counts.store_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
+        }
     }
 }

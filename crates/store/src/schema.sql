@@ -116,6 +116,7 @@ CREATE TABLE label (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX label_value ON label (key, value);
 CREATE TABLE note (
+    id INTEGER PRIMARY KEY,
     run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     written_ms INTEGER NOT NULL,
     text TEXT NOT NULL

@@ -45,7 +45,7 @@ impl Store {
     /// Takes in the records of the spool and returns their number. What cannot be read stays; a check names it.
     ///
     /// # Errors
-    /// What SQLite reports; the rest stays in the spool.
+    /// What the database reports; the rest stays in the spool.
     pub(crate) fn take_spool(&self) -> Result<usize, StoreError> {
         let mut taken = 0;
         for path in files(&self.place) {

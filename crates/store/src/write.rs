@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use linerate_model::record::{HostPart, Measure, RunId, RunRecord, RunState, Trial};
 use linerate_model::snapshot::Fact;
 use linerate_model::stored_name;
-use rusqlite::{OptionalExtension, Transaction, params};
 use sha2::{Digest, Sha256};
 
+use crate::database::{Database, params};
 use crate::encoding::{Packed, series};
 use crate::{Store, StoreError, owner};
 
@@ -24,7 +24,7 @@ impl Store {
     /// Writes a run that begins: its state is [`RunState::Running`].
     ///
     /// # Errors
-    /// What SQLite reports; nothing is written then.
+    /// What the database reports; nothing is written then.
     pub fn begin(&self, record: &RunRecord) -> Result<(), StoreError> {
         self.put(record)
     }
@@ -32,19 +32,19 @@ impl Store {
     /// Adds a trial to a run that began. A trial whose number is known is not written again.
     ///
     /// # Errors
-    /// An unknown run, or what SQLite reports; nothing is written then.
+    /// An unknown run, or what the database reports; nothing is written then.
     pub fn add_trial(&self, run: RunId, trial: &Trial) -> Result<(), StoreError> {
         let transaction = self.write()?;
-        let row = row_of(&transaction, run)?.ok_or_else(|| StoreError::damaged(run, "not in the store"))?;
-        put_trial(&transaction, row, trial)?;
-        transaction.execute("UPDATE run SET trials = trials + 1 WHERE id = $1", [row])?;
-        Ok(transaction.commit()?)
+        let row = row_of(&*transaction, run)?.ok_or_else(|| StoreError::damaged(run, "not in the store"))?;
+        put_trial(&*transaction, row, trial)?;
+        transaction.execute("UPDATE run SET trials = trials + 1 WHERE id = $1", &params![row])?;
+        transaction.commit()
     }
 
     /// Writes a run at its end, with the trials that are not written yet.
     ///
     /// # Errors
-    /// What SQLite reports; nothing is written then.
+    /// What the database reports; nothing is written then.
     pub fn finish(&self, record: &RunRecord) -> Result<(), StoreError> {
         self.put(record)
     }
@@ -52,10 +52,10 @@ impl Store {
     /// The run that was imported from the report with this key.
     ///
     /// # Errors
-    /// What SQLite reports.
+    /// What the database reports.
     pub fn imported(&self, key: &str) -> Result<Option<RunId>, StoreError> {
         let query = "SELECT run_id FROM run WHERE source_key = $1";
-        let id: Option<String> = self.connection.query_row(query, [key], |row| row.get(0)).optional()?;
+        let id: Option<String> = self.database.one(query, &params![key], |row| row.get(0))?;
         id.map(|id| id.parse().map_err(|error| StoreError::damaged("run id", error))).transpose()
     }
 
@@ -63,34 +63,34 @@ impl Store {
     /// cut off earlier is replaced.
     ///
     /// # Errors
-    /// What SQLite reports; nothing is written then.
+    /// What the database reports; nothing is written then.
     pub fn save(&self, record: &RunRecord) -> Result<Saved, StoreError> {
         let transaction = self.write()?;
-        let query = "SELECT run_id, source_key IS $1 AND (elapsed_ns < $2 OR state = 'partial' AND $3) FROM run \
-            WHERE source_key = $1 OR run_id = $4 AND state <> 'running'";
+        let query = "SELECT run_id, source_key IS NOT DISTINCT FROM $1 AND (elapsed_ns < $2 OR state = 'partial' AND $3 = 1) \
+            FROM run WHERE source_key = $1 OR run_id = $4 AND state <> 'running'";
         let (key, is_whole) = (source_key(record), record.state != RunState::Partial);
-        let known = params![key, record.elapsed_ns.cast_signed(), is_whole, record.run_id.to_string()];
-        let known = transaction.query_row(query, known, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let known = params![&key, record.elapsed_ns.cast_signed(), is_whole, record.run_id.to_string()];
+        let known = transaction.one(query, &known, |row| Ok((row.get(0)?, row.get(1)?)))?;
         match known {
             // A report that was cut off when it was imported.
             Some((known, true)) if key.is_some() => {
                 let known: String = known;
-                transaction.execute("DELETE FROM run WHERE run_id = $1", [known])?;
+                transaction.execute("DELETE FROM run WHERE run_id = $1", &params![known])?;
             }
             Some((known, _)) => {
                 return Ok(Saved::Known(known.parse().map_err(|error| StoreError::damaged("run id", error))?));
             }
             None => {}
         }
-        put(&transaction, record)?;
+        put(&*transaction, record)?;
         transaction.commit()?;
         Ok(Saved::New)
     }
 
     fn put(&self, record: &RunRecord) -> Result<(), StoreError> {
         let transaction = self.write()?;
-        put(&transaction, record)?;
-        Ok(transaction.commit()?)
+        put(&*transaction, record)?;
+        transaction.commit()
     }
 
     /// Runs whose process ended while it wrote them keep their trials and become `crashed`.
@@ -104,58 +104,61 @@ impl Store {
             let reason = "its process ended without a result".to_owned();
             let Ok((record, _)) = self.load_row(row) else {
                 let statement = "UPDATE run SET state = 'crashed', reason = $1, owner = NULL WHERE id = $2";
-                transaction.execute(statement, params![reason, row])?;
+                transaction.execute(statement, &params![reason, row])?;
                 continue;
             };
             let ends = record.trials.iter().map(|trial| trial.started_ns.saturating_add(trial.elapsed_ns));
             let elapsed_ns = ends.max().unwrap_or(0);
-            put_row(&transaction, &RunRecord { state: RunState::Crashed, reason: Some(reason), elapsed_ns, ..record })?;
+            put_row(
+                &*transaction,
+                &RunRecord { state: RunState::Crashed, reason: Some(reason), elapsed_ns, ..record },
+            )?;
         }
-        Ok(transaction.commit()?)
+        transaction.commit()
     }
 
     /// Runs without an end whose process has one.
     fn orphans(&self) -> Result<Vec<i64>, StoreError> {
-        let mut running = self.connection.prepare("SELECT id, owner FROM run WHERE state = 'running'")?;
-        let found = running.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let found: Vec<(i64, Option<String>)> = found.collect::<Result<_, _>>()?;
+        let query = "SELECT id, owner FROM run WHERE state = 'running'";
+        let found: Vec<(i64, Option<String>)> = self.database.all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let ended = found.into_iter().filter(|(_, owner)| owner.as_deref().is_none_or(owner::has_ended));
         Ok(ended.map(|(row, _)| row).collect())
     }
 }
 
 /// The key of a run in other tables.
-pub(crate) fn row_of(connection: &rusqlite::Connection, run: RunId) -> Result<Option<i64>, StoreError> {
-    let query = "SELECT id FROM run WHERE run_id = $1";
-    Ok(connection.query_row(query, [run.to_string()], |row| row.get(0)).optional()?)
+pub(crate) fn row_of(database: &dyn Database, run: RunId) -> Result<Option<i64>, StoreError> {
+    database.one("SELECT id FROM run WHERE run_id = $1", &params![run.to_string()], |row| row.get(0))
 }
 
-fn put(transaction: &Transaction<'_>, record: &RunRecord) -> Result<(), StoreError> {
-    let row = put_row(transaction, record)?;
+fn put(database: &dyn Database, record: &RunRecord) -> Result<(), StoreError> {
+    let row = put_row(database, record)?;
     let document = Packed::json(&without_parts(record));
-    transaction.execute(
-        "INSERT OR REPLACE INTO document (run, size, checksum, blob) VALUES ($1, $2, $3, $4)",
-        params![row, document.size, document.checksum, document.blob],
+    database.execute(
+        "INSERT INTO document (run, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT (run) DO UPDATE SET \
+            size = excluded.size, checksum = excluded.checksum, blob = excluded.blob",
+        &params![row, document.size, document.checksum, document.blob],
     )?;
     for (position, host) in (0_i64..).zip(&record.hosts) {
-        put_facts(transaction, row, position, host)?;
+        put_facts(database, row, position, host)?;
     }
     for trial in &record.trials {
-        put_trial(transaction, row, trial)?;
+        put_trial(database, row, trial)?;
     }
     for (key, value) in &record.labels {
-        put_label(transaction, row, key, value)?;
+        put_label(database, row, key, value)?;
     }
     Ok(())
 }
 
-pub(crate) fn put_label(transaction: &Transaction<'_>, row: i64, key: &str, value: &str) -> rusqlite::Result<usize> {
-    let statement = "INSERT OR REPLACE INTO label (run, key, value) VALUES ($1, $2, $3)";
-    transaction.execute(statement, params![row, key, value])
+pub(crate) fn put_label(database: &dyn Database, row: i64, key: &str, value: &str) -> Result<usize, StoreError> {
+    let statement = "INSERT INTO label (run, key, value) VALUES ($1, $2, $3) \
+        ON CONFLICT (run, key) DO UPDATE SET value = excluded.value";
+    database.execute(statement, &params![row, key, value])
 }
 
 /// Writes what lists show and returns the key.
-pub(crate) fn put_row(transaction: &Transaction<'_>, record: &RunRecord) -> Result<i64, StoreError> {
+pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64, StoreError> {
     let findings = record.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings);
     let severity = findings.map(|finding| finding.severity as i64).max();
     let (measure, value) = record.primary().unzip();
@@ -166,26 +169,26 @@ pub(crate) fn put_row(transaction: &Transaction<'_>, record: &RunRecord) -> Resu
             title = excluded.title, started_ms = excluded.started_ms, elapsed_ns = excluded.elapsed_ns, tool = excluded.tool, \
             version = excluded.version, path_key = excluded.path_key, spec_key = excluded.spec_key, client = excluded.client, \
             server = excluded.server, watch = excluded.watch, source_key = excluded.source_key, severity = excluded.severity, \
-            trials = max(trials, excluded.trials), primary_measure = excluded.primary_measure, \
+            trials = CASE WHEN run.trials > excluded.trials THEN run.trials ELSE excluded.trials END, primary_measure = excluded.primary_measure, \
             primary_value = excluded.primary_value, owner = excluded.owner \
         RETURNING id";
-    let row = transaction.query_row(
+    let row = database.one(
         statement,
-        params![
+        &params![
             record.run_id.to_string(),
             stored_name(record.kind),
             stored_name(record.state),
-            record.reason,
-            record.title,
+            &record.reason,
+            &record.title,
             record.started_unix_ms.cast_signed(),
             record.elapsed_ns.cast_signed(),
-            record.origin.tool,
-            record.origin.version,
-            record.path.key,
-            record.path.spec_key,
-            record.path.client,
-            record.path.server,
-            record.links.watch,
+            &record.origin.tool,
+            &record.origin.version,
+            &record.path.key,
+            &record.path.spec_key,
+            &record.path.client,
+            &record.path.server,
+            &record.links.watch,
             source_key(record),
             severity,
             record.trials.len() as i64,
@@ -195,7 +198,7 @@ pub(crate) fn put_row(transaction: &Transaction<'_>, record: &RunRecord) -> Resu
         ],
         |row| row.get(0),
     )?;
-    Ok(row)
+    row.ok_or_else(|| StoreError::damaged("run", "no key returned"))
 }
 
 /// A document of a server and one of its client are different runs.
@@ -235,8 +238,8 @@ fn without_parts(record: &RunRecord) -> RunRecord {
 }
 
 /// Stores the facts of a host by area, the first word of their keys: most areas do not change from run to run.
-fn put_facts(transaction: &Transaction<'_>, row: i64, position: i64, host: &HostPart) -> Result<(), StoreError> {
-    transaction.execute("DELETE FROM host WHERE run = $1 AND position = $2", params![row, position])?;
+fn put_facts(database: &dyn Database, row: i64, position: i64, host: &HostPart) -> Result<(), StoreError> {
+    database.execute("DELETE FROM host WHERE run = $1 AND position = $2", &params![row, position])?;
     let mut areas: BTreeMap<&str, BTreeMap<&str, &Fact>> = BTreeMap::new();
     for (key, fact) in host.snapshot.iter().flat_map(|snapshot| &snapshot.facts) {
         areas.entry(key.split('.').next().unwrap_or_default()).or_default().insert(key, fact);
@@ -245,31 +248,32 @@ fn put_facts(transaction: &Transaction<'_>, row: i64, position: i64, host: &Host
         let json = serde_json::to_vec(&facts).expect("keys of facts are text");
         let key: String = Sha256::digest(&json).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let packed = Packed::new(&json);
-        transaction.execute(
-            "INSERT OR IGNORE INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4)",
-            params![key, packed.size, packed.checksum, packed.blob],
+        database.execute(
+            "INSERT INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+            &params![&key, packed.size, packed.checksum, packed.blob],
         )?;
-        transaction.execute(
+        database.execute(
             "INSERT INTO host (run, position, role, name, area, facts_key) VALUES ($1, $2, $3, $4, $5, $6)",
-            params![row, position, host.role, host.name, area, key],
+            &params![row, position, &host.role, &host.name, area, key],
         )?;
     }
     Ok(())
 }
 
-fn put_trial(transaction: &Transaction<'_>, row: i64, trial: &Trial) -> Result<(), StoreError> {
+fn put_trial(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), StoreError> {
     let detail = Packed::json(&trial.detail);
     let factors = serde_json::to_string(&trial.factors).expect("a map of texts");
     let flags = serde_json::to_string(&trial.flags).expect("a list of texts");
-    let added = transaction.execute(
-        "INSERT OR IGNORE INTO trial (run, no, repeat, state, reason, is_warm_up, factors, flags, started_ns, elapsed_ns, \
-            size, checksum, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-        params![
+    let added = database.execute(
+        "INSERT INTO trial (run, no, repeat, state, reason, is_warm_up, factors, flags, started_ns, elapsed_ns, \
+            size, checksum, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
+            ON CONFLICT DO NOTHING",
+        &params![
             row,
             trial.no,
             trial.repeat,
             stored_name(trial.state),
-            trial.reason,
+            &trial.reason,
             trial.is_warm_up,
             factors,
             flags,
@@ -283,23 +287,16 @@ fn put_trial(transaction: &Transaction<'_>, row: i64, trial: &Trial) -> Result<(
     if added == 0 {
         return Ok(());
     }
-    put_measures(transaction, row, trial.no, &trial.measures)?;
-    put_series(transaction, row, trial)
+    put_measures(database, row, trial.no, &trial.measures)?;
+    put_series(database, row, trial)
 }
 
 /// Writes the measures of a trial. JSON has no infinite numbers, and neither have records.
-pub(crate) fn put_measures(
-    transaction: &Transaction<'_>,
-    row: i64,
-    no: u32,
-    measures: &[Measure],
-) -> Result<(), StoreError> {
-    let mut statement = transaction.prepare(
-        "INSERT INTO measure (run, trial, position, name, way, value, n, is_lower_bound) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )?;
+pub(crate) fn put_measures(database: &dyn Database, row: i64, no: u32, measures: &[Measure]) -> Result<(), StoreError> {
+    let statement = "INSERT INTO measure (run, trial, position, name, way, value, n, is_lower_bound) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     for (position, measure) in (0_i64..).zip(measures).filter(|(_, measure)| measure.value.is_finite()) {
-        statement.execute(params![
+        let values = params![
             row,
             no,
             position,
@@ -308,18 +305,17 @@ pub(crate) fn put_measures(
             measure.value,
             measure.n.map(u64::cast_signed),
             measure.is_lower_bound,
-        ])?;
+        ];
+        database.execute(statement, &values)?;
     }
     Ok(())
 }
 
-fn put_series(transaction: &Transaction<'_>, row: i64, trial: &Trial) -> Result<(), StoreError> {
-    let mut statement = transaction.prepare(
-        "INSERT INTO series (run, trial, position, names, of, way, is_thinned, n, t0_ns, step_ns, size, checksum, blob) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-    )?;
+fn put_series(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), StoreError> {
+    let statement = "INSERT INTO series (run, trial, position, names, of, way, is_thinned, n, t0_ns, step_ns, size, \
+        checksum, blob) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     for (position, group) in (0_i64..).zip(series::groups(&trial.series)) {
-        statement.execute(params![
+        let values = params![
             row,
             trial.no,
             position,
@@ -333,7 +329,8 @@ fn put_series(transaction: &Transaction<'_>, row: i64, trial: &Trial) -> Result<
             group.packed.size,
             group.packed.checksum,
             group.packed.blob,
-        ])?;
+        ];
+        database.execute(statement, &values)?;
     }
     Ok(())
 }

@@ -31,8 +31,8 @@ pub(crate) struct HistoryArgs {
     command: Option<HistoryCommand>,
     #[command(flatten)]
     list: ListArgs,
-    /// Database of the runs [default: LINERATE_STORE, else history.db in the state directory]
-    #[arg(long, value_name = "PATH", global = true)]
+    /// Database of the runs: a file or postgresql://... [default: LINERATE_STORE, else history.db in the state directory]
+    #[arg(long, value_name = "PLACE", global = true)]
     store: Option<String>,
 }
 
@@ -422,7 +422,7 @@ mod tests {
             ("--label Rack=7", "a-z"),
             ("--kind test show last", "list"),
             ("--store off show last", "--store off"),
-            ("--store postgresql://db/x", "PostgreSQL"),
+            ("--store postgresql://[/x", "postgresql://"),
             ("show", "RUN"),
             ("show last --as nosuch", "nosuch"),
             ("show last --json --series", "--series"),

@@ -7,11 +7,11 @@ use std::io::{Read, Write};
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
-use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::StoreError;
+use crate::database::Row;
 
 /// No stored value is larger: a record has at most so many bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -37,7 +37,7 @@ impl Packed {
     }
 
     /// Reads the columns `size`, `checksum` and the blob from `first` on.
-    pub(crate) fn of(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+    pub(crate) fn of(row: &Row, first: usize) -> Result<Self, StoreError> {
         Ok(Self { size: row.get(first)?, checksum: row.get(first + 1)?, blob: row.get(first + 2)? })
     }
 

@@ -26,13 +26,9 @@ impl Store {
     /// # Errors
     /// Tables that cannot be read at all.
     pub fn check(&self) -> Result<Check, StoreError> {
-        let mut check = Check::default();
-        let mut query = self.connection.prepare("PRAGMA integrity_check")?;
-        let lines: Vec<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        check.problems.extend(lines.into_iter().filter(|line| line != "ok"));
-        let mut query = self.connection.prepare("SELECT id, run_id FROM run ORDER BY id")?;
-        let runs: Vec<(i64, String)> =
-            query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+        let mut check = Check { problems: self.database.integrity()?, ..Check::default() };
+        let query = "SELECT id, run_id FROM run ORDER BY id";
+        let runs: Vec<(i64, String)> = self.database.all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
         check.runs = runs.len();
         for (row, id) in runs {
             let problems = match self.load_row(row) {

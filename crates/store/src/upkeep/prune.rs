@@ -1,7 +1,6 @@
 //! Removes what is older than it must be kept. Nothing is removed unasked.
 
-use rusqlite::{Transaction, params};
-
+use crate::database::{Database, params};
 use crate::{Store, StoreError};
 
 /// How long what is kept.
@@ -62,34 +61,32 @@ fn days(age: &str) -> Option<u64> {
 
 /// Runs that stay whole: baselines, those with the label `keep`, those with a finding of severity high or above.
 const STAYS: &str = "(id IN (SELECT run FROM baseline) OR id IN (SELECT run FROM label WHERE key = 'keep') \
-    OR severity >= 3 OR state = 'running')";
+    OR coalesce(severity, 0) >= 3 OR state = 'running')";
 
 impl Store {
     /// Removes series and runs that are older than they must be kept at a time in ms since 1970. A dry run only counts.
     ///
     /// # Errors
-    /// What SQLite reports; nothing is removed then.
+    /// What the database reports; nothing is removed then.
     pub fn prune(&self, keep: &Keep, now_ms: u64, dry_run: bool) -> Result<Pruned, StoreError> {
         let transaction = self.write()?;
         let before = |days: u64| now_ms.saturating_sub(days.saturating_mul(86_400_000)).cast_signed();
-        let pruned = remove(&transaction, before(keep.points_days), before(keep.runs_days))?;
+        let pruned = remove(&*transaction, before(keep.points_days), before(keep.runs_days))?;
         if !dry_run {
             transaction.commit()?;
-            let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum")?;
-            let mut steps = vacuum.query([])?;
-            while steps.next()?.is_some() {}
+            self.database.shrink()?;
         }
         Ok(pruned)
     }
 }
 
-fn remove(transaction: &Transaction<'_>, points_ms: i64, runs_ms: i64) -> Result<Pruned, StoreError> {
+fn remove(database: &dyn Database, points_ms: i64, runs_ms: i64) -> Result<Pruned, StoreError> {
     let runs =
-        transaction.execute(&format!("DELETE FROM run WHERE started_ms < $1 AND NOT ifnull({STAYS}, 0)"), [runs_ms])?;
-    let old = format!("SELECT id FROM run WHERE started_ms < $1 AND NOT ifnull({STAYS}, 0)");
+        database.execute(&format!("DELETE FROM run WHERE started_ms < $1 AND NOT {STAYS}"), &params![runs_ms])?;
+    let old = format!("SELECT id FROM run WHERE started_ms < $1 AND NOT {STAYS}");
     let count = format!("SELECT count(DISTINCT run) FROM series WHERE run IN ({old})");
-    let without_points: i64 = transaction.query_row(&count, params![points_ms], |row| row.get(0))?;
-    transaction.execute(&format!("DELETE FROM series WHERE run IN ({old})"), [points_ms])?;
-    transaction.execute("DELETE FROM facts WHERE key NOT IN (SELECT facts_key FROM host)", [])?;
-    Ok(Pruned { without_points: usize::try_from(without_points).unwrap_or(0), runs })
+    let without_points: Option<i64> = database.one(&count, &params![points_ms], |row| row.get(0))?;
+    database.execute(&format!("DELETE FROM series WHERE run IN ({old})"), &params![points_ms])?;
+    database.execute("DELETE FROM facts WHERE key NOT IN (SELECT facts_key FROM host)", &[])?;
+    Ok(Pruned { without_points: without_points.and_then(|runs| runs.try_into().ok()).unwrap_or(0), runs })
 }

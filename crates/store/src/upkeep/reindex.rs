@@ -3,8 +3,8 @@
 use linerate_model::EventSink;
 use linerate_model::record::{Detail, Measure, RunId, Trial};
 use linerate_record::{Builder, playback};
-use rusqlite::params;
 
+use crate::database::params;
 use crate::write::{put_measures, put_row, row_of};
 use crate::{Filter, Store, StoreError};
 
@@ -12,7 +12,7 @@ impl Store {
     /// Computes the measures of every throughput test anew and returns the number of trials where they differ.
     ///
     /// # Errors
-    /// What SQLite reports; runs before that have their new measures.
+    /// What the database reports; runs before that have their new measures.
     pub fn reindex(&self) -> Result<usize, StoreError> {
         let runs = self.list(&Filter::default())?;
         runs.iter().try_fold(0, |changed, run| Ok(changed + self.reindex_run(run.run_id)?))
@@ -20,7 +20,7 @@ impl Store {
 
     fn reindex_run(&self, run: RunId) -> Result<usize, StoreError> {
         let transaction = self.write()?;
-        let Some(row) = row_of(&transaction, run)? else {
+        let Some(row) = row_of(&*transaction, run)? else {
             return Ok(0);
         };
         let Ok((mut record, damage)) = self.load_row(row) else {
@@ -32,13 +32,13 @@ impl Store {
             let Some(measures) = measures(trial).filter(|measures| *measures != trial.measures) else {
                 continue;
             };
-            transaction.execute("DELETE FROM measure WHERE run = $1 AND trial = $2", params![row, trial.no])?;
-            put_measures(&transaction, row, trial.no, &measures)?;
+            transaction.execute("DELETE FROM measure WHERE run = $1 AND trial = $2", &params![row, trial.no])?;
+            put_measures(&*transaction, row, trial.no, &measures)?;
             trial.measures = measures;
             changed += 1;
         }
         if changed > 0 {
-            put_row(&transaction, &record)?;
+            put_row(&*transaction, &record)?;
             transaction.commit()?;
         }
         Ok(changed)

@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, params};
-
+use crate::database::{Database, params};
 use crate::write::row_of;
 use crate::{Place, Store, StoreError};
 
@@ -26,13 +25,17 @@ pub struct Repaired {
 /// # Errors
 /// A file that is no database of this program, one that another process writes, or nothing that can be read.
 pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
+    if place.server().is_some() {
+        let text = format!("{place}: repair reads a file; restore a backup of the server");
+        return Err(StoreError::Place(text));
+    }
     let old = Store::open_damaged(place)?;
     let path = with_suffix(place.path(), ".repair");
     remove(&path)?;
     // Its runs get no records of the spool: these belong to the database of the old name.
     let new = Store::open(&Place::file(&path))?;
     let mut missing = Vec::new();
-    let rows = rows(&old.connection);
+    let rows = rows(&*old.database);
     let mut runs = 0;
     for row in &rows {
         match copy(&old, &new, *row) {
@@ -46,8 +49,8 @@ pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
     if let Err(error) = copy_baselines(&old, &new) {
         missing.push(format!("baselines: {error}"));
     }
-    new.connection.close().map_err(|(_, error)| error)?;
-    old.connection.close().map_err(|(_, error)| error)?;
+    new.database.close()?;
+    old.database.close()?;
     let set_aside = exchange(place.path(), &path)?;
     Ok(Repaired { runs, missing, set_aside })
 }
@@ -57,25 +60,23 @@ fn copy(old: &Store, new: &Store, row: i64) -> Result<Vec<String>, StoreError> {
     let (record, damage) = old.load_row(row)?;
     new.finish(&record)?;
     let mut missing: Vec<String> = damage.iter().map(|damage| format!("run {}: {damage}", record.run_id)).collect();
-    if let Err(error) = copy_notes(old, new, row, row_of(&new.connection, record.run_id)?) {
+    if let Err(error) = copy_notes(old, new, row, row_of(&*new.database, record.run_id)?) {
         missing.push(format!("run {}: notes: {error}", record.run_id));
     }
     Ok(missing)
 }
 
 fn copy_notes(old: &Store, new: &Store, from: i64, to: Option<i64>) -> Result<(), StoreError> {
-    let mut query = old.connection.prepare("SELECT written_ms, text FROM note WHERE run = $1 ORDER BY rowid")?;
-    let mut rows = query.query([from])?;
-    while let Some(row) = rows.next()? {
-        let note = params![to, row.get::<_, i64>(0)?, row.get::<_, String>(1)?];
-        new.connection.execute("INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)", note)?;
+    for note in old.notes_of(from)? {
+        let values = params![to, note.written_unix_ms.cast_signed(), note.text];
+        new.database.execute("INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)", &values)?;
     }
     Ok(())
 }
 
 fn copy_baselines(old: &Store, new: &Store) -> Result<(), StoreError> {
     for (name, run) in old.baselines()? {
-        if row_of(&new.connection, run)?.is_some() {
+        if row_of(&*new.database, run)?.is_some() {
             new.set_baseline(&name, run)?;
         }
     }
@@ -84,7 +85,7 @@ fn copy_baselines(old: &Store, new: &Store) -> Result<(), StoreError> {
 
 /// Every row that any table or index still names, and those between: a damaged page hides its neighbours from a scan, not
 /// from a search by key.
-fn rows(old: &Connection) -> BTreeSet<i64> {
+fn rows(old: &dyn Database) -> BTreeSet<i64> {
     let scans = [
         "SELECT id FROM run NOT INDEXED ORDER BY id",
         "SELECT id FROM run NOT INDEXED ORDER BY id DESC",
@@ -95,14 +96,11 @@ fn rows(old: &Connection) -> BTreeSet<i64> {
     ];
     let mut named = BTreeSet::new();
     for scan in scans {
-        let Ok(mut query) = old.prepare(scan) else {
-            continue;
-        };
-        let Ok(rows) = query.query_map([], |row| row.get::<_, i64>(0)) else {
-            continue;
-        };
-        // A page of zeros has rows without a number.
-        named.extend(rows.map_while(Result::ok).filter(|row| *row > 0));
+        // What precedes the damage is read. A page of zeros has rows without a number.
+        let _ = old.query(scan, &[], &mut |row| {
+            named.extend(row.get(0).ok().filter(|row: &i64| *row > 0));
+            Ok(())
+        });
     }
     let between = named.first().zip(named.last()).map(|(first, last)| *first..=*last);
     // Rows of pruned runs are passed over: they name nothing.
@@ -110,8 +108,8 @@ fn rows(old: &Connection) -> BTreeSet<i64> {
     between.into_iter().flatten().filter(is_there).collect()
 }
 
-fn is_found(old: &Connection, row: i64) -> bool {
-    old.query_row("SELECT 1 FROM document WHERE run = $1", [row], |_| Ok(())).is_ok()
+fn is_found(old: &dyn Database, row: i64) -> bool {
+    matches!(old.one("SELECT 1 FROM document WHERE run = $1", &params![row], |_| Ok(())), Ok(Some(())))
 }
 
 /// Gives the damaged database a new name, with its log, and the new one its old name.

@@ -8,6 +8,7 @@ use linerate_store::upkeep::{Keep, Pruned, repair};
 use linerate_store::{Filter, Place, Recorded, Recorder, Store, StoreError, parse_label};
 use rusqlite::Connection;
 
+use crate::places::place;
 use crate::records::{begun, run};
 
 /// A closed store of so many runs, in one file.
@@ -16,12 +17,6 @@ fn filled(place: &Place, runs: u64) {
     for number in 0..runs {
         store.save(&run(number, 2)).expect("saved");
     }
-}
-
-fn place() -> (tempfile::TempDir, Place) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let place = Place::file(directory.path().join("history.db"));
-    (directory, place)
 }
 
 fn record(place: &Place, number: u64) -> Recorded {
@@ -46,7 +41,7 @@ fn what_is_no_store_is_refused_untouched_and_its_record_waits_in_the_spool() {
         }),
     ];
     for (reason, make) in rows {
-        let (_directory, place) = place();
+        let place = place();
         make(place.path());
         let before = fs::read(place.path()).expect("read");
         for refused in [Store::open(&place), Store::open_existing(&place)] {
@@ -85,7 +80,7 @@ fn a_record_without_store_and_spool_is_lost_with_its_reason() {
 
 #[test]
 fn a_record_waits_in_the_spool_while_another_process_locks_the_store() {
-    let (_directory, place) = place();
+    let place = place();
     filled(&place, 1);
     let other = Connection::open(place.path()).expect("a database");
     other.execute_batch("BEGIN IMMEDIATE").expect("locked");
@@ -100,7 +95,7 @@ fn a_record_waits_in_the_spool_while_another_process_locks_the_store() {
 
 #[test]
 fn a_series_with_a_wrong_checksum_is_absent_and_the_rest_is_shown() {
-    let (_directory, place) = place();
+    let place = place();
     filled(&place, 2);
     let database = Connection::open(place.path()).expect("a database");
     let statement = "UPDATE series SET blob = zeroblob(20) WHERE run = 1 AND trial = 1 AND position = 0";
@@ -116,12 +111,12 @@ fn a_series_with_a_wrong_checksum_is_absent_and_the_rest_is_shown() {
 
 #[test]
 fn a_repair_of_a_database_cut_anywhere_saves_every_run_that_can_be_read() {
-    let (_whole, place_of_whole) = place();
+    let place_of_whole = place();
     filled(&place_of_whole, 150);
     let bytes = fs::read(place_of_whole.path()).expect("one file");
     let mut saved_at_all = 0;
     for part in 1..=20 {
-        let (_directory, place) = place();
+        let place = place();
         let cut = &bytes[..bytes.len() * part / 21];
         fs::write(place.path(), cut).expect("written");
         let Ok(repaired) = repair(&place) else {
@@ -141,7 +136,7 @@ fn a_repair_of_a_database_cut_anywhere_saves_every_run_that_can_be_read() {
 
 #[test]
 fn a_repair_keeps_labels_notes_and_baselines() {
-    let (_directory, place) = place();
+    let place = place();
     filled(&place, 3);
     let id = run(1, 0).run_id;
     let store = Store::open(&place).expect("open");
@@ -160,7 +155,7 @@ fn a_repair_keeps_labels_notes_and_baselines() {
 
 #[test]
 fn prune_removes_what_is_old_but_baselines_kept_runs_and_running_ones() {
-    let (_directory, place) = place();
+    let place = place();
     filled(&place, 5);
     let store = Store::open(&place).expect("open");
     let id = |number| run(number, 0).run_id;

@@ -6,26 +6,27 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use linerate_model::record::RunState;
-use linerate_store::{Filter, Place, Recorder, Store};
+use linerate_store::{Filter, Place, Recorder, Store, StoreError};
 
+use crate::places::{self, TestPlace, place};
 use crate::records::{begun, run, trial};
 
 /// Trials of a run of a child process.
 const TRIALS: u32 = 30;
 
 /// Starts this program as a process that writes.
-fn child(role: &str, place: &Place, number: u64) -> Child {
+fn child(role: &str, place: &TestPlace, number: u64) -> Child {
     let program = env::current_exe().expect("this program");
     let mut command = Command::new(program);
     command.args([role, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env("TEST_STORE", place.path()).env("TEST_NUMBER", number.to_string());
+    command.envs(place.variables()).env("TEST_NUMBER", number.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("started")
 }
 
 /// What [`child`] was given.
 fn given() -> (Place, u64) {
-    let variable = |name| env::var(name).expect("started by another test");
-    (Place::file(variable("TEST_STORE")), variable("TEST_NUMBER").parse().expect("a number"))
+    let number = env::var("TEST_NUMBER").expect("started by another test");
+    (places::given(), number.parse().expect("a number"))
 }
 
 #[test]
@@ -62,8 +63,7 @@ fn recorder_of_five_hundred_trials() {
 #[test]
 fn a_killed_writer_loses_at_most_the_trial_in_progress() {
     let kills: u64 = env::var("TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20);
-    let directory = tempfile::tempdir().expect("a directory");
-    let place = Place::file(directory.path().join("history.db"));
+    let place = place();
     for number in 0..kills {
         let mut child = child("processes::writer_of_one_run", &place, number);
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
@@ -93,14 +93,14 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
 
 #[test]
 fn two_processes_record_while_a_third_lists() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let place = Place::file(directory.path().join("history.db"));
+    let place = place();
     let mut writers = [1, 2].map(|number| child("processes::recorder_of_five_hundred_trials", &place, number));
     let mut is_over = false;
     while !is_over {
         is_over = writers.iter_mut().all(|writer| writer.try_wait().expect("a process").is_some());
-        if place.path().exists() {
-            let rows = Store::open_existing(&place).and_then(|store| store.list(&Filter::default())).expect("a list");
+        let rows = Store::open_existing(&place).and_then(|store| store.list(&Filter::default()));
+        if !matches!(rows, Err(StoreError::Missing(_))) {
+            let rows = rows.expect("a list");
             assert!(rows.iter().all(|row| matches!(row.state, RunState::Running | RunState::Complete)), "{rows:?}");
         }
     }
@@ -112,4 +112,14 @@ fn two_processes_record_while_a_third_lists() {
         assert_eq!(store.load(run(number, 0).run_id).expect("loaded"), run(number, 500));
     }
     assert_eq!(store.check().expect("checked").problems, [""; 0]);
+}
+
+/// Waits for what another thread does.
+#[cfg(feature = "postgres")]
+pub(crate) fn until(condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "not within 20 s");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }

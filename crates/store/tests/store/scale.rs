@@ -1,23 +1,32 @@
-//! A store of 100,000 runs: run by `make history-scale`.
+//! A store of 100,000 runs: run by `make history`.
 
-use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_model::record::{RunKind, RunState};
 use linerate_store::{Filter, Label, Place, Sort, Store};
 
+use crate::places::place;
 use crate::records::run;
 
 const RUNS: u64 = 100_000;
 
-#[allow(clippy::print_stderr, reason = "the reader of the test log must see the times")]
 #[test]
 #[ignore = "takes minutes"]
 fn timed_lists_of_a_hundred_thousand_runs() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let place = Place::file(directory.path().join("history.db"));
-    let store = Store::open(&place).expect("a new store");
+    let place = place();
+    fill_and_list(&place, Duration::from_millis(100), || {
+        // Without the pages that the writing left in memory.
+        let file = format!("of={}", place.path().display());
+        let dropped = Command::new("dd").args([&file, "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]).output();
+        assert!(dropped.expect("dd runs").status.success());
+    });
+}
+
+/// Fills a store and lists it; `before_each` runs before each list.
+#[allow(clippy::print_stderr, reason = "the reader of the test log must see the times")]
+pub(crate) fn fill_and_list(place: &Place, limit: Duration, before_each: impl Fn()) {
+    let store = Store::open(place).expect("a new store");
     for number in 0..RUNS {
         let mut record = run(number, 1);
         record.kind = if number % 1000 == 0 { RunKind::Sweep } else { RunKind::Test };
@@ -26,8 +35,8 @@ fn timed_lists_of_a_hundred_thousand_runs() {
         record.hosts.clear();
         store.save(&record).expect("saved");
     }
+    let bytes = store.size_bytes().expect("a size");
     drop(store);
-    let bytes = fs::metadata(place.path()).expect("a file").len();
     eprintln!("{bytes} bytes, {} a run", bytes / RUNS);
     assert!(bytes < 400_000_000, "{bytes}");
     let all = Filter { limit: Some(20), ..Filter::default() };
@@ -43,14 +52,11 @@ fn timed_lists_of_a_hundred_thousand_runs() {
         ("highest", Filter { sort: Sort::Highest, ..all }),
     ];
     for (name, filter) in rows {
-        // Without the pages that the writing left in memory.
-        let file = format!("of={}", place.path().display());
-        let dropped = Command::new("dd").args([&file, "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]).output();
-        assert!(dropped.expect("dd runs").status.success());
+        before_each();
         let begin = Instant::now();
-        let rows = Store::open_existing(&place).and_then(|store| store.list(&filter)).expect("a list");
+        let rows = Store::open_existing(place).and_then(|store| store.list(&filter)).expect("a list");
         let elapsed = begin.elapsed();
         eprintln!("{name}: {} rows in {elapsed:?}", rows.len());
-        assert!(elapsed < Duration::from_millis(100), "{name}: {elapsed:?}");
+        assert!(elapsed < limit, "{name}: {elapsed:?}");
     }
 }
