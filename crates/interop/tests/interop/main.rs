@@ -84,4 +84,5 @@ mod server {
 }
 
 mod pages;
+mod records;
 mod views;
