@@ -10,7 +10,9 @@ use linerate_model::service::{
     ClientProgress, HandshakeCause, Outcome, Progress, RefusalReason, TestFacts, TestRecord, TransportTotal,
 };
 use linerate_model::{Direction, ServerEvent, Transport};
-use linerate_report::service::{Format, Level, LogOptions, Metrics, ProcessMetrics, counted, log_reporter};
+use linerate_report::service::{
+    Format, Level, LogOptions, Metrics, ProcessMetrics, RecordMetrics, counted, log_reporter,
+};
 use support::captured_output;
 
 fn peer() -> SocketAddr {
@@ -157,7 +159,8 @@ fn metrics_follow_the_conventions_of_prometheus() {
     events().iter().for_each(|event| reporter.server_event(event));
     reporter.server_event(&ServerEvent::TestStarted(facts()));
     let process = ProcessMetrics { cpu_seconds: 1.5, open_fds: Some(9), ..ProcessMetrics::default() };
-    let page = metrics.exposition("1.2.3", &process);
+    let records = RecordMetrics { stored: 812, lost: 2, waiting: 3, store_bytes: None };
+    let page = metrics.exposition("1.2.3", &process, Some(&records));
     for line in [
         "linerate_build_info{version=\"1.2.3\"} 1",
         "linerate_running_tests 1",
@@ -174,12 +177,15 @@ fn metrics_follow_the_conventions_of_prometheus() {
         "linerate_test_goodput_bytes_per_second_bucket{protocol=\"udp\",le=\"125000000\"} 2",
         "linerate_test_goodput_bytes_per_second_bucket{protocol=\"udp\",le=\"+Inf\"} 2",
         "linerate_test_goodput_bytes_per_second_count{protocol=\"udp\"} 2",
+        "linerate_records_total 812",
+        "linerate_records_lost_total 2",
+        "linerate_queue_tests 3",
         "process_cpu_seconds_total 1.5",
         "process_open_fds 9",
     ] {
         assert!(page.lines().any(|l| l == line), "{line}\n{page}");
     }
-    assert!(!page.contains("process_threads"), "what is not known has no line");
+    assert!(!page.contains("process_threads") && !page.contains("store_bytes"), "what is not known has no line");
     check_format(&page);
 }
 

@@ -8,6 +8,7 @@ use linerate_model::service::{Outcome, TestRecord};
 use linerate_model::stream::ListenerFacts;
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError};
 use linerate_record::{Builder, keys};
+use linerate_report::service::RecordMetrics;
 use linerate_store::Recorder;
 use linerate_sys::process;
 
@@ -49,6 +50,15 @@ impl SessionRecords {
         match records {
             Some(records) => Box::new(Observed { inner, records }),
             None => inner,
+        }
+    }
+
+    /// Counts of the records, for another thread.
+    pub(crate) fn metrics(&self) -> impl Fn() -> RecordMetrics + Send + Sync + use<> {
+        let recorded = self.recorder.observer();
+        move || {
+            let linerate_store::Recorded { stored, lost, waiting, store_bytes, .. } = recorded();
+            RecordMetrics { stored, lost, waiting, store_bytes }
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use linerate_model::ServerReporter;
-use linerate_report::service::{Metrics, ProcessMetrics, counted};
+use linerate_report::service::{Metrics, ProcessMetrics, RecordMetrics, counted};
 use linerate_sys::error::io_text;
 use linerate_sys::{cpu, process};
 use thiserror::Error;
@@ -27,18 +27,22 @@ pub(crate) struct MetricsError {
     source: io::Error,
 }
 
-/// Opens the endpoint and counts what the reporter reports.
+/// Opens the endpoint and counts what the reporter reports; `records` are counted where tests are recorded.
 ///
 /// # Errors
 /// When the address cannot be listened on.
 pub(crate) fn offer(
     inner: Box<dyn ServerReporter>,
     address: SocketAddr,
+    records: Option<impl Fn() -> RecordMetrics + Send + Sync + 'static>,
 ) -> Result<Box<dyn ServerReporter>, MetricsError> {
     let metrics = Arc::new(Metrics::default());
     let shown = Arc::clone(&metrics);
     let start_time_seconds = seconds_since_1970();
-    serve(address, move || shown.exposition(env!("CARGO_PKG_VERSION"), &process_metrics(start_time_seconds)))?;
+    serve(address, move || {
+        let records = records.as_ref().map(|records| records());
+        shown.exposition(env!("CARGO_PKG_VERSION"), &process_metrics(start_time_seconds), records.as_ref())
+    })?;
     Ok(counted(inner, metrics))
 }
 

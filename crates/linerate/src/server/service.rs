@@ -120,13 +120,14 @@ fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Op
     let output = output.map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
     let requests = super::peer_requests(iperf3::Options::new(Endpoint::Server, program_version(), system_line()));
+    let records = what.record.clone().map(SessionRecords::new);
     if let Some(address) = what.metrics {
-        reporter = metrics::offer(reporter, address).map_err(|e| failure(&e))?;
+        let records = records.as_ref().map(SessionRecords::metrics);
+        reporter = metrics::offer(reporter, address, records).map_err(|e| failure(&e))?;
     }
     for warning in &what.warnings {
         reporter.warning(warning);
     }
-    let records = what.record.clone().map(SessionRecords::new);
     let mut reporter = SessionRecords::observe(records.as_ref(), Box::new(managed(reporter)));
     if let Some(live) = live {
         reporter = live.observe(reporter, what.spec.policy.admission, records.as_ref());

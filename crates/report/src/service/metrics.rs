@@ -47,6 +47,19 @@ pub struct ProcessMetrics {
     pub start_time_seconds: f64,
 }
 
+/// Records of the tests of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecordMetrics {
+    /// Records in the store.
+    pub stored: u64,
+    /// Records that are lost.
+    pub lost: u64,
+    /// Records that wait for the writer of the store.
+    pub waiting: u64,
+    /// Space of the store; `None` before the first record is stored.
+    pub store_bytes: Option<u64>,
+}
+
 /// Upper bounds of the histogram of goodput, in bit/s: decades, and the speeds of common links.
 const RATE_BOUNDS_BPS: [u64; 12] = [
     1_000_000,
@@ -94,9 +107,9 @@ impl Metrics {
         }
     }
 
-    /// All metrics as text.
+    /// All metrics as text; those of records where the server makes some.
     #[must_use]
-    pub fn exposition(&self, version: &str, process: &ProcessMetrics) -> String {
+    pub fn exposition(&self, version: &str, process: &ProcessMetrics, records: Option<&RecordMetrics>) -> String {
         let counts = self.lock();
         let mut page = Page(String::new());
         let version = label("version", version);
@@ -115,6 +128,9 @@ impl Metrics {
         }
         page.bytes(&counts.totals);
         page.rates(&counts.rates);
+        if let Some(records) = records {
+            page.records(records);
+        }
         page.process(process);
         page.0
     }
@@ -182,6 +198,17 @@ impl Page {
             for (direction, bytes) in [("received", total.received_bytes), ("sent", total.sent_bytes)] {
                 self.sample(NAME, &format!("{},{protocol}", label("direction", direction)), bytes);
             }
+        }
+    }
+
+    fn records(&mut self, records: &RecordMetrics) {
+        let RecordMetrics { stored, lost, waiting, store_bytes } = *records;
+        self.family("linerate_records_total", "counter", "Records of tests in the store.", [("", stored)]);
+        self.family("linerate_records_lost_total", "counter", "Records of tests that are lost.", [("", lost)]);
+        let help = "Records of tests that wait for the writer of the store.";
+        self.family("linerate_queue_tests", "gauge", help, [("", waiting)]);
+        if let Some(bytes) = store_bytes {
+            self.family("linerate_store_bytes", "gauge", "Space of the store.", [("", bytes)]);
         }
     }
 

@@ -9,7 +9,7 @@ use linerate_model::ServerReporter;
 use linerate_model::sink::Forward;
 
 pub use log::{Format, Level, LogOptions, dropped_notice, log_reporter};
-pub use metrics::{Metrics, ProcessMetrics};
+pub use metrics::{Metrics, ProcessMetrics, RecordMetrics};
 
 /// A reporter that counts what passes through it.
 #[must_use]
