@@ -7,7 +7,9 @@ use crate::stats::{median, median_deviation, shift_interval};
 /// Runs that are judged.
 const AFTER: usize = 5;
 /// Runs they are compared with.
-const BEFORE: usize = 20;
+pub(crate) const BEFORE: usize = 20;
+/// Fewest values that can show a change.
+pub const RUNS_MIN: usize = AFTER + BEFORE;
 /// Most pairs of 100 that the side without a lead may win, ties half: a two-sided significance of 0.0007, which allows one
 /// look after every run.
 const PAIRS_WON_MAX: f64 = 5.0;
@@ -32,9 +34,9 @@ pub struct ChangePoint {
 #[must_use]
 pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     let mut found: Vec<ChangePoint> = Vec::new();
-    for end in AFTER + BEFORE..=values.len() {
+    for end in RUNS_MIN..=values.len() {
         let Some(change) = look(info, &values[..end]) else { continue };
-        let is_known = |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + BEFORE + AFTER;
+        let is_known = |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + RUNS_MIN;
         if !found.last().is_some_and(is_known) {
             found.push(change);
         }

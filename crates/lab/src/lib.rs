@@ -26,6 +26,7 @@ mod runner;
 mod setting;
 pub mod stats;
 pub mod sweep;
+pub mod trend;
 pub mod watch;
 
 pub use explore::explore;

@@ -95,7 +95,7 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
 }
 
 /// Differences of the settings of a host. Counters that grew are none.
-fn host_rules(a: &Snapshot, b: &Snapshot) -> Vec<Difference> {
+pub(crate) fn host_rules(a: &Snapshot, b: &Snapshot) -> Vec<Difference> {
     let [a, b] = [a, b].map(|snapshot| Observed::once(snapshot.clone()));
     let comparison = linerate_doctor::compare(&a, &b, &[]).comparison.unwrap_or_default();
     comparison.changed.into_iter().filter(|difference| difference.a.is_some()).collect()

@@ -323,7 +323,9 @@ fn json(rows: &[RunRow]) -> String {
     serde_json::to_string(rows).unwrap_or_default() + "\n"
 }
 
-fn local_time(unix_ms: u64) -> String {
+/// A time in ms since 1970 by the clock of this host.
+#[must_use]
+pub fn local_time(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
     time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -35,6 +35,7 @@ pub mod record;
 pub mod report;
 pub mod server;
 pub mod sweep;
+pub mod trend;
 pub mod trial;
 #[cfg_attr(not(feature = "tui"), path = "view/without.rs")]
 pub mod view;

@@ -27,6 +27,7 @@ pub mod iperf3;
 pub mod live;
 pub mod record;
 pub mod sweep;
+pub mod trend;
 pub mod trial;
 
 mod document;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::record::{RunKind, RunRow, RunState};
+use linerate_model::measure::MeasureName;
+use linerate_model::record::{RunId, RunKind, RunRow, RunState, Way};
 use linerate_model::stored_name;
 
 use crate::annotate::Label;
@@ -84,6 +85,37 @@ impl Store {
             Ok(())
         })?;
         Ok(list)
+    }
+}
+
+impl Store {
+    /// The median of a measure over the complete trials of each run that has it: of the sum of both ways, else of the way
+    /// from the client, else of the other. In the order of the runs' ids.
+    ///
+    /// # Errors
+    /// What the database reports.
+    pub fn medians(&self, filter: &Filter, measure: MeasureName) -> Result<Vec<(RunId, f64)>, StoreError> {
+        let (clauses, mut parameters) = conditions(filter);
+        parameters.push(Value::Text(measure.to_string()));
+        let query = format!(
+            "SELECT run_id, way, value FROM (SELECT id, run_id FROM run WHERE {clauses}) AS listed \
+             JOIN measure ON measure.run = listed.id \
+             JOIN trial ON trial.run = listed.id AND trial.no = measure.trial \
+             WHERE name = ${} AND trial.state = 'complete' AND is_warm_up = 0 ORDER BY run_id, way, value",
+            parameters.len()
+        );
+        let row = |row: &Row| Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<f64>(2)?));
+        let rows: Vec<(String, String, f64)> = self.database.all(&query, &parameters, row)?;
+        let runs = rows.chunk_by(|a, b| a.0 == b.0);
+        let median = |rows: &[(String, String, f64)]| {
+            let of = |way| rows.iter().filter(|row| row.1 == stored_name(way)).map(|row| row.2).collect::<Vec<_>>();
+            let values =
+                [Way::Sum, Way::Forward, Way::Reverse].into_iter().map(of).find(|values| !values.is_empty())?;
+            let upper = *values.get(values.len() / 2)?;
+            let run = rows.first()?.0.parse().map_err(|error| StoreError::damaged("run id", error));
+            Some(run.map(|run| (run, upper.midpoint(values[(values.len() - 1) / 2]))))
+        };
+        runs.filter_map(median).collect()
     }
 }
 

@@ -126,7 +126,7 @@ pub(super) fn missed_by_test(
     }
 }
 
-fn measure(name: &str) -> Result<MeasureName, String> {
+pub(super) fn measure(name: &str) -> Result<MeasureName, String> {
     name.parse().map_err(|()| linerate_lab::expect::unknown_measure(name))
 }
 

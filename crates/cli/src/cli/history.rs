@@ -1,16 +1,23 @@
 //! The command line of `linerate history`.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use linerate::history::{Dialect, Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, parse_label, since};
+use linerate::history::{
+    Dialect, Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, local_time, parse_label, since,
+};
 use linerate::import::import_file;
+use linerate::model::measure::MeasureName;
 use linerate::model::record::{RunKind, RunState};
 use linerate::progress::style;
 use linerate::{Error, Outcome};
 use linerate_lab::expect::Expectations;
+use linerate_lab::trend::TrendState;
+use linerate_report::trend as report;
 
-use super::compare::missed;
+use super::compare::{measure, missed};
 use super::complain;
 
 const COMMAND: &str = "linerate history";
@@ -105,6 +112,11 @@ enum HistoryCommand {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<String>,
     },
+    /// Show a measure over the runs of one path and test, with its changes
+    #[command(
+        after_help = "Examples:\n  linerate history trend last    since when is the path slower, and what changed then\n\nExit codes: 0 steady, 1 not completed, 2 wrong command line or no such run, 10 the last change is for the worse,\n11 too few runs."
+    )]
+    Trend(TrendArgs),
     /// Examine the database and every checksum
     #[command(after_help = "Examples:\n  linerate history check    one line, and one for each problem")]
     Check,
@@ -229,6 +241,22 @@ struct ShowArgs {
     expect: Option<Expectations>,
 }
 
+#[derive(Debug, Args)]
+struct TrendArgs {
+    /// A run of the path and the test
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// The measure, for example retr [default: rx, of HTTP ok]
+    #[arg(long, value_name = "NAME", value_parser = measure)]
+    measure: Option<MeasureName>,
+    /// Write one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// Write a page with a chart to a file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ShowForm {
     /// The report for people
@@ -280,12 +308,28 @@ fn run(args: HistoryArgs) -> Result<Outcome, Error> {
         HistoryCommand::Baseline(BaselineCommand::List) => return print(&history.baselines()?),
         HistoryCommand::Export { runs, form } => return print(&history.show(&runs, form.into(), style())?),
         HistoryCommand::Import { files } => return import(args.store.as_deref(), &files),
+        HistoryCommand::Trend(trend) => return self::trend(args.store.as_deref(), &trend),
         HistoryCommand::Check => return verdict(&history.check()?),
         HistoryCommand::Repair => return verdict(&history.repair()?),
         HistoryCommand::Prune { keep, dry_run } => return print(&history.prune(&keep, dry_run)?),
         HistoryCommand::Reindex => return print(&history.reindex()?),
     }
     Ok(Outcome::Done)
+}
+
+/// The trend that a run belongs to.
+fn trend(store: Option<&str>, args: &TrendArgs) -> Result<Outcome, Error> {
+    let trend = linerate::trend::trend(store, &args.run, args.measure)?;
+    print(&if args.json { report::json(&trend) } else { report::text(&trend, &local_time, style()) })?;
+    if let Some(path) = &args.html {
+        let written = fs::write(path, report::html(&trend, &local_time));
+        written.map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
+    }
+    Ok(match trend.state() {
+        TrendState::Steady => Outcome::Done,
+        TrendState::Worse => Outcome::Worse,
+        TrendState::TooFew => Outcome::Undecided,
+    })
 }
 
 /// One line for each file: what was added, and what is known.

@@ -29,6 +29,14 @@ const ESSENTIAL: [&str; 7] =
 /// Members that have no effect.
 const WITHOUT_EFFECT: [&str; 2] = ["title", "extra_data"];
 
+/// Differences of two runs by their first trials, strongest effect first.
+#[must_use]
+pub fn configuration(a: &RunRecord, b: &RunRecord, host_rules: HostRules) -> Vec<Change> {
+    let mut changes = changes(a, b, [a.trials.first(), b.trials.first()], host_rules);
+    changes.sort_by_key(|change| std::cmp::Reverse(change.difference.impact));
+    changes
+}
+
 /// Differences of two runs: of the test, of the programs, and of the hosts as `host_rules` has them.
 pub(super) fn changes(a: &RunRecord, b: &RunRecord, trials: [Option<&Trial>; 2], host_rules: HostRules) -> Vec<Change> {
     let [spec_a, spec_b] = trials.map(specification);

@@ -53,13 +53,13 @@ impl SessionRecords {
         }
     }
 
-    /// Counts of the records, for another thread.
-    pub(crate) fn metrics(&self) -> impl Fn() -> RecordMetrics + Send + Sync + use<> {
-        let recorded = self.recorder.observer();
-        move || {
+    /// Counts of the records, for another thread; `None` where none are kept.
+    pub(crate) fn metrics(&self) -> Option<impl Fn() -> RecordMetrics + Send + Sync + use<>> {
+        let recorded = self.recorder.as_ref()?.observer();
+        Some(move || {
             let linerate_store::Recorded { stored, lost, waiting, store_bytes, .. } = recorded();
             RecordMetrics { stored, lost, waiting, store_bytes }
-        }
+        })
     }
 
     /// Waits until everything is written. Returns what the operator should know.

@@ -42,7 +42,7 @@ pub fn run_iperf3(
     let requests = peer_requests(options.clone());
     let mut reporter = iperf3::server_reporter(options, output);
     if let Some(address) = metrics {
-        reporter = metrics::offer(reporter, address, records.map(SessionRecords::metrics))
+        reporter = metrics::offer(reporter, address, records.and_then(SessionRecords::metrics))
             .map_err(|e| Failure::error(ErrorCode::InitTest.number(), e.to_string()))?;
     }
     let mut reporter = SessionRecords::observe(records, Box::new(service::managed(reporter)));

@@ -122,7 +122,7 @@ fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Op
     let requests = super::peer_requests(iperf3::Options::new(Endpoint::Server, program_version(), system_line()));
     let records = what.record.clone().map(SessionRecords::new);
     if let Some(address) = what.metrics {
-        let records = records.as_ref().map(SessionRecords::metrics);
+        let records = records.as_ref().and_then(SessionRecords::metrics);
         reporter = metrics::offer(reporter, address, records).map_err(|e| failure(&e))?;
     }
     for warning in &what.warnings {
