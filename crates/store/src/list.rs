@@ -143,7 +143,7 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     add("path_key = ?", filter.keys.clone().map(|(path, _)| Value::Text(path)));
     add("spec_key = ?", filter.keys.clone().map(|(_, spec)| Value::Text(spec)));
     for label in &filter.labels {
-        add("id IN (SELECT run FROM label WHERE key = ?", Some(Value::Text(label.key.clone())));
+        add("EXISTS (SELECT 1 FROM label WHERE label.run = run.id AND key = ?", Some(Value::Text(label.key.clone())));
         add("value = ?)", Some(Value::Text(label.value.clone())));
     }
     if filter.measured_here {

@@ -40,14 +40,15 @@ pub(crate) fn fill_and_list(place: &Place, limit: Duration, before_each: impl Fn
     eprintln!("{bytes} bytes, {} a run", bytes / RUNS);
     assert!(bytes < 400_000_000, "{bytes}");
     let all = Filter { limit: Some(20), ..Filter::default() };
-    let label = Label { key: "site".to_owned(), value: "s1".to_owned() };
+    let label = |value: &str| vec![Label { key: "site".to_owned(), value: value.to_owned() }];
     let rows = [
         ("newest", all.clone()),
         ("kind", Filter { kind: Some(RunKind::Sweep), ..all.clone() }),
         ("state", Filter { state: Some(RunState::Failed), ..all.clone() }),
         ("server", Filter { server: Some("server3".to_owned()), ..all.clone() }),
         ("no such client", Filter { client: Some("omega".to_owned()), ..all.clone() }),
-        ("label", Filter { labels: vec![label], ..all.clone() }),
+        ("label", Filter { labels: label("s1"), ..all.clone() }),
+        ("no such label", Filter { labels: label("s9"), ..all.clone() }),
         ("since", Filter { since_ms: Some(run(RUNS - 10, 0).started_unix_ms), ..all.clone() }),
         ("highest", Filter { sort: Sort::Highest, ..all }),
     ];
