@@ -116,10 +116,10 @@ vm-lab: ## doctor on NICs, links and qdiscs of a guest
 	vm/lab $(TARGET_DIR)/debug/linerate
 
 # Each fault three times without a second attempt, and 20 tests without a fault.
-faults: test-deps ## what doctor concludes from faults that are made here, counted
+faults: test-deps ## faults that are made here: what doctor concludes, and what its fixes do (root)
 	$(CARGO) build --locked --workspace --all-targets
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FAULT_RUNS=3 $(NEXTEST) -p linerate-interop \
-		-E 'test(/^diagnosis::faults::/)' --retries 0 --no-capture
+		-E 'test(/^diagnosis::(faults|fixes|prove)::/)' --run-ignored all --retries 0 --no-capture
 
 # Forty times five tests against five over the same shaper, and ten times a slower one.
 compare: test-deps ## verdicts over equal and over slower paths, counted (root)

@@ -71,6 +71,7 @@ fn fix_that_helps_is_measured_and_undone() {
 }
 
 #[test]
+#[ignore = "half a minute: make faults"]
 fn fix_without_effect_makes_no_difference() {
     let Some(net) = Net::bridged() else { return };
     let middle = net.middle.as_deref().unwrap_or_default();
@@ -87,6 +88,7 @@ fn fix_without_effect_makes_no_difference() {
 type End = fn(&Net, &Process, Process);
 
 #[test]
+#[ignore = "half a minute: make faults"]
 fn former_settings_return_however_it_ends() {
     let ends: [(End, i32); 3] = [
         (|_, running, _server| running.signal(Signal::Terminate), 130),

@@ -107,10 +107,11 @@ fn now_ns(lab: &HttpLab) -> u64 {
 }
 
 /// Runs a load with the control channel to its end.
+/// The cell of a load: its result and the CPUs of both ends.
 fn load(lab: &HttpLab, seconds: &str) -> Value {
     let url = format!("{}/1k", lab.url);
     let line = format!("load {url} -c 4 -d {seconds} --warmup 400ms --ramp max --json");
-    lab.run(&words(&line)).expect_code(0).json()
+    lab.run(&words(&line)).expect_code(0).json()["trials"][0]["detail"]["cell"].take()
 }
 
 #[test]
