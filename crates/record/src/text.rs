@@ -72,7 +72,7 @@ pub fn write(record: &RunRecord) -> String {
     if bounds::scan(&text).1.is_ok() {
         return text;
     }
-    let mut value = serde_json::to_value(record).unwrap_or_default();
+    let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
     cut(&mut value);
     value.to_string()
 }

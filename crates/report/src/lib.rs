@@ -49,9 +49,11 @@ use linerate_model::numbers;
 pub use output::{DroppedNotice, Output};
 pub use printable::printable;
 
-/// A value as indented JSON with a line end.
+/// A value as indented JSON with a line end. Only one type is indented, so that no other is compiled for it.
 fn pretty_json(value: &impl serde::Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let plain = serde_json::to_string(value).unwrap_or_default();
+    let value: serde_json::Value = serde_json::from_str(&plain).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');
     text
 }

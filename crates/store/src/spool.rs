@@ -17,14 +17,13 @@ pub(crate) fn write(place: &Place, record: &RunRecord) -> Result<(), StoreError>
     private_directory().create(&directory).map_err(StoreError::file(&directory))?;
     let path = directory.join(format!("{}.json", record.run_id));
     let part = path.with_extension("part");
-    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|file| {
-        let mut file = io::BufWriter::new(file);
-        serde_json::to_writer(&mut file, record)?;
-        file.flush()?;
-        file.get_ref().sync_all()?;
-        fs::rename(&part, &path)?;
-        File::open(&directory)?.sync_all()
-    });
+    let written =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|mut file| {
+            file.write_all(&serde_json::to_vec(record)?)?;
+            file.sync_all()?;
+            fs::rename(&part, &path)?;
+            File::open(&directory)?.sync_all()
+        });
     written.map_err(|error| {
         // A part takes room on a disk that is perhaps full.
         let _ = fs::remove_file(&part);

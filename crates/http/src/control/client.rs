@@ -1,5 +1,6 @@
 //! Client of the control channel: blocking calls with timeouts.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -201,14 +202,16 @@ impl ControlClient {
 }
 
 fn parse<T: DeserializeOwned>(path: &str, response: &[u8]) -> Result<T, ControlError> {
-    serde_json::from_slice(response).map_err(|error| ControlError::Foreign(format!("{path}: {error}")))
+    let foreign = |error: &dyn fmt::Display| ControlError::Foreign(format!("{path}: {error}"));
+    let text = str::from_utf8(response).map_err(|error| foreign(&error))?;
+    serde_json::from_str(text).map_err(|error| foreign(&error))
 }
 
 fn refused(status: u16, body: &[u8]) -> ControlError {
     if status == 401 {
         return ControlError::Unauthorized;
     }
-    match serde_json::from_slice::<ErrorText>(body) {
+    match parse("", body) {
         Ok(ErrorText { error }) => ControlError::Refused { status, text: error },
         Err(_) => ControlError::Foreign(format!("status {status} without a reason")),
     }

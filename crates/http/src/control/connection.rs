@@ -213,7 +213,7 @@ impl Connection<'_> {
             let mut lines = Vec::new();
             for reading in readings {
                 from = reading.sequence.saturating_add(1);
-                serde_json::to_writer(&mut lines, &reading)?;
+                lines.extend(serde_json::to_vec(&reading)?);
                 lines.push(b'\n');
             }
             if !lines.is_empty() {

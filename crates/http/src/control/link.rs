@@ -74,7 +74,7 @@ impl Link {
             None => {
                 let (head, _) = self.send("GET", NONCE_PATH, "", b"", deadline)?;
                 let response = self.response_body(&head, deadline)?;
-                let challenge = serde_json::from_slice::<Challenge>(&response).ok();
+                let challenge = serde_json::from_str::<Challenge>(&String::from_utf8_lossy(&response)).ok();
                 let challenge = challenge.filter(|_| head.status == 200 && head.keeps_alive);
                 challenge.ok_or(Failure::Final(ControlError::Unproved))?.nonce
             }

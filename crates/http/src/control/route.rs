@@ -75,7 +75,7 @@ pub(super) fn response(head: &RequestHeader<'_>, body: &[u8], peer: IpAddr, agen
 }
 
 fn begin(body: &[u8], peer: IpAddr, agent: &dyn Agent) -> ControlResponse {
-    match serde_json::from_slice::<CellMark>(body) {
+    match serde_json::from_str::<CellMark>(&String::from_utf8_lossy(body)) {
         Ok(mark) if mark.has_valid_id() => ControlResponse::of(agent.begin_cell(&mark, mark.peer.unwrap_or(peer))),
         Ok(_) => ControlResponse::refusal(400, "an id is 1 to 64 letters, digits, dots, underscores and hyphens"),
         Err(error) => ControlResponse::refusal(400, format!("the body describes no cell: {error}")),

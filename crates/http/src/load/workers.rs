@@ -243,7 +243,8 @@ fn read_line<T: serde::de::DeserializeOwned>(input: &mut impl BufRead) -> io::Re
     if line.is_empty() {
         return Ok(None);
     }
-    Ok(Some(serde_json::from_slice(&line)?))
+    let line = str::from_utf8(&line).map_err(io::Error::other)?;
+    Ok(Some(serde_json::from_str(line)?))
 }
 
 /// Upper bound of threads.

@@ -60,7 +60,9 @@ impl Packed {
     }
 
     pub(crate) fn parse<T: DeserializeOwned>(&self, what: &dyn Fn() -> String) -> Result<T, StoreError> {
-        serde_json::from_slice(&self.bytes(what)?).map_err(|error| StoreError::damaged(what(), error))
+        let bytes = self.bytes(what)?;
+        let text = str::from_utf8(&bytes).map_err(|error| StoreError::damaged(what(), error))?;
+        serde_json::from_str(text).map_err(|error| StoreError::damaged(what(), error))
     }
 }
 

@@ -11,6 +11,7 @@ use linerate_lab::http::study::{Kept, SCHEMA};
 use linerate_model::http::{Baseline, CellRun, RunState, Study};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::spec::{Directory, PLAN_FILE};
 use crate::Error;
@@ -93,7 +94,10 @@ impl Record {
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
-        let bytes = serde_json::to_vec_pretty(value).map_err(Error::failed)?;
+        // Only one type is indented, so that no other is compiled for it.
+        let plain = serde_json::to_string(value).map_err(Error::failed)?;
+        let value: Value = serde_json::from_str(&plain).map_err(Error::failed)?;
+        let bytes = serde_json::to_vec_pretty(&value).map_err(Error::failed)?;
         self.write(&self.path.join(name), &bytes)
     }
 
