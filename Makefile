@@ -2,7 +2,8 @@
 
 CARGO ?= cargo
 TARGET_DIR ?= $(or $(CARGO_TARGET_DIR),target)
-MUSL := x86_64-unknown-linux-musl
+# Target of the static programs; one of glibc is static with LINK_FLAGS="-C target-feature=+crt-static".
+DIST_TARGET ?= x86_64-unknown-linux-musl
 FUZZ_SECONDS ?= 600
 SOAK_TESTS ?= 20000
 SOAK_SECONDS ?= 2400
@@ -15,12 +16,15 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux strace=strace pg_createcluster=postgresql
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz vm vm-lab faults compare soak scale exporters reports http-lab test-deps dist-deps history
+# The drop-in build: iperf3, iperf 2, serve, try, links and generate.
+IPERF_FEATURES := --no-default-features --features auth
 
-# Without TLS and HTTP/2 of the HTTP lab, whose crates take a sixth of the time and which the trial does not use.
+.PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
+	fuzz vm vm-lab faults compare soak scale exporters reports http-lab test-deps dist-deps history-scale
+
+# The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
-	$(CARGO) build --profile try --locked --no-default-features --features auth -p linerate-cli
+	$(CARGO) build --profile try --locked $(IPERF_FEATURES) -p linerate-cli
 	$(TARGET_DIR)/try/linerate try
 
 help: ## list these targets
@@ -29,6 +33,7 @@ help: ## list these targets
 check: deny ## formatting, lints, documentation, dependency rules
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p linerate-cli $(IPERF_FEATURES) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --workspace --test architecture
 
@@ -87,17 +92,34 @@ bench-floor: ## what copying over loopback costs on this machine
 # them, which running the program shows; LINK_FLAGS= does without.
 LINK_FLAGS ?= -C link-arg=-Wl,-z,pack-relative-relocs
 
-dist: dist-deps ## one static program, dist/linerate
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="$(LINK_FLAGS)" \
-		$(CARGO) build --release --locked --target $(MUSL) -p linerate-cli
+# Tables for unwinding take most of a megabyte. The compiler makes them as long as one function of the standard library has
+# some, so the linker leaves them out.
+DIST_RUSTFLAGS = $(LINK_FLAGS) -C link-arg=-Wl,-T,$(CURDIR)/packaging/static.ld
+
+# Name, features, and the size in bytes that it may have.
+define static_program
+	$(CARGO) build --release --locked --target $(DIST_TARGET) -p linerate-cli $(2) \
+		--config "target.$(DIST_TARGET).rustflags='$(DIST_RUSTFLAGS)'"
 	mkdir -p dist
-	cp $(TARGET_DIR)/$(MUSL)/release/linerate dist/linerate
-	ldd dist/linerate 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
-	test "$$(stat -c %s dist/linerate)" -lt 12582912
-	dist/linerate --version
+	cp $(TARGET_DIR)/$(DIST_TARGET)/release/linerate dist/$(1)
+	ldd dist/$(1) 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
+	@echo "dist/$(1): $$(stat -c %s dist/$(1)) of $(3) bytes"
+	@test "$$(stat -c %s dist/$(1))" -le $(3)
+	dist/$(1) --version
+endef
+
+dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
+	$(call static_program,linerate,,12582912)
+	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
 
 test-dist: test-deps dist ## the live tests with the static program
 	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop
+
+# Two tests need the history.
+test-dist-iperf: test-deps dist ## the live tests of both dialects with the small static program
+	LINERATE_BIN="$(CURDIR)/dist/linerate-iperf" $(NEXTEST) -p linerate-interop --test interop \
+		-E 'test(/^iperf[23]::/) - test(/^iperf3::records::a_(recorded_test|history)_/)'
+	$(CARGO) test --locked -p linerate-cli $(IPERF_FEATURES) --test absent
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly, cargo-fuzz)
 	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
@@ -178,4 +200,4 @@ test-deps: ## install the programs that tests need
 
 dist-deps: ## install the programs that dist needs
 	@.ci/tools $(DIST_TOOLS)
-	rustup target add $(MUSL)
+	rustup target add $(DIST_TARGET)

@@ -1,27 +1,43 @@
 //! Command lines.
 
-pub(crate) mod compare;
-pub(crate) mod doctor;
+#[cfg(not(feature = "full"))]
+mod absent;
+#[cfg(feature = "full")]
+mod compare;
+#[cfg(feature = "full")]
+mod doctor;
+#[cfg(feature = "full")]
+mod expect;
 mod file_modes;
 mod generate;
+#[cfg(feature = "full")]
 mod history;
 mod how_to;
-pub(crate) mod http;
+#[cfg(feature = "full")]
+mod http;
 pub(crate) mod iperf2;
 pub(crate) mod iperf3;
 pub(crate) mod links;
 mod man;
 pub(crate) mod native;
+#[cfg(feature = "full")]
 mod record;
+#[cfg(feature = "full")]
 mod report;
 mod roff;
 pub(crate) mod serve;
-pub(crate) mod sweep;
+#[cfg(feature = "full")]
+mod sweep;
+#[cfg(feature = "full")]
+mod systemd;
 mod try_self;
-pub(crate) mod watch;
+#[cfg(feature = "full")]
+mod watch;
 
 use std::io::{self, Write};
 
+#[cfg(not(feature = "full"))]
+use absent::{compare, doctor, expect, history, http, record, report, sweep, systemd, watch};
 use linerate::Outcome;
 
 /// Reports on standard error why `command` ends with this outcome.

@@ -1,6 +1,7 @@
 //! Limits that a test of a client must hold.
 
-use linerate_lab::expect::{Expectations, Missed};
+pub use linerate_lab::expect::Expectations;
+use linerate_lab::expect::Missed;
 use linerate_model::record::{Body, RunRecord};
 use linerate_model::sweep::Recommendation;
 use linerate_model::{Event, EventSink, SinkError};

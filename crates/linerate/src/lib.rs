@@ -16,32 +16,48 @@
 //!
 //! Control threads emit [`tracing`] events at level `debug`: connection accepted, dialect recognised, admission decided,
 //! state sent, test ended.
+//!
+//! Without the feature `full` what is left is the drop-in part. Modules whose types it needs have a
+//! counterpart in the folder `absent`, which refuses what the build leaves out.
 
 #![forbid(unsafe_code)]
 
 pub mod client;
 pub mod command_line;
+#[cfg(feature = "full")]
 pub mod compare;
+#[cfg_attr(not(feature = "full"), path = "absent/diagnose.rs")]
 pub mod diagnose;
+#[cfg_attr(not(feature = "full"), path = "absent/expect.rs")]
 pub mod expect;
+#[cfg(feature = "full")]
 pub mod history;
+#[cfg(feature = "full")]
 pub mod http;
+#[cfg(feature = "full")]
 pub mod import;
 pub mod live;
+#[cfg(feature = "full")]
 pub mod otlp;
 mod outcome;
 pub mod progress;
+#[cfg_attr(not(feature = "full"), path = "absent/record.rs")]
 pub mod record;
+#[cfg(feature = "full")]
 pub mod report;
 pub mod server;
+#[cfg(feature = "full")]
 pub mod sweep;
+#[cfg(feature = "full")]
 pub mod trend;
 pub mod trial;
 #[cfg_attr(not(feature = "tui"), path = "view/without.rs")]
 pub mod view;
+#[cfg(feature = "full")]
 pub mod watch;
 
 pub use client::Client;
+#[cfg(feature = "full")]
 pub use diagnose::diagnose;
 pub use linerate_engine::dialect::iperf3::client::ClientResult;
 pub use linerate_engine::{Interrupts, StopHandle};
@@ -49,4 +65,5 @@ pub use linerate_model as model;
 pub use outcome::{Error, Outcome};
 pub use progress::Progress;
 pub use server::Server;
+#[cfg(feature = "full")]
 pub use sweep::sweep;

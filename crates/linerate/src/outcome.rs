@@ -49,6 +49,12 @@ impl Error {
         Self::new(Outcome::Usage, text)
     }
 
+    /// A request for what this build leaves out.
+    #[must_use]
+    pub fn absent(what: &str) -> Self {
+        Self::usage(format!("{what} is not in this build; the full program `linerate` has it"))
+    }
+
     /// An operation of this host failed.
     pub fn failed(text: impl fmt::Display) -> Self {
         Self::new(Outcome::NotCompleted, text)

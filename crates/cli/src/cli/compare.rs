@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate::Outcome;
 use linerate::compare::{CompareSpec, compare};
-use linerate::expect::LimitedTest;
 use linerate::progress::style;
 use linerate_lab::compare::{MARGIN, Verdict};
-use linerate_lab::expect::{Expectations, Missed};
+use linerate_lab::expect::Expectations;
 use linerate_model::measure::MeasureName;
 use linerate_report::compare as report;
 
 use super::complain;
+use super::expect::missed;
 
 const COMMAND: &str = "linerate compare";
 
@@ -103,27 +103,6 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
         Some(_) => Outcome::Done,
     };
     missed(COMMAND, args.expect.as_ref(), &found.missed, outcome)
-}
-
-/// Reports the limits that were missed on standard error, one a line.
-pub(super) fn missed(command: &str, limits: Option<&Expectations>, missed: &[Missed], outcome: Outcome) -> Outcome {
-    for note in limits.into_iter().flat_map(Expectations::notes) {
-        complain(command, &note, outcome);
-    }
-    missed.iter().fold(outcome, |_, missed| complain(command, &missed.to_string(), Outcome::ObjectiveMissed))
-}
-
-/// The same of the test of a client. A test that failed has its own exit code.
-pub(super) fn missed_by_test(
-    command: &str,
-    limits: Option<&Expectations>,
-    test: Option<LimitedTest>,
-    outcome: Outcome,
-) -> Outcome {
-    match test {
-        Some(test) if outcome == Outcome::Done => missed(command, limits, &test.missed(), outcome),
-        _ => outcome,
-    }
 }
 
 pub(super) fn measure(name: &str) -> Result<MeasureName, String> {

@@ -13,13 +13,13 @@ use linerate_sys::process;
 use super::complain;
 use super::iperf3::completion;
 use super::man::{self, ManualPage};
-use super::watch::RepeatArgs;
+use super::native::of_this_build;
+use super::systemd::{self, SystemdArgs};
 use linerate::Outcome;
-use linerate::watch::systemd::units;
 
 /// What to write.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = of_this_build(EXAMPLES))]
 pub(crate) struct GenerateArgs {
     #[command(subcommand)]
     what: Artefact,
@@ -111,21 +111,6 @@ Examples:
 const RUN_SCHEMA_TEXT: &str = include_str!("../../../../docs/schema/linerate.run.1.json");
 
 #[derive(Debug, Args)]
-#[command(after_help = SYSTEMD_EXAMPLES)]
-struct SystemdArgs {
-    #[command(flatten)]
-    repeat: RepeatArgs,
-    /// Write both files to this directory instead of the standard output
-    #[arg(long, value_name = "DIRECTORY")]
-    dir: Option<PathBuf>,
-}
-
-const SYSTEMD_EXAMPLES: &str = "\
-Examples:
-  linerate generate systemd --every 5m --name uplink --dir /etc/systemd/system -- iperf3 -c 192.0.2.7 -t 5
-  systemctl daemon-reload && systemctl enable --now linerate-watch-uplink.timer";
-
-#[derive(Debug, Args)]
 #[command(after_help = USER_EXAMPLES)]
 struct UserArgs {
     /// User name, without blanks and commas
@@ -146,7 +131,7 @@ pub(crate) fn main(args: &GenerateArgs, mut program: Command) -> Outcome {
         Artefact::Man(args) => manual(args, &man::pages(program)),
         Artefact::Completions(args) => write_out(&completions(args, &mut program)),
         Artefact::Schema => write_out(RUN_SCHEMA_TEXT.as_bytes()),
-        Artefact::Systemd(args) => systemd(args),
+        Artefact::Systemd(args) => systemd::main(args),
         Artefact::User(UserArgs { name }) => user(name),
     }
 }
@@ -198,32 +183,6 @@ fn completions(args: &CompletionArgs, program: &mut Command) -> Vec<u8> {
     script
 }
 
-fn systemd(args: &SystemdArgs) -> Outcome {
-    let usage = |text: String| complain("linerate", &text, Outcome::Usage);
-    let words = match args.repeat.words() {
-        Ok(words) => words,
-        Err(text) => return usage(text),
-    };
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/linerate"));
-    let units = match units(&program, &args.repeat.name(), args.repeat.every, &words) {
-        Ok(units) => units,
-        Err(text) => return usage(text),
-    };
-    let files = [("service", &units.service), ("timer", &units.timer)];
-    let named = files.map(|(ending, text)| (format!("{}.{ending}", units.name), text));
-    let Some(directory) = &args.dir else {
-        return write_out(named.map(|(name, text)| format!("# {name}\n{text}")).join("\n").as_bytes());
-    };
-    for (name, text) in named {
-        let path = directory.join(name);
-        if let Err(error) = fs::write(&path, text) {
-            let text = format!("cannot write {}: {}", path.display(), io_text(&error));
-            return complain("linerate", &text, Outcome::NotCompleted);
-        }
-    }
-    Outcome::Done
-}
-
 fn user(name: &str) -> Outcome {
     // A name that cannot be used is reported before a password is typed.
     let line = auth::check_user_name(name)
@@ -263,7 +222,7 @@ fn password_line(input: impl BufRead) -> Result<String, String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-fn write_out(text: &[u8]) -> Outcome {
+pub(super) fn write_out(text: &[u8]) -> Outcome {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let text = format!("cannot write to the standard output: {}", io_text(&error));

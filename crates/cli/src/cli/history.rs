@@ -17,8 +17,9 @@ use linerate_lab::expect::Expectations;
 use linerate_lab::trend::TrendState;
 use linerate_report::trend as report;
 
-use super::compare::{measure, missed};
+use super::compare::measure;
 use super::complain;
+use super::expect::missed;
 
 const COMMAND: &str = "linerate history";
 

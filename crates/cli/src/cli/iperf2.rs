@@ -20,7 +20,7 @@ use linerate_report::{DroppedNotice, Output, iperf2};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use super::{complain, record};
+use super::{complain, expect, record};
 use linerate::Outcome;
 
 /// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what followed.
@@ -81,7 +81,7 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
         Err(failure) if failure.code.is_some() => Outcome::NotCompleted,
         _ => Outcome::Done,
     };
-    super::compare::missed_by_test("iperf", output.expect.as_ref(), limited, outcome)
+    expect::missed_by_test("iperf", output.expect.as_ref(), limited, outcome)
 }
 
 /// Serves clients.

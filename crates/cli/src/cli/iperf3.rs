@@ -23,7 +23,7 @@ use linerate_report::{DroppedNotice, Output, iperf3};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use super::{complain, record};
+use super::{complain, expect, record};
 use linerate::Outcome;
 use pidfile::Pidfile;
 
@@ -75,7 +75,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         view.close();
     }
     record::report(recording.and_then(|recording| recording.finish(is_interrupted(&result), diagnosis).message));
-    super::compare::missed_by_test("iperf3", process.expect.as_ref(), limited, outcome_of(&result))
+    expect::missed_by_test("iperf3", process.expect.as_ref(), limited, outcome_of(&result))
 }
 
 /// Serves clients.

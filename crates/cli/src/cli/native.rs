@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -22,7 +21,7 @@ use linerate::command_line::misplaced_options;
 
 /// How fast is this path really, and what is holding it back?
 #[derive(Debug, Parser)]
-#[command(name = "linerate", version, arg_required_else_help = true, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "linerate", version, arg_required_else_help = true, after_help = of_this_build(EXAMPLES), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -49,6 +48,24 @@ Environment:
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from the server,
 130 interrupted.";
+
+/// A text without the examples of commands that this build leaves out.
+pub(super) fn of_this_build(text: &str) -> String {
+    let is_there = |words: &str| match words {
+        _ if words.starts_with("doctor") || words.starts_with("sweep") => cfg!(feature = "full"),
+        _ if words.starts_with("compare") || words.starts_with("watch") => cfg!(feature = "full"),
+        _ => cfg!(feature = "full") || !words.starts_with("generate systemd"),
+    };
+    let mut is_kept = true;
+    let mut kept = |line: &&str| {
+        // Further lines of an example are indented.
+        if !line.starts_with("   ") {
+            is_kept = line.strip_prefix("  linerate ").is_none_or(is_there);
+        }
+        is_kept
+    };
+    text.lines().filter(|line| kept(line)).collect::<Vec<_>>().join("\n")
+}
 
 const TRY_EXAMPLES: &str = "\
 The last line holds the answer: sound or not, what arrived in each of the four tests, and the next command.
@@ -154,10 +171,11 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
 ///
 /// # Errors
 /// Why it cannot be repeated.
-pub(super) fn run_length(words: &[OsString]) -> Result<Duration, String> {
+#[cfg(feature = "full")]
+pub(super) fn run_length(words: &[OsString]) -> Result<std::time::Duration, String> {
     let argv = std::iter::once(OsString::from("linerate")).chain(words.iter().cloned());
     let length = match Cli::try_parse_from(argv).map_err(|error| error.to_string().trim_end().to_owned())?.command {
-        Command::Sweep(args) => Some(args.budget()),
+        Command::Sweep(args) => super::sweep::run_length(&args),
         Command::Http(args) => super::http::run_length(&args),
         _ => None,
     };

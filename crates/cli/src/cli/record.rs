@@ -38,6 +38,14 @@ impl RecordArgs {
         let is_off = typed == Some("off") || typed.is_none() && !is_usual;
         Ok(placed(if is_off { Some("off") } else { self.store.as_deref() }, self.title.clone(), labels))
     }
+
+    /// Where the records of a server's tests go; `None` for nowhere.
+    ///
+    /// # Errors
+    /// A label that is none, in words.
+    pub(crate) fn of_server(&self) -> Result<Option<RecordOptions>, String> {
+        Ok(Some(self.resolve(false)?).filter(|options| options.place.is_some()))
+    }
 }
 
 /// The record that `--lr-record` requests.

@@ -243,7 +243,7 @@ impl ServeArgs {
             },
             progress_interval: self.interval,
         };
-        let record = Some(self.record.resolve(false)?).filter(|options| options.place.is_some());
+        let record = self.record.of_server()?;
         Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record, tui: self.tui, web })
     }
 

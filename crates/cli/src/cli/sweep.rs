@@ -10,7 +10,7 @@ use linerate_lab::sweep::grammar::{self, SweptFactor};
 use linerate_lab::sweep::{Objective, SweepSpec, TestSettings, recorded_runs};
 use linerate_model::record::{Body, RunRecord};
 
-use super::compare::missed;
+use super::expect::missed;
 use super::record::RecordArgs;
 use super::{complain, record};
 use linerate::expect::missed_by_run;
@@ -197,12 +197,12 @@ impl OutputArgs {
     }
 }
 
-impl SweepArgs {
-    /// Longest time of all runs.
-    pub(super) fn budget(&self) -> Duration {
-        self.budget
-    }
+/// Longest time of all runs.
+pub(crate) fn run_length(args: &SweepArgs) -> Option<Duration> {
+    Some(args.budget)
+}
 
+impl SweepArgs {
     /// Decides what is to be swept.
     ///
     /// # Errors

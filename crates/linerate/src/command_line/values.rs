@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_lab::expect::Expectations;
 use linerate_model::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
 
 use super::numbers::{Base, whole_with_unit};
 use crate::Error;
+use crate::expect::Expectations;
 
 /// Reads a whole number of bytes with an optional K, M, G or T (powers of 1024), at most `max`.
 #[must_use]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use linerate_doctor::{Observed, catalogue, compare};
 use linerate_host::import::{Imported, TEXT_BYTES_MAX, import_all};
 use linerate_host::{Request, collect};
+use linerate_model::TestSpec;
 use linerate_model::finding::Diagnosis;
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
@@ -63,6 +64,15 @@ pub struct Query {
     pub save: Option<PathBuf>,
     /// Ids of the rules to check; empty for all.
     pub only: Vec<String>,
+}
+
+/// Makes `test` one that is diagnosed.
+///
+/// # Errors
+/// In a build without the doctor.
+pub(crate) fn request_facts(test: &mut TestSpec) -> Result<(), Error> {
+    test.want_peer_facts = true;
+    Ok(())
 }
 
 /// Collects or reads facts and applies the rules.

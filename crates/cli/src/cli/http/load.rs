@@ -19,7 +19,7 @@ use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
 use super::values;
-use crate::cli::compare::missed;
+use crate::cli::expect::missed;
 use crate::cli::record::{self, RecordArgs};
 use linerate::http::load::{self, LoadEnd, LoadPlan};
 use linerate::http::{Opening, Resolved};

@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_lab::expect::Expectations;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
@@ -13,6 +12,7 @@ use linerate_model::workload::{HistogramSpec, WorkingLoad};
 use linerate_report::iperf2::{Excluded, Layout, Options, Style};
 
 use super::message::{Message, Stop};
+use crate::expect::Expectations;
 use crate::record::Labels;
 
 /// What an option's effect returns: an error ends the program at once.

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_lab::expect::Expectations;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
@@ -14,6 +13,7 @@ use linerate_report::iperf3::{Options, Style};
 
 use super::error::ParameterError;
 use super::version::{program_version, system_line};
+use crate::expect::Expectations;
 use crate::record::Labels;
 
 /// What an option's effect returns.

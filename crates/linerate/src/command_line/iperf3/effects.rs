@@ -13,6 +13,7 @@ use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
 use crate::command_line::numbers::{Base, atof, atoi, integer_any_base, whole_with_unit, with_unit};
 use crate::command_line::values::{self, split_device, text};
+use crate::diagnose::request_facts;
 use crate::record::labels;
 
 /// One day: longest test and longest time-out.
@@ -289,6 +290,10 @@ pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
     args.server.policy.facts = values::facts(&text(value))?;
     Ok(())
+}
+
+pub(crate) fn doctor(args: &mut Args) -> Outcome {
+    Ok(request_facts(&mut args.test)?)
 }
 
 pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {

@@ -285,7 +285,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Let blocks of --length share a write. Small blocks become much faster; what is measured is no longer the cost of small writes.").role(Role::Client),
     row(None, "lr-udp-check", S::Added, CheckedValue("all|burst", fx::udp_check),
         "Read the number of every UDP datagram (default), or only the first of those the kernel joined into a burst: loss stays exact, order inside a burst is not looked at.").role(Role::Client),
-    row(None, "lr-doctor", S::Added, Switch(|a| a.test.want_peer_facts = true),
+    row(None, "lr-doctor", S::Added, CheckedSwitch(fx::doctor),
         "Watch this host, and the server's if it is linerate, during the test, and say after the report what held it back. UDP receivers then take one datagram at a time, so that the kernel's counters count datagrams.").role(Role::Client),
     row(None, "lr-expect", S::Added, CheckedValue("LIMITS", fx::expect),
         "Limits of the result, for example rx>=900M,retr<10,rtt<5ms,loss<=0.1%. Each one that is missed is a line on the standard error, and the exit code is then 5.").role(Role::Client),

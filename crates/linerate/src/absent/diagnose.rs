@@ -1,0 +1,31 @@
+//! Diagnosis of tests in a build without the feature `doctor`: requests are refused.
+
+use linerate_model::TestSpec;
+
+use crate::Error;
+
+/// Refuses a test with a diagnosis.
+pub(crate) fn request_facts(_: &mut TestSpec) -> Result<(), Error> {
+    Err(Error::absent("the doctor"))
+}
+
+pub(crate) mod observed_test {
+    use linerate_engine::Interrupts;
+    use linerate_model::sink::CollectorFactory;
+    use linerate_model::spec::ClientSpec;
+    use linerate_report::iperf3::TestReport;
+
+    use crate::Error;
+    use crate::client::Reported;
+    use crate::outcome::failure;
+
+    /// Refuses the test.
+    pub(crate) fn run_client(_: &ClientSpec, _: &mut dyn TestReport, _: &dyn Interrupts, _: bool) -> Reported {
+        Reported { outcome: Err(failure(&Error::absent("the doctor"))), diagnosis: None }
+    }
+
+    /// Sends no facts.
+    pub(crate) fn facts_for_clients() -> Option<CollectorFactory<String>> {
+        None
+    }
+}
