@@ -36,8 +36,17 @@ fn without_url_secrets(argument: &str) -> String {
     let Some((scheme, rest)) = argument.split_once("://") else { return argument.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
-    let authority =
-        authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
+    let authority = match authority.rsplit_once('@') {
+        // The user of a database is a name; of other URLs it may be a token.
+        Some((user, host)) if ["postgres", "postgresql"].iter().any(|name| scheme.ends_with(name)) => {
+            match user.split_once(':') {
+                Some((name, _)) => format!("{name}:{HIDDEN}@{host}"),
+                None => authority.to_owned(),
+            }
+        }
+        Some((_, host)) => format!("{HIDDEN}@{host}"),
+        None => authority.to_owned(),
+    };
     let Some((path, query)) = rest.split_once('?') else { return format!("{scheme}://{authority}{rest}") };
     let (query, fragment) = query.split_once('#').map_or((query, None), |(query, fragment)| (query, Some(fragment)));
     let parameters: Vec<String> = query.split('&').map(without_secret_value).collect();
@@ -65,8 +74,9 @@ mod tests {
             ),
             ("load http://host/?access_token=1", "load http://host/?access_token=***"),
             ("load --token abc --token=abc http://host/", "load --token *** --token=*** http://host/"),
+            ("linerate watch --store=postgresql://me@db/runs", "linerate watch --store=postgresql://me@db/runs"),
             ("iperf -c host --permit-key=secret", "iperf -c host --permit-key=***"),
-            ("--store postgresql://u:p@db/history", "--store postgresql://***@db/history"),
+            ("--store postgresql://u:p@db/history", "--store postgresql://u:***@db/history"),
         ] {
             let argv: Vec<String> = typed.split(' ').map(str::to_owned).collect();
             assert_eq!(scrubbed(&argv).join(" "), kept);

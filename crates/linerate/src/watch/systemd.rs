@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use linerate_record::scrubbed;
+
 /// Texts of both units and the name of their files without its ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Units {
@@ -17,8 +19,9 @@ pub struct Units {
 /// Units that start `program watch --once WORDS` every `period`; `words` are options of `watch`, `--` and the command.
 ///
 /// # Errors
-/// A period that no calendar expresses, with the nearest ones that a calendar does.
+/// A period that no calendar expresses, with the nearest ones that a calendar does; and words with a secret.
 pub fn units(program: &Path, name: &str, period: Duration, words: &[String]) -> Result<Units, String> {
+    check_secrets(words)?;
     let calendar = calendar(period)?;
     let start: Vec<String> = [program.display().to_string(), "watch".to_owned(), "--once".to_owned()]
         .iter()
@@ -73,15 +76,25 @@ fn calendar(period: Duration) -> Result<String, String> {
         let below = (1..seconds).rev().find(|seconds| expression(*seconds).is_some());
         let above = (seconds + 1..=86_400).find(|seconds| expression(*seconds).is_some());
         let near: Vec<String> = below.into_iter().chain(above).map(words).collect();
-        {
-            let verb = if near.len() == 1 { "is" } else { "are" };
-            format!(
-                "{} is no whole part of a minute, an hour or a day, which a timer needs; the nearest {verb} {}",
-                words(seconds),
-                near.join(" and ")
-            )
-        }
+        let verb = if near.len() == 1 { "is" } else { "are" };
+        format!(
+            "{} is no whole part of a minute, an hour or a day, which a timer needs; the nearest {verb} {}",
+            words(seconds),
+            near.join(" and ")
+        )
     })
+}
+
+/// Every user of a host can read its units.
+fn check_secrets(words: &[String]) -> Result<(), String> {
+    let scrubbed = scrubbed(words);
+    match words.iter().zip(&scrubbed).find(|(word, scrubbed)| word != scrubbed) {
+        None => Ok(()),
+        Some((_, scrubbed)) => Err(format!(
+            "{scrubbed}: every user can read the secret in a unit; \
+             put a password of PostgreSQL into the file that PGPASSFILE names, and a token into a file"
+        )),
+    }
 }
 
 fn expression(seconds: u64) -> Option<String> {
@@ -126,6 +139,17 @@ mod tests {
     fn made(seconds: u64) -> Result<Units, String> {
         let words = ["--every", "5m", "--", "iperf3", "-c", "192.0.2.7", "-T", "50 % \"$HOME\""].map(str::to_owned);
         units(Path::new("/bin/true"), "uplink", Duration::from_secs(seconds), &words)
+    }
+
+    #[test]
+    fn a_secret_is_not_written_into_a_unit() {
+        let made = |store: &str| {
+            let words = ["--store", store, "--", "iperf3", "-c", "192.0.2.7"].map(str::to_owned);
+            units(Path::new("/bin/true"), "uplink", Duration::from_secs(300), &words)
+        };
+        let error = made("postgresql://me:pw@db/runs").expect_err("a password");
+        assert!(error.starts_with("postgresql://me:***@db/runs: ") && error.contains("PGPASSFILE"), "{error}");
+        assert!(made("postgresql://me@db/runs").is_ok());
     }
 
     #[test]
