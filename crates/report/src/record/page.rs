@@ -269,7 +269,7 @@ fn repeat(record: &RunRecord) -> Vec<Block> {
         return Vec::new();
     }
     let words: Vec<String> = record.origin.argv.iter().map(|word| quoted(word)).collect();
-    vec![Block::Heading("The same again".to_owned()), Block::Verbatim(words.join(" "))]
+    vec![Block::Heading("Command line".to_owned()), Block::Verbatim(words.join(" "))]
 }
 
 /// A word for a shell.
