@@ -39,9 +39,11 @@ Wants=network-online.target
 [Service]
 Type=oneshot
 ExecStart={start}
+# Units that share the history have one user, otherwise each start takes it from the others.
+User=linerate
+DynamicUser=yes
 StateDirectory=linerate
 TimeoutStartSec={period_s}
-DynamicUser=yes
 CapabilityBoundingSet=
 NoNewPrivileges=yes
 ProtectSystem=strict
@@ -157,7 +159,9 @@ mod tests {
         let units = made(300).expect("units");
         let start = "ExecStart=/bin/true watch --once --every 5m -- iperf3 -c 192.0.2.7 -T \"50 %% \\\"$$HOME\\\"\"\n";
         assert!(units.service.contains(start), "{}", units.service);
-        assert!(units.service.contains("Type=oneshot\n") && units.service.contains("StateDirectory=linerate\n"));
+        for line in ["Type=oneshot", "User=linerate", "DynamicUser=yes", "StateDirectory=linerate"] {
+            assert!(units.service.lines().any(|found| found == line), "{line}\n{}", units.service);
+        }
         for line in [
             "OnCalendar=*-*-* *:00/5:00",
             "RandomizedDelaySec=30",

@@ -129,6 +129,9 @@ fn the_unit_file_is_valid() {
         "NoNewPrivileges=yes",
         "WatchdogSec=30",
         "ProtectSystem=strict",
+        "User=linerate",
+        "DynamicUser=yes",
+        "StateDirectory=linerate",
     ] {
         assert!(text.lines().any(|l| l == line), "{line}");
     }
@@ -136,6 +139,13 @@ fn the_unit_file_is_valid() {
     let options: Vec<&str> = options.split_whitespace().filter(|w| !w.starts_with('$')).collect();
     let help = linerate(&format!("{} --help", options.join(" "))).finish();
     help.expect_code(0);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let installed = folder.path().join("linerate.service");
+    fs::write(&installed, text.replace("/usr/bin/linerate", "/bin/true")).expect("written");
+    let Ok(verified) = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&installed).output() else {
+        return linerate_interop::skip("systemd-analyze is not installed");
+    };
+    assert!(verified.status.success() && verified.stderr.is_empty(), "{verified:?}");
 }
 
 // Metrics
