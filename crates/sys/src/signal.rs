@@ -144,8 +144,10 @@ pub fn send_to_self(signal: Signal) {
 
 /// Stops this process (`SIGSTOP`). Returns when it is continued.
 pub fn stop_self() {
-    // SAFETY: neither call has memory operands.
-    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+    // To this thread, which stops before the call returns. One to the process may go to another thread, and this one goes on
+    // until that one has run (signal(7)).
+    // SAFETY: the call has no memory operands.
+    unsafe { libc::raise(libc::SIGSTOP) };
 }
 
 impl AsFd for Signals {
