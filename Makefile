@@ -172,11 +172,12 @@ scale: ## SCALE_CLIENTS clients between two namespaces (root)
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SCALE_CLIENTS=$(SCALE_CLIENTS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::scale:: -- --ignored --nocapture
 
-# Prometheus, DuckDB and the messages of OpenTelemetry read what the exporters write.
-exporters: ## exported runs read by promtool, Prometheus, DuckDB and opentelemetry-proto
-	@.ci/tools promtool=prometheus prometheus=prometheus python3=python3 pip3=python3-pip
+# Prometheus, its node exporter, DuckDB, sqlite3 and the messages of OpenTelemetry read what the exporters write.
+exporters: ## exported runs read by Prometheus, DuckDB, sqlite3, markdown-it and opentelemetry-proto
+	@.ci/tools promtool=prometheus prometheus=prometheus prometheus-node-exporter=prometheus-node-exporter \
+		sqlite3=sqlite3 python3=python3 pip3=python3-pip
 	test -x $(TOOLS)/exporters/bin/python || python3 -m venv $(TOOLS)/exporters
-	$(TOOLS)/exporters/bin/pip install --quiet duckdb opentelemetry-proto
+	$(TOOLS)/exporters/bin/pip install --quiet duckdb markdown-it-py opentelemetry-proto
 	$(CARGO) build --locked -p linerate-cli
 	$(TOOLS)/exporters/bin/python bench/exporters.py --ours $(TARGET_DIR)/debug/linerate
 

@@ -2,7 +2,9 @@
 """Gives what the exporters write to the programs they are for, and compares the values.
 
 The runs are those of the reviewed texts in crates/report/src/expected/export; a server is scraped alive. Prometheus answers
-every expression of the dashboard. Needs promtool and prometheus, and the modules duckdb and opentelemetry-proto.
+every expression of the dashboard. A watch sends its run to a receiver of OTLP and to the node exporter, and sqlite3 reads
+its history. Needs promtool, prometheus, prometheus-node-exporter and sqlite3, and the modules duckdb, markdown-it-py and
+opentelemetry-proto.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import contextlib
 import csv
 import http.server
 import json
+import os
 import pathlib
 import re
 import socket
@@ -36,7 +39,9 @@ def main():
         measures = list(csv.DictReader(file))
     check_duckdb(measures)
     check_otlp(measures)
+    check_markdown()
     check_prometheus(ours, measures)
+    check_watch(ours)
 
 
 def check_duckdb(measures):
@@ -77,6 +82,110 @@ def check_otlp(measures):
     assert len(ids) == len(spans) and all(len(trace) == 16 and len(span) == 8 for trace, span in ids)
     assert all((span.trace_id, span.parent_span_id) in ids for span in spans if span.parent_span_id)
     print(f"opentelemetry-proto: {len(found)} points, {len(spans)} spans")
+
+
+def check_markdown():
+    from markdown_it import MarkdownIt
+
+    text = (FORMS / "runs.md").read_text(encoding="utf-8")
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(text)
+    inline = [child for token in tokens if token.type == "inline" for child in token.children]
+    kinds = {token.type for token in tokens + inline}
+    assert {"heading_open", "table_open", "code_inline"} <= kinds, kinds
+    assert not kinds & {"html_block", "html_inline", "link_open", "image"}, kinds
+    heads = [tokens[at + 1].children for at, token in enumerate(tokens) if token.type == "heading_open"]
+    shown = ["".join(child.content for child in children) for children in heads]
+    assert any("<b> → x|y" in head and "[a](b) @all" in head for head in shown), shown
+    print(f"markdown-it: {len(heads)} runs, text of others is text")
+
+
+def check_watch(ours):
+    with contextlib.ExitStack() as stack:
+        directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store, textfiles = directory / "history.db", directory / "textfiles"
+        textfiles.mkdir()
+        port, collector, received = free_port(), *receive_otlp(stack)
+        start(stack, [ours, "iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)])
+        wait_for(lambda: is_listening(port))
+        metrics = textfiles / "linerate.prom"
+        options = ["--name", "uplink", "--every", "1m", "--store", store, "--metrics", metrics, "--otlp", collector]
+        client = ["iperf3", "-c", "127.0.0.1", "-p", str(port), "-t", "1", "-b", "10M"]
+        watch = [ours, "watch", "--once", *options, "--", *client]
+        done = subprocess.run(watch, capture_output=True, text=True, env={**os.environ, "HOME": str(directory)})
+        assert done.returncode == 0 and "collector" not in done.stderr, done
+        show = [ours, "history", "show", "last", "--json", "--store", store]
+        run = json.loads(subprocess.run(show, check=True, capture_output=True).stdout)
+        measures = {(m["name"], m["way"]): m["value"] for m in run["trials"][0]["measures"]}
+        check_received(received, measures)
+        check_sqlite(store, measures)
+        check_node_exporter(stack, textfiles, measures)
+
+
+def receive_otlp(stack):
+    received = {}
+
+    class Collector(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            received[self.path] = (self.headers["Content-Type"], body)
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    stack.callback(server.shutdown)
+    return f"http://127.0.0.1:{server.server_port}", received
+
+
+def check_received(received, measures):
+    from google.protobuf import json_format
+    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_pb
+
+    assert set(received) == {"/v1/metrics", "/v1/traces"}, received
+    assert all(kind == "application/json" for kind, _ in received.values()), received
+    request = json_format.Parse(received["/v1/metrics"][1], metrics_pb.ExportMetricsServiceRequest())
+    found = {}
+    for metric in request.resource_metrics[0].scope_metrics[0].metrics:
+        for point in metric.gauge.data_points:
+            of = {pair.key: pair.value.string_value for pair in point.attributes}
+            found[metric.name.removeprefix("linerate."), of["direction"]] = point.as_double
+    assert found == measures, (found, measures)
+    print(f"opentelemetry-proto: {len(found)} points of a watch")
+
+
+def check_sqlite(store, measures):
+    def sqlite(statement):
+        words = ["sqlite3", "-json", store, statement]
+        return json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+
+    assert sqlite("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
+    rows = sqlite("SELECT name, way, value FROM v_measure")
+    assert {(row["name"], row["way"]): row["value"] for row in rows} == measures, rows
+    (run,) = sqlite("SELECT state, server, primary_value FROM v_run")
+    expected = {"state": "complete", "server": "127.0.0.1", "primary_value": measures["received_bps", "forward"]}
+    assert run == expected, run
+    print(f"sqlite3: {len(rows)} values of measures")
+
+
+def check_node_exporter(stack, textfiles, measures):
+    port = free_port()
+    words = ["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile"]
+    start(stack, [*words, f"--collector.textfile.directory={textfiles}", f"--web.listen-address=127.0.0.1:{port}"])
+    page = wait_for(lambda: get(f"http://127.0.0.1:{port}/metrics"), "the node exporter")
+    assert "node_textfile_scrape_error 0\n" in page, page
+    (line,) = re.findall(r"^linerate_test_goodput_bytes_per_second\{.*\} (\S+)$", page, re.MULTILINE)
+    assert float(line) * 8 == measures["received_bps", "forward"], (line, measures)
+    print("node exporter: the goodput of a watch")
+
+
+def is_listening(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
 
 
 def check_prometheus(ours, measures):
