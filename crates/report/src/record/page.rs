@@ -200,7 +200,12 @@ fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
         // They stand above.
         remarks: &[],
     };
-    load_blocks(&report, true)
+    // The title of a page is that of its run.
+    let below = |block| match block {
+        Block::Title(title) => Block::Heading(title),
+        block => block,
+    };
+    load_blocks(&report, true).into_iter().map(below).collect()
 }
 
 /// What the run found; of a run without a result why there is none.
