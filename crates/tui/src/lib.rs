@@ -7,6 +7,7 @@
 
 mod curve;
 mod help;
+mod http;
 mod page;
 mod painter;
 mod server;
@@ -50,10 +51,11 @@ pub struct View {
 #[must_use]
 pub fn screen(state: &LiveState, view: View) -> Buffer {
     let mut page = Page::new(view);
-    match (view.is_help, &state.server, &state.sweep, &state.test) {
+    match (view.is_help, &state.server, &state.sweep, &state.http, &state.test) {
         (true, ..) => help::draw(&mut page),
         (_, Some(server), ..) => server::draw(&mut page, server, state.host.as_ref()),
-        (_, _, Some(sweep), test) => sweep::draw(&mut page, sweep, test.as_ref()),
+        (_, _, Some(sweep), _, test) => sweep::draw(&mut page, sweep, test.as_ref()),
+        (.., Some(http), _) => http::draw(&mut page, http),
         (.., Some(test)) => test::draw(&mut page, test, state.host.as_ref()),
         _ => page.flow(vec![page.word("linerate: nothing runs yet")]),
     }

@@ -7,13 +7,6 @@ use crate::curve;
 use crate::page::{Page, Tone};
 use crate::table::{self, Column, Row};
 
-const COLUMNS: [Column; 4] = [
-    Column { head: "SETTING", width: 22, is_right: false, order: 0 },
-    Column { head: "RUNS", width: 4, is_right: true, order: 2 },
-    Column { head: "MEDIAN", width: 12, is_right: true, order: 1 },
-    Column { head: "FAILED", width: 6, is_right: true, order: 3 },
-];
-
 pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) {
     let mut pieces = vec![page.piece(Tone::Title, "linerate sweep"), page.word(&sweep.host)];
     if sweep.runs_planned > 0 {
@@ -36,14 +29,25 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
     if !page.is_small() {
         page.blank();
     }
-    if sweep.levels.is_empty() {
+    levels(page, "SETTING", &sweep.levels.iter().collect::<Vec<_>>(), "settings");
+}
+
+/// A table of levels, each with its median as a bar.
+pub(crate) fn levels(page: &mut Page, head: &'static str, levels: &[&LiveLevel], others: &str) {
+    if levels.is_empty() {
         let text = page.word("no run has ended yet");
         page.line(vec![text]);
         return;
     }
-    let highest = sweep.levels.iter().filter_map(|level| level.median()).map(|(value, _)| *value).fold(0.0, f64::max);
-    let rows = sweep.levels.iter().map(|level| row(page, level, highest)).collect();
-    table::draw(page, &COLUMNS, rows, "settings");
+    let columns = [
+        Column { head, width: 22, is_right: false, order: 0 },
+        Column { head: "RUNS", width: 4, is_right: true, order: 2 },
+        Column { head: "MEDIAN", width: 12, is_right: true, order: 1 },
+        Column { head: "FAILED", width: 6, is_right: true, order: 3 },
+    ];
+    let highest = levels.iter().filter_map(|level| level.median()).map(|(value, _)| *value).fold(0.0, f64::max);
+    let rows = levels.iter().map(|level| row(page, level, highest)).collect();
+    table::draw(page, &columns, rows, others);
 }
 
 fn row(page: &Page, level: &LiveLevel, highest: f64) -> Row {

@@ -4,6 +4,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use linerate_model::event::{Event, TestHeader};
+use linerate_model::http::{CellKey, Phase, Reading};
 use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval};
 use linerate_model::live::{LiveHost, LiveState, LiveStream};
 use linerate_model::service::{ClientProgress, Progress, ServerEvent, TestFacts};
@@ -136,6 +137,36 @@ fn sweep() -> LiveState {
     state
 }
 
+fn http() -> LiveState {
+    let mut state = LiveState::default();
+    let http = state.http_mut();
+    http.target = "http://192.0.2.7:8080/".to_owned();
+    http.begin("matrix 10k c64, repeat 2, measure".to_owned());
+    (http.run, http.runs, http.left_s) = (8, 20, Some(83.0));
+    [2000.0, 9000.0, 12_345.0].into_iter().for_each(|ok| http.ok_per_s.push(ok));
+    (http.payload_bytes, http.p99_ns, http.errors, http.open) = (126_412_800, Some(1_234_000), 2, 64);
+    let reading = Reading { window_ns: SECOND_NS, cpu_busy: Some(0.45), connections: Some(64), ..Reading::default() };
+    http.client = Some(reading);
+    for (connections, values) in [(64, &[9000.0, 12_000.0][..]), (8, &[4000.0]), (512, &[])] {
+        let key = CellKey { phase: Phase::Matrix, payload_bytes: 10 << 10, connections, rate_per_s: None };
+        let level = http.cells.entry(key).or_default();
+        level.setting = format!("matrix 10k c{connections}");
+        values.iter().for_each(|value| level.add(Some((*value, format!("{value}/s")))));
+        if values.is_empty() {
+            level.add(None);
+        }
+    }
+    state
+}
+
+fn load() -> LiveState {
+    let mut state = http();
+    let http = state.http_mut();
+    (http.run, http.runs) = (0, 0);
+    http.cells.clear();
+    state
+}
+
 #[test]
 fn screens_are_as_reviewed() {
     assert_expected("server", &server(4));
@@ -143,11 +174,13 @@ fn screens_are_as_reviewed() {
     assert_expected("server-full", &server(100));
     assert_expected("test", &test());
     assert_expected("sweep", &sweep());
+    assert_expected("http", &http());
+    assert_expected("http-load", &load());
 }
 
 #[test]
 fn ascii_terminals_get_ascii_only() {
-    for state in [server(4), test(), sweep()] {
+    for state in [server(4), test(), sweep(), http()] {
         let text = shown(&state, View { glyphs: Glyphs::Ascii, ..view((80, 24)) });
         assert!(text.is_ascii(), "{text}");
     }
@@ -176,7 +209,7 @@ fn without_colours_states_are_still_words() {
 #[test]
 fn any_size_is_drawn() {
     for (columns, rows) in [(0, 0), (1, 1), (40, 1), (5, 40), (500, 3)] {
-        for state in [server(4), test(), sweep(), LiveState::default()] {
+        for state in [server(4), test(), sweep(), http(), LiveState::default()] {
             let _ = screen(&state, view((columns, rows)));
         }
     }

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use linerate_interop::{Process, TIMEOUT, free_port, linerate, original, ours, skip, wait_for, wait_until};
+use linerate_interop::namespaces::{DEVICE, Net, inside, run};
+use linerate_interop::{HttpLab, Process, TIMEOUT, free_port, linerate, original, ours, skip, wait_for, wait_until};
 use tempfile::TempDir;
 
 /// A terminal of tmux with a shell, on a server of its own.
@@ -216,6 +217,43 @@ fn a_sweep_shows_its_settings() {
     assert!(Path::new(&report).exists());
 }
 
+#[test]
+fn a_load_and_an_experiment_show_their_seconds_and_cells() {
+    let Some(terminal) = Terminal::open(120, 24) else { return skip("tmux is not installed") };
+    let lab = HttpLab::start(&[]);
+    let control = lab.control.expect("a control channel").address;
+    let access = format!("--control-url http://{control} --token-file {} --tui", lab.path("token"));
+    let (program, report) = (program(), terminal.file("report"));
+    let load = format!("http load {}/b/1k -c 4 --rate 100 -d 60s --warmup 0 {access}", lab.url);
+    terminal.run(&format!("{program} {load} > {}", report.display()));
+    let is_shown = |text: &str| {
+        ["linerate http", "of 60", "2xx/s", "4 open", "client: CPU", "server: CPU"]
+            .iter()
+            .all(|word| text.contains(word))
+    };
+    terminal.wait_for("seconds of both hosts", is_shown);
+    terminal.keys("q");
+    terminal.expect_end("130");
+    let text = fs::read_to_string(&report).expect("a report");
+    assert!(text.contains("2xx/s") && !text.contains('\u{1b}'), "{text}");
+
+    let terminal = Terminal::open(120, 24).expect("a second terminal");
+    let plan =
+        lab.plan("plan.toml", "[phase2]\npayloads = [\"1k\", \"10k\"]\nconnections = [2, 4, 8]\nrefine_knee = false\n");
+    let (out, report) = (lab.path("runs"), terminal.file("report"));
+    let matrix = format!("http matrix {} {plan} --out {out} --json {access}", lab.url);
+    terminal.run(&format!("{program} {matrix} > {}", report.display()));
+    terminal.wait_for("a finished cell", |text| {
+        let is_cell = |line: &str| line.starts_with("matrix 1") && line.contains("/s  ");
+        text.contains("CELL") && text.contains("run ") && text.lines().any(is_cell)
+    });
+    terminal.keys("q");
+    terminal.expect_end("130");
+    let study: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&report).expect("a report")).expect("one document");
+    assert_eq!(study["is_complete"], false, "{study}");
+}
+
 /// The page of a server, by the link that it prints.
 fn page(server: &Process) -> (String, String) {
     let link = wait_for(TIMEOUT, || {
@@ -243,6 +281,62 @@ fn the_live_page_has_a_row_for_every_client() {
     server.process.signal(linerate_interop::Signal::Terminate);
     server.process.finish().expect_code(0);
     clients.into_iter().for_each(|client| drop(client.finish()));
+}
+
+/// Ten viewers, whose frames go to files.
+fn viewers(net: &Net, server: &Process, folder: &Path) -> Vec<Process> {
+    let link = wait_for(TIMEOUT, || {
+        server.stderr().split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
+    });
+    let link = link.unwrap_or_else(|| panic!("no link: {server:?}"));
+    let (page, token) = link.split_once("/?token=").expect("a token");
+    let viewer = |number: usize| {
+        let (field, file) = (format!("Authorization: Bearer {token}"), folder.join(number.to_string()));
+        // The places of viewers that have just left are free within a second.
+        let words = ["-sSNf", "--retry", "20", "--retry-delay", "1", "-H", &field, "-o"];
+        let url = format!("{page}/live");
+        let words = [&words[..], &[file.to_str().expect("UTF-8"), &url]].concat();
+        Process::start(inside(&net.b, Path::new("curl"), &words))
+    };
+    (0..10).map(viewer).collect()
+}
+
+/// Bytes of frames of the viewer that got least.
+fn least_seen(folder: &Path) -> u64 {
+    (0..10).map(|number| fs::metadata(folder.join(number.to_string())).map_or(0, |file| file.len())).min().unwrap_or(0)
+}
+
+#[allow(clippy::print_stderr, reason = "the reader of the test log must see the share")]
+#[test]
+fn timed_viewers_of_the_page_leave_a_test_its_goodput() {
+    let Some(net) = Net::new() else { return };
+    run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 1gbit burst 256k latency 10ms", net.a));
+    let server = Process::start(inside(&net.b, ours().path(), &["serve", "--web", "127.0.0.1:0"]));
+    server.wait_for_stdout("listening", 1);
+    let goodput = || {
+        let report = net.client(&["-J", "-t", "2", "-P", "4"]).finish().json();
+        report["end"]["sum_received"]["bits_per_second"].as_f64().expect("a rate")
+    };
+    let _ = goodput();
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    // In the order A B B A, so that a drift is in both.
+    for is_viewed in [false, true, true, false, false, true, true, false] {
+        if !is_viewed {
+            without.push(goodput());
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let viewers = viewers(&net, &server, folder.path());
+        assert!(wait_until(TIMEOUT, || least_seen(folder.path()) > 0), "no frame");
+        let before = least_seen(folder.path());
+        with.push(goodput());
+        assert!(least_seen(folder.path()) > before, "frames during the test");
+        drop(viewers);
+    }
+    let sum = |rates: &[f64]| rates.iter().sum::<f64>();
+    let share = sum(&with) / sum(&without);
+    eprintln!("{share} of the goodput with ten viewers");
+    assert!(share >= 0.99, "{share}: {with:?} with viewers, {without:?} without");
 }
 
 #[test]

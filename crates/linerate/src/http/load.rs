@@ -31,8 +31,10 @@ use super::observed::{BothSides, LoadProgress, Observed};
 use super::server_side::{ControlPath, ServerSide};
 use super::signals::Stop;
 use super::{Output, own_environment, probe_error, protocol_name, tcp_alone};
+use crate::live::Live;
 use crate::progress::Progress;
 use crate::record::{RecordOptions, Recording, Run};
+use crate::view::View;
 use crate::{Error, Outcome};
 
 /// A load as far as the command line determines it.
@@ -97,8 +99,16 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
         return Ok(LoadEnd { outcome: Outcome::NotCompleted, trial: None, record_message: None });
     }
-    let recording = recording(plan, &spec, first);
+    // Before the thread of a view, which would otherwise take the signals.
     let mut stop = Stop::new()?;
+    let live = plan.output.tui.then(Live::default);
+    let view = live.as_ref().and_then(View::open);
+    let live = live.filter(|_| view.is_some());
+    if let Some(live) = &live {
+        progress = Progress::new(true);
+        live.update(|state| state.http_mut().target = plan.target.to_string());
+    }
+    let recording = recording(plan, &spec, first);
     let mut kept = Kept::default();
     if !is_local(first.ip()) && needs_baseline(plan, side.as_ref(), &answer) {
         match baseline(plan, &spec, (side.as_mut(), &mut stop), (scope, claims)) {
@@ -110,7 +120,15 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     let remarks: Vec<String> = remarks.collect();
     remarks.iter().skip(1).for_each(|remark| progress.line(remark));
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
+    let progress = SecondsPrinter {
+        progress,
+        live,
+        is_stream: plan.output.json_stream,
+        seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
+        errors: 0,
+    };
     let (load, sides) = watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress)?;
+    drop(view);
     report(plan, &load, &sides, (side.as_ref(), recording), (first.ip(), kept, remarks))
 }
 
@@ -202,17 +220,12 @@ fn watched(
     spec: LoadSpec,
     breaker: Breaker,
     (side, stop): (Option<&mut ServerSide>, &mut Stop),
-    progress: Progress,
+    mut progress: SecondsPrinter,
 ) -> Result<(LoadResult, BothSides), Error> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let threads = generator::threads(are_local, plan.opening.threads);
     let pool = generator::worker_pool(spec.connections, threads, plan.opening.processes)?;
     let watch = generator::watch(spec.destinations.first().copied())?;
-    let mut progress = SecondsPrinter {
-        progress,
-        is_stream: plan.output.json_stream,
-        seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
-    };
     let hosts = Observed::new(&watch, side, stop, &mut progress, CellMark::named("load"));
     let found = hosts.run(spec, &pool, breaker);
     progress.progress.clear();
@@ -360,24 +373,49 @@ fn code(result: &LoadResult) -> Outcome {
 
 struct SecondsPrinter {
     progress: Progress,
+    /// What a view shows.
+    live: Option<Live>,
     is_stream: bool,
     seconds_total: u64,
+    /// Failures so far.
+    errors: u64,
+}
+
+impl SecondsPrinter {
+    fn show(&self, second: &SecondPart, [client, server]: [Option<Reading>; 2]) {
+        let Some(live) = &self.live else { return };
+        let (done, total) = (u64::from(second.index) + 1, self.seconds_total);
+        live.update(|state| {
+            let http = state.http_mut();
+            http.running = format!("second {done} of {total}");
+            http.left_s = Some(total.saturating_sub(done) as f64);
+            http.ok_per_s.push(second.ok as f64);
+            (http.payload_bytes, http.p99_ns) = (second.payload_bytes, second.quantile_ns(0.99));
+            (http.errors, http.client, http.server) = (self.errors, client, server);
+        });
+    }
 }
 
 impl LoadProgress for SecondsPrinter {
     fn ramped(&mut self, opened: u64, wanted: u64) {
         self.progress.line(&format!("{opened} of {wanted} connections open"));
+        if let Some(live) = &self.live {
+            live.update(|state| state.http_mut().open = opened);
+        }
     }
 
     fn is_shown(&self) -> bool {
-        !self.progress.is_silent()
+        self.live.is_some() || !self.progress.is_silent()
     }
 
-    fn second(&mut self, second: &SecondPart, [_, server]: [Option<Reading>; 2]) {
+    fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]) {
         // The drain follows the last second.
         if u64::from(second.index) >= self.seconds_total {
             return;
         }
+        self.errors += second.errors;
+        self.show(second, ends.clone());
+        let [_, server] = ends;
         if self.is_stream {
             // A closed standard output is noticed when the report is written.
             let _ = outputs::print(&load_event(second));

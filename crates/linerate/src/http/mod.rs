@@ -35,6 +35,8 @@ pub struct Output {
     pub json_stream: bool,
     /// No progress messages
     pub quiet: bool,
+    /// A view on the terminal of standard error instead of progress messages
+    pub tui: bool,
 }
 
 /// This host, on the way to `peer`; the load of other programs is observed for `period`.

@@ -1,13 +1,15 @@
-//! What runs now, for a view that is drawn while it runs: a server, a test, a sweep and this host.
+//! What runs now, for a view that is drawn while it runs: a server, a test, a sweep, an HTTP load or experiment, and this host.
 //!
 //! A [`LiveState`] takes events with the time of each, in ns since the view began. It keeps the last points of every line and no
 //! history. Its writer never waits for a reader: a reader takes a clone.
 
+mod http;
 mod server;
 mod test;
 
 use std::collections::VecDeque;
 
+pub use http::LiveHttp;
 pub use server::{LiveServer, LiveSession};
 pub use test::{LivePhase, LiveStream, LiveTest};
 
@@ -25,6 +27,8 @@ pub struct LiveState {
     pub test: Option<LiveTest>,
     /// Of a sweep.
     pub sweep: Option<LiveSweep>,
+    /// Of an HTTP load or experiment.
+    pub http: Option<LiveHttp>,
     /// This host; `None` before two samples.
     pub host: Option<LiveHost>,
 }
@@ -73,7 +77,7 @@ pub struct LiveSweep {
     pub levels: Vec<LiveLevel>,
 }
 
-/// One setting of a sweep.
+/// One setting of a sweep, or one cell of an HTTP experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveLevel {
     /// The setting in words.
@@ -85,6 +89,14 @@ pub struct LiveLevel {
 }
 
 impl LiveLevel {
+    /// A run ended with this value, or without one.
+    pub fn add(&mut self, value: Option<(f64, String)>) {
+        match value {
+            Some(value) => self.values.push(value),
+            None => self.failed += 1,
+        }
+    }
+
     /// The median run, the lower one of two.
     #[must_use]
     pub fn median(&self) -> Option<&(f64, String)> {
@@ -124,11 +136,13 @@ impl LiveState {
             sweep.levels.len() - 1
         });
         if let Some(level) = sweep.levels.get_mut(at) {
-            match value {
-                Some(value) => level.values.push(value),
-                None => level.failed += 1,
-            }
+            level.add(value);
         }
+    }
+
+    /// The HTTP load or experiment changes.
+    pub fn http_mut(&mut self) -> &mut LiveHttp {
+        self.http.get_or_insert_default()
     }
 }
 

@@ -24,7 +24,9 @@ pub(crate) use load::load_blocks;
 pub use load::{LoadReport, load_text};
 pub use plan::{Needs, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};
-pub use progress::{Progress, Stage, block, end_line, event, finished_line};
+pub use progress::{
+    Progress, Stage, answers, block, cell_words, end_line, end_words, event, finished_line, run_words, second_words,
+};
 pub use study::{html, json, text};
 
 pub use crate::document::style::Style;

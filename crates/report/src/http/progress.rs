@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use linerate_model::http::{CellKey, CellRun, Reading, Share};
+use linerate_model::http::{CellKey, CellRun, Reading, RunState, Share};
 use linerate_model::stored_name;
 use serde::Serialize;
 
@@ -65,33 +65,63 @@ pub enum Stage {
 pub fn block(now: &Progress, style: Style) -> String {
     let left = now.left_s.map_or_else(String::new, |left| format!(", about {} left", clock(left)));
     let first = format!(
-        "{} {}, repeat {}, {}; run {} of {}, {} so far{left}",
-        phase(now.key.phase),
-        cell(&now.key),
-        now.repeat,
-        stored_name(now.stage),
+        "{}; run {} of {}, {} so far{left}",
+        run_words(now),
         now.run,
         now.runs,
         clock(now.elapsed_ms as f64 / 1e3)
     );
     let second = format!(
-        "{} 2xx/s, payload {} MB/s, p99 {}, {} errors, {} open",
-        known(now.ok_per_s, per_s),
-        known(now.payload_bytes_per_s, mega),
-        known(now.p99_ns, time_ns),
+        "{}, {} errors, {} open",
+        second_words(now.ok_per_s, now.payload_bytes_per_s, now.p99_ns),
         grouped(now.errors),
         grouped(now.open)
     );
-    let end = |name: &str, end: &Option<Reading>| {
-        format!("{name}: {}", end.as_ref().map_or_else(|| "no figures".to_owned(), end_line))
-    };
-    let (client, server) = (end("client", &now.client), end("server", &now.server));
+    let [client, server] =
+        [("client", &now.client), ("server", &now.server)].map(|(name, end)| end_words(name, end.as_ref()));
     let mut out = String::new();
     for line in [first, second, client, server] {
         let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
         let _ = writeln!(out, "{line}");
     }
     out
+}
+
+/// `matrix 10k c64, repeat 2, measure`
+#[must_use]
+pub fn run_words(now: &Progress) -> String {
+    format!("{}, repeat {}, {}", cell_words(&now.key), now.repeat, stored_name(now.stage))
+}
+
+/// `matrix 10k c64`
+#[must_use]
+pub fn cell_words(key: &CellKey) -> String {
+    format!("{} {}", phase(key.phase), cell(key))
+}
+
+/// `12,345 2xx/s, payload 126.4 MB/s, p99 1.234 ms`, of one second.
+#[must_use]
+pub fn second_words(ok_per_s: Option<f64>, payload_bytes_per_s: Option<f64>, p99_ns: Option<u64>) -> String {
+    format!(
+        "{} 2xx/s, payload {} MB/s, p99 {}",
+        known(ok_per_s, per_s),
+        known(payload_bytes_per_s, mega),
+        known(p99_ns, time_ns)
+    )
+}
+
+/// Complete 2xx answers per second of a finished run, and the same as text, `12,345/s`; `None` of a run without a result.
+#[must_use]
+pub fn answers(finished: &CellRun) -> Option<(f64, String)> {
+    let load = finished.load.as_ref().filter(|_| finished.state == RunState::Done)?;
+    let value = load.ok_per_s()?;
+    Some((value, format!("{}/s", per_s(value))))
+}
+
+/// `client: CPU 45 % ...`
+#[must_use]
+pub fn end_words(name: &str, end: Option<&Reading>) -> String {
+    format!("{name}: {}", end.map_or_else(|| "no figures".to_owned(), end_line))
 }
 
 /// `CPU 45 % (busiest 99 %), 64 connections, 941 Mbit/s sent, 12 Mbit/s received`

@@ -76,6 +76,9 @@ struct OutputArgs {
     /// Write one JSON object per second and one at the end
     #[arg(long)]
     json_stream: bool,
+    /// Show what runs on the terminal of the standard error
+    #[arg(long, conflicts_with = "json_stream")]
+    tui: bool,
     /// No progress messages
     #[arg(short, long)]
     quiet: bool,
@@ -83,7 +86,7 @@ struct OutputArgs {
 
 impl OutputArgs {
     fn resolve(self) -> http::Output {
-        http::Output { json: self.json, json_stream: self.json_stream, quiet: self.quiet }
+        http::Output { json: self.json, json_stream: self.json_stream, quiet: self.quiet, tui: self.tui }
     }
 }
 

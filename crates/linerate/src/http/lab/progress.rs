@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 use linerate_http::load::SecondPart;
 use linerate_lab::http::cells::PlannedRun;
 use linerate_model::http::{CellRun, Reading};
-use linerate_report::http::{Progress as Now, Stage, Style, block, event, finished_line};
+use linerate_report::http::{
+    Progress as Now, Stage, Style, answers, block, cell_words, event, finished_line, run_words,
+};
 
 use crate::http::Output;
 use crate::http::observed::LoadProgress;
+use crate::live::Live;
 use crate::progress::Progress;
 
 /// Shows the progress of an experiment.
@@ -17,6 +20,8 @@ pub(super) struct ExperimentProgress {
     progress: Progress,
     /// Each second is an object on standard output.
     has_events: bool,
+    /// What a view shows, which takes the place of the block.
+    live: Option<Live>,
     style: Style,
     begun: Instant,
     /// Time that the current run and those after it are expected to take.
@@ -43,6 +48,7 @@ impl ExperimentProgress {
         Self {
             progress: Progress::new(output.quiet || output.json_stream),
             has_events: output.json_stream,
+            live: None,
             style,
             begun: Instant::now(),
             ahead: Duration::ZERO,
@@ -56,6 +62,23 @@ impl ExperimentProgress {
             open: 0,
             warmup_s: 0,
             period_s: 0,
+        }
+    }
+
+    /// Shows it in a view from now on.
+    pub(super) fn show(&mut self, live: Live, target: &str) {
+        self.progress = Progress::new(true);
+        live.update(|state| {
+            let http = state.http_mut();
+            (http.target, http.runs) = (target.to_owned(), self.runs);
+        });
+        self.live = Some(live);
+    }
+
+    /// What runs now that has no seconds.
+    pub(super) fn running(&self, what: &str) {
+        if let Some(live) = &self.live {
+            live.update(|state| state.http_mut().begin(what.to_owned()));
         }
     }
 
@@ -85,12 +108,20 @@ impl ExperimentProgress {
         self.open = 0;
         self.warmup_s = u32::try_from(warmup.as_secs()).unwrap_or(u32::MAX);
         self.period_s = u32::try_from(period.as_secs()).unwrap_or(u32::MAX);
+        self.running(&cell_words(&planned.key));
     }
 
     pub(super) fn finished(&mut self, run: &CellRun) {
         self.ahead = self.ahead.saturating_sub(self.current);
         let took = [self.current, std::mem::replace(&mut self.since, Instant::now()).elapsed()];
         self.past.iter_mut().zip(took).for_each(|(sum, time)| *sum += time);
+        if let Some(live) = &self.live {
+            live.update(|state| {
+                let level = state.http_mut().cells.entry(run.key).or_default();
+                level.setting = cell_words(&run.key);
+                level.add(answers(run));
+            });
+        }
         let line = finished_line(run, self.run, self.runs, self.style);
         self.progress.line(line.trim_end());
     }
@@ -137,7 +168,7 @@ impl LoadProgress for ExperimentProgress {
     }
 
     fn is_shown(&self) -> bool {
-        self.has_events || self.progress.is_terminal()
+        self.has_events || self.live.is_some() || self.progress.is_terminal()
     }
 
     fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]) {
@@ -149,6 +180,14 @@ impl LoadProgress for ExperimentProgress {
         if self.has_events {
             // A closed standard output is noticed when the report is written.
             let _ = io::stdout().write_all(event(&now).as_bytes());
+        } else if let Some(live) = &self.live {
+            live.update(|state| {
+                let http = state.http_mut();
+                (http.running, http.run, http.runs, http.left_s) = (run_words(&now), now.run, now.runs, now.left_s);
+                http.ok_per_s.push(second.ok as f64);
+                (http.payload_bytes, http.p99_ns) = (second.payload_bytes, now.p99_ns);
+                (http.errors, http.open, http.client, http.server) = (now.errors, now.open, now.client, now.server);
+            });
         } else {
             self.progress.update(&block(&now, self.style));
         }

@@ -28,6 +28,8 @@ use crate::http::observed::{BothSides, Observed};
 use crate::http::signals::Stop;
 use crate::http::watch::Watch;
 use crate::http::{generator, protocol_name, tcp_alone};
+use crate::live::Live;
+use crate::view::View;
 use crate::{Client, Error, Outcome};
 use linerate_lab::http::units::nanoseconds;
 
@@ -44,6 +46,11 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     progress.line(&introduction(&target, expected));
     if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
         return Err(Error::failed("not wanted"));
+    }
+    let live = spec.output.tui.then(Live::default);
+    let view = live.as_ref().and_then(View::open);
+    if let Some(live) = live.filter(|_| view.is_some()) {
+        progress.show(live, &target.url.to_string());
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path.display()));
@@ -84,6 +91,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     kept.runs.iter().for_each(|run| runner.keep_trial(run));
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
     runner.progress.clear();
+    drop(view);
     let message = runner.kept.take().and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
     let study = outcome?;
     runner.record.keep_study(&linerate_report::http::json(&study))?;
@@ -184,6 +192,7 @@ impl CellRunner for Runner<'_> {
         if !self.spec.phases.has(0) {
             return self.short_baseline();
         }
+        self.progress.running("TCP alone");
         let port = self.tcp_port();
         match self.baseline(test, port) {
             Ok(found) => {
