@@ -156,15 +156,18 @@ soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::soak:: -- --ignored --nocapture
 
-# 200 writers and 20 sweeps that are killed, 200 clients of a server whose store is locked, and 100,000 runs in a file and
-# on a PostgreSQL server.
-history: test-deps ## the history at full length: kills, locks, 100,000 runs
+# 200 writers and 20 sweeps that are killed, 200 clients of a server whose store is locked, a watch of 60 runs, and 100,000
+# runs in a file and on a PostgreSQL server.
+history: test-deps ## the history at full length: kills, locks, a watch, 100,000 runs (root)
 	$(CARGO) build --locked -p linerate-cli
 	TEST_KILLS=200 $(CARGO) test --locked -p linerate-store --features postgres --test store killed_writer -- --nocapture
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_KILLS=20 \
 		$(CARGO) test --locked -p linerate-interop --test interop records:: -- --nocapture --include-ignored
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_WATCH_RUNS=60 \
+		$(CARGO) test --locked -p linerate-interop --test interop watches:: -- --nocapture
 	$(CARGO) test --release --locked -p linerate-store --features postgres --test store \
 		hundred_thousand -- --ignored --nocapture
+	$(CARGO) test --release --locked -p linerate --test history_scale -- --ignored --nocapture
 
 # Two hosts in namespaces; needs root.
 scale: ## SCALE_CLIENTS clients between two namespaces (root)

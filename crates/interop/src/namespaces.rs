@@ -85,6 +85,11 @@ impl Net {
         run(&format!("ip -n {} link set {DEVICE} down", self.b));
     }
 
+    /// Ends what [`Self::cut`] began.
+    pub fn restore(&self) {
+        run(&format!("ip -n {} link set {DEVICE} up", self.b));
+    }
+
     /// Output of `linerate doctor` in one of them.
     pub fn doctor(&self, namespace: &str, words: &[&str]) -> Value {
         let words = [&["doctor", "--json"], words].concat();

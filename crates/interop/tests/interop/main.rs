@@ -86,3 +86,4 @@ mod server {
 mod pages;
 mod records;
 mod views;
+mod watches;

@@ -4,6 +4,7 @@ use std::env;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use linerate_model::record::RunState;
 use linerate_store::{Filter, Place, Recorder, Store, StoreError};
@@ -98,7 +99,9 @@ fn two_processes_record_while_a_third_lists() {
     let mut is_over = false;
     while !is_over {
         is_over = writers.iter_mut().all(|writer| writer.try_wait().expect("a process").is_some());
+        let begin = Instant::now();
         let rows = Store::open_existing(&place).and_then(|store| store.list(&Filter::default()));
+        assert!(begin.elapsed() < Duration::from_secs(1), "a list took {:?}", begin.elapsed());
         if !matches!(rows, Err(StoreError::Missing(_))) {
             let rows = rows.expect("a list");
             assert!(rows.iter().all(|row| matches!(row.state, RunState::Running | RunState::Complete)), "{rows:?}");
@@ -117,9 +120,9 @@ fn two_processes_record_while_a_third_lists() {
 /// Waits for what another thread does.
 #[cfg(feature = "postgres")]
 pub(crate) fn until(condition: impl Fn() -> bool) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {
-        assert!(std::time::Instant::now() < deadline, "not within 20 s");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(Instant::now() < deadline, "not within 20 s");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,0 +1,111 @@
+//! A history of 100,000 runs, as the commands read it: time and memory of a list, and time of a trend. `make history` runs it.
+#![cfg(feature = "full")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use linerate::history::{Filter, History, ListForm};
+use linerate::model::measure::MeasureName;
+use linerate::model::record::{
+    Body, Links, Measure, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Trial, Way,
+};
+use linerate_report::Style;
+use linerate_store::{Place, Store};
+
+const RUNS: u64 = 100_000;
+/// Every so many runs one belongs to the path of the trend.
+const PATHS: u64 = 20;
+
+fn run(number: u64) -> RunRecord {
+    let started_unix_ms = 1_700_000_000_000 + number * 60_000;
+    let [.., a, b, c, d] = number.to_be_bytes();
+    // The path becomes slower by a tenth in the middle of the time.
+    let rate_bps = if number < RUNS / 2 { 1e9 } else { 9e8 } + (number * 7919 % 1000) as f64 * 1e3;
+    let measure =
+        Measure { name: MeasureName::ReceivedBps, way: Way::Forward, value: rate_bps, n: None, is_lower_bound: false };
+    RunRecord {
+        schema: RUN_SCHEMA.to_owned(),
+        run_id: RunId::new(started_unix_ms, [0, 1, 2, 3, 4, 5, a, b, c, d]),
+        kind: RunKind::Test,
+        state: RunState::Complete,
+        reason: None,
+        title: None,
+        started_at: "2023-11-14T22:13:20.000Z".to_owned(),
+        started_unix_ms,
+        elapsed_ns: 10_000_000_000,
+        origin: Origin { tool: "linerate".to_owned(), ..Origin::default() },
+        path: RunPath {
+            key: format!("path{}", number % PATHS),
+            spec_key: "spec".to_owned(),
+            client: Some("alpha".to_owned()),
+            server: Some(format!("server{}", number % PATHS)),
+            addresses: Vec::new(),
+        },
+        hosts: Vec::new(),
+        trials: vec![Trial {
+            no: 0,
+            repeat: 0,
+            factors: BTreeMap::new(),
+            is_warm_up: false,
+            state: RunState::Complete,
+            reason: None,
+            started_ns: 0,
+            elapsed_ns: 10_000_000_000,
+            flags: Vec::new(),
+            measures: vec![measure],
+            series: Vec::new(),
+            detail: None,
+        }],
+        body: Body::Test,
+        diagnosis: None,
+        notes: Vec::new(),
+        labels: BTreeMap::new(),
+        links: Links::default(),
+    }
+}
+
+/// Largest resident memory since [`forget_peak`] (proc_pid_status(5), VmHWM).
+fn peak_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// proc_pid_clear_refs(5): 5 resets the peak.
+fn forget_peak() {
+    fs::write("/proc/self/clear_refs", "5").expect("procfs");
+}
+
+#[allow(clippy::print_stderr, reason = "the reader of the test log must see the times")]
+#[test]
+#[ignore = "takes minutes"]
+fn timed_list_and_trend_of_a_hundred_thousand_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("history.db");
+    {
+        let store = Store::open(&Place::file(&path)).expect("a new store");
+        for number in 0..RUNS {
+            store.save(&run(number)).expect("saved");
+        }
+    }
+    let path = path.display().to_string();
+    forget_peak();
+    let begin = Instant::now();
+    let history = History::find(Some(&path)).expect("a place");
+    let filter = Filter { limit: Some(20), ..Filter::default() };
+    let list = history.list(&filter, ListForm::Text, Style::PLAIN).expect("a list").expect("runs");
+    let (elapsed, peak) = (begin.elapsed(), peak_kib());
+    eprintln!("list: {elapsed:?}, {peak} KiB");
+    assert!(
+        list.lines().count() > 20 && elapsed < Duration::from_millis(100) && peak < 60 * 1024,
+        "{elapsed:?} {peak}"
+    );
+
+    let begin = Instant::now();
+    let trend = linerate::trend::trend(Some(&path), "last", None).expect("a trend");
+    let elapsed = begin.elapsed();
+    eprintln!("trend of {} runs: {elapsed:?}", trend.runs.len());
+    assert_eq!((trend.runs.len() as u64, trend.changes.len()), (RUNS / PATHS, 1));
+    assert!(elapsed < Duration::from_millis(300), "{elapsed:?}");
+}
