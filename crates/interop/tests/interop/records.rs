@@ -71,6 +71,33 @@ fn an_imported_report_has_the_measures_and_series_of_the_recorded_test() {
     }
 }
 
+/// No member differs: the record has everything that is in a report.
+#[test]
+fn a_played_back_report_is_the_one_that_was_printed() {
+    let program = ours_only!("the original keeps no records");
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("history.db");
+    let server = Server::start(program, &[]);
+    let options: [&[&str]; 6] = [
+        &["-t", "1", "-i", "0.5", "-P", "2", "-T", "title", "--extra-data", "data"],
+        &["-t", "1", "-R", "-O", "1"],
+        &["-t", "1", "-u", "-b", "10M", "-R"],
+        &["-t", "1", "--bidir", "-b", "10M", "--get-server-output"],
+        &["-n", "64K"],
+        // Nothing listens there.
+        &["-p", "1"],
+    ];
+    for options in options {
+        let port = server.port.to_string();
+        let mut command = program.command(["-c", "127.0.0.1", "-p", &port, "-J", "--lr-record"].iter().chain(options));
+        command.env("LINERATE_STORE", &store);
+        let printed = Process::start(command).finish();
+        let shown = history(&store, &["show", "last", "--as", "iperf3-json"]);
+        assert_eq!(shown.expect_clean().stdout, printed.stdout, "{options:?}");
+    }
+    assert_eq!(runs(&store).len(), options.len());
+}
+
 /// Members that a report does not have: of TCP_INFO it has few, and the maximum segment size of its control connection alone.
 const UNREPORTED: [&str; 5] = ["retransmit_share", "mss_bytes", "dsack_segments", "min_rtt_us", "limits."];
 

@@ -1,5 +1,6 @@
 //! Goal: `linerate compare` calls a slower path worse and names what was configured differently, and calls equal paths worse
-//! as rarely as its statistics promise. Method: records as files; of a shaper between two namespaces, whose rate is changed.
+//! as rarely as its statistics promise. Method: records as files; recorded tests through a shaper between two namespaces, whose
+//! rate and settings are changed.
 //!
 //! `make compare` sets `LINERATE_COMPARISONS` to 40.
 
@@ -8,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server};
-use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{Finished, Server, linerate, ours};
+use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
+use linerate_interop::{Finished, Process, Server, linerate, ours};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -84,6 +85,35 @@ fn every_verdict_has_its_exit_code_and_the_answer_comes_first() {
     let found = compare(&before, &records.write(&scaled(0.9), |_| {}), "--json");
     assert_eq!(found.json()["conclusion"]["verdict"], "worse", "{found:?}");
     assert_eq!(found.json()["schema"], "linerate.compare/1", "{found:?}");
+}
+
+#[test]
+fn a_change_that_lasts_is_found_after_six_runs_with_the_setting_that_changed() {
+    let mut records = Records::new();
+    let store = records.folder.path().join("history.db").display().to_string();
+    let history = |words: &str| linerate(&format!("history {words} --store {store}")).finish();
+    for number in 0..31 {
+        let (factor, shaper_bps) = if number < 25 { (1.0, 1_000_000_000) } else { (0.9, 900_000_000) };
+        let rate_bps = RATES[number % RATES.len()] * factor;
+        let file = records.write(&[rate_bps], |record| {
+            let facts = json!({ "nic.lr0.qdisc.root.rate_bps": { "v": shaper_bps, "u": "bit/s", "src": "tc" } });
+            let snapshot = json!({
+                "schema": "linerate.snapshot/1", "host": "a", "source": "live", "facts": facts, "counters": {},
+            });
+            record["hosts"] = json!([{ "role": "client", "name": "a", "snapshot": snapshot }]);
+            record["path"] = json!({ "key": "path", "spec_key": "spec", "client": "a", "server": "b" });
+        });
+        history(&format!("import {}", file.display())).expect_clean();
+        if number == 24 {
+            history("trend last").expect_code(0);
+        }
+    }
+    let found = history("trend last");
+    found.expect_code(10).expect_stdout("(-10.0 %)");
+    found.expect_stdout("qdisc.root.rate_bps: 1000000000 before, 900000000 after");
+    let trend = history("trend last --json").json();
+    let changes = trend["changes"].as_array().expect("changes");
+    assert_eq!((changes.len(), &changes[0]["at"]), (1, &json!(25)), "{trend}");
 }
 
 #[test]
@@ -162,35 +192,44 @@ fn limits_of_an_iperf2_client_change_its_exit_code() {
     client("tx>").expect_code(1).expect_stderr("ERROR: --lr-expect: expected a number");
 }
 
-/// Two hosts with a shaper at the client.
+/// Two hosts with a shaper at the client, and a history of the client.
 struct Path1G {
     net: Net,
-    records: Records,
+    folder: TempDir,
+    sides: usize,
 }
 
 impl Path1G {
     fn new() -> Option<Self> {
         let net = Net::new()?;
         run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 1gbit burst 256k latency 10ms", net.a));
-        Some(Self { net, records: Records::new() })
+        Some(Self { net, folder: tempfile::tempdir().expect("a temporary folder"), sides: 0 })
     }
 
     fn shape(&self, rate: &str) {
         run(&format!("tc -n {} qdisc change dev {DEVICE} root tbf rate {rate} burst 256k latency 10ms", self.net.a));
     }
 
-    /// A record of five short tests and the settings of the client.
-    fn record(&mut self) -> PathBuf {
-        let rates: Vec<f64> = (0..5).map(|_| self.rate_bps()).collect();
-        let snapshot = self.net.snapshot(&self.net.a, &[DEVICE]);
-        self.records.write(&rates, |record| {
-            record["hosts"] = json!([{ "role": "client", "name": "a", "snapshot": snapshot }]);
-        })
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("history.db")
     }
 
-    fn rate_bps(&self) -> f64 {
-        let report = self.net.client(&["-J", "-t", "1"]).finish().json();
-        report["end"]["sum_received"]["bits_per_second"].as_f64().expect("a rate")
+    /// Five short tests, recorded under one label, which is the name of the side.
+    fn record(&mut self) -> String {
+        self.sides += 1;
+        let side = format!("side={}", self.sides);
+        for _ in 0..5 {
+            let record = format!("--lr-record={side}");
+            let words = ["iperf3", "-c", SERVER, "-t", "1", &record];
+            let mut command = inside(&self.net.a, ours().path(), &words);
+            command.env("LINERATE_STORE", self.store());
+            Process::start(command).finish().expect_clean();
+        }
+        format!("label:{side}")
+    }
+
+    fn compare(&self, a: &str, b: &str) -> Finished {
+        linerate(&format!("compare {a} {b} --store {}", self.store().display())).finish()
     }
 }
 
@@ -199,15 +238,16 @@ fn comparisons() -> usize {
     env::var("LINERATE_COMPARISONS").map_or(2, |count| count.parse().expect("LINERATE_COMPARISONS is a number"))
 }
 
+#[allow(clippy::print_stderr, reason = "the reader of the test log must see the counts")]
 #[test]
 fn timed_equal_paths_are_rarely_worse_and_a_slower_shaper_always_is() {
     let Some(mut path) = Path1G::new() else { return };
     let _server = path.net.server();
     let count = comparisons();
-    let (mut worse, mut before) = (Vec::new(), path.record());
+    let (mut worse, mut found_slower, mut before) = (Vec::new(), 0, path.record());
     for number in 0..count {
         let after = path.record();
-        let found = compare(&before, &after, "");
+        let found = path.compare(&before, &after);
         if found.code() == Some(10) {
             worse.push(found.stdout);
         }
@@ -215,12 +255,32 @@ fn timed_equal_paths_are_rarely_worse_and_a_slower_shaper_always_is() {
             path.shape("900mbit");
             let slower = path.record();
             path.shape("1gbit");
-            let found = compare(&after, &slower, "");
+            let found = path.compare(&after, &slower);
             found.expect_code(10).expect_stdout("worse: received_bps");
             let names_shaper = found.stdout.contains("qdisc.root.rate_bps: 1000000000 in A, 900000000 in B");
             assert!(names_shaper, "{found:?}");
+            found_slower += 1;
         }
         before = after;
     }
+    eprintln!("{} of {count} equal paths worse; {found_slower} of {found_slower} slower shapers found", worse.len());
     assert!(worse.len() * 20 <= count.max(20), "{} of {count} equal: {worse:#?}", worse.len());
+}
+
+#[test]
+fn timed_settings_without_an_effect_are_listed_and_never_worse() {
+    let Some(mut path) = Path1G::new() else { return };
+    let _server = path.net.server();
+    let set = |net: &Net, setting: &str| run(&format!("ip netns exec {} sysctl -q {setting}", net.a));
+    let before = path.record();
+    run(&format!("ip -n {} link set {DEVICE} mtu 1480", path.net.a));
+    // Of all algorithms every namespace may use this one.
+    set(&path.net, "net.ipv4.tcp_congestion_control=reno");
+    let after = path.record();
+    let found = path.compare(&before, &after);
+    assert!(matches!(found.code(), Some(0 | 11)), "{found:?}");
+    found
+        .expect_stdout("mtu: 1500 in A, 1480 in B")
+        .expect_stdout("tcp_congestion_control: ")
+        .expect_stdout("reno in B");
 }
