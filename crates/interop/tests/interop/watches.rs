@@ -39,7 +39,8 @@ fn lines(watch: &Process) -> Vec<String> {
 
 #[track_caller]
 fn wait_for_runs(watch: &Process, what: &str, is_enough: impl Fn(&[String]) -> bool) {
-    assert!(wait_until(size().1 * 40, || is_enough(&lines(watch))), "{what}: {watch:?}");
+    let (runs, period) = size();
+    assert!(wait_until(period * (runs as u32 + 10), || is_enough(&lines(watch))), "{what}: {watch:?}");
 }
 
 fn history(store: &Path, words: &[&str]) -> Value {
@@ -67,6 +68,7 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
     net.cut();
     wait_for_runs(&second, "runs over a path that is cut off", |lines| lines.len() >= before + 4);
     net.restore();
+    wait_for_runs(&second, "the last runs", |lines| lines.len() == runs - until_restart);
     let ended = second.finish();
     ended.expect_code(0);
 
