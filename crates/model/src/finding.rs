@@ -219,7 +219,7 @@ pub struct Comparison {
 }
 
 /// Areas by the prefixes of their rules' ids, in the order of a report.
-const AREAS: [(&[&str], &str); 19] = [
+const AREAS: [(&[&str], &str); 21] = [
     (&["WIN"], "windows"),
     (&["UDP"], "UDP buffers"),
     (&["CPU"], "CPUs"),
@@ -238,6 +238,8 @@ const AREAS: [(&[&str], &str); 19] = [
     (&["MTU"], "MTU"),
     (&["ADDR"], "addresses"),
     (&["PATH"], "path"),
+    (&["LAT"], "delay under load"),
+    (&["ECN"], "ECN and DSCP"),
     (&["SYS"], "sockets and ports"),
 ];
 

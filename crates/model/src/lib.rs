@@ -20,6 +20,7 @@ pub mod metrics;
 mod name;
 pub mod network;
 pub mod numbers;
+pub mod path;
 pub mod placement;
 pub mod policy;
 pub mod record;

@@ -1,7 +1,7 @@
 //! The texts of what can limit a test.
 
 /// Name of a verdict, what it names in words, and the sentence that concludes it.
-const LIMITS: [(&str, &str, &str); 30] = [
+const LIMITS: [(&str, &str, &str); 31] = [
     ("invalid", "invalid", "the measurement is not valid"),
     ("configured-rate", "the configured rate", "this host's own shaper sets the rate"),
     ("speed-step", "a speed step", "a step down in speed without flow control loses packets"),
@@ -25,6 +25,7 @@ const LIMITS: [(&str, &str, &str); 30] = [
     ("nic-queue-tx", "the sender's queue", "the sender's own queue drops or stalls"),
     ("receiver-window", "the receive window", "the receiver's window is too small"),
     ("sender-window", "the send buffer", "the sender's buffer is too small"),
+    ("path-rate", "the narrowest hop of the path", "the narrowest hop of the path sets the rate"),
     ("path", "the path", "the path between the hosts is the limit"),
     (
         "path-or-receiver",

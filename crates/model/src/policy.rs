@@ -26,6 +26,17 @@ pub struct ServerPolicy {
     pub iperf2_udp_reverse: bool,
     /// Which clients get facts about this host when they request them.
     pub facts: FactsAccess,
+    /// Tests of the native dialect; `None` for a server that does not speak it.
+    pub native: Option<NativePolicy>,
+}
+
+/// Identity of a server towards clients of the native dialect, and which clients it accepts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NativePolicy {
+    /// File of the host key, made where it does not exist; `None` for a key that lasts as long as the server.
+    pub host_key: Option<PathBuf>,
+    /// File of tokens; with it every client has to prove one.
+    pub tokens: Option<PathBuf>,
 }
 
 /// Clients that get facts about a server's host: interfaces, counters, kernel settings.
@@ -64,6 +75,7 @@ impl Default for ServerPolicy {
             iperf2: Iperf2Listener::default(),
             iperf2_udp_reverse: false,
             facts: FactsAccess::default(),
+            native: None,
         }
     }
 }

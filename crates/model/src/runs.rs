@@ -18,6 +18,13 @@
 //! | `reordered_segments`, `reordering` | reordering events; distance in segments up to which a late one is not taken for lost |
 //! | `dsack_segments` | segments the receiver reported as received twice (DSACK, RFC 2883) |
 //! | `client_cpus`, `server_cpus` | lists of CPUs |
+//! | `phase` | phase of an examination of a path: `down`, `up`, `both`; a phase of both ways is two runs |
+//! | `rtt_idle_us`, `rtt_loaded_us`, `queue_up_us`, `queue_down_us` | medians of UDP probes; queues are above the smallest delay |
+//! | `foreign_idle_us`, `foreign_us`, `in_band_us` | medians of new connections, and of echoes in the streams of the load |
+//! | `probe_loss_idle_share`, `probe_loss_share` | probes that did not arrive, of all |
+//! | `end_spread` | largest difference of the rate in one of the last seconds from their median, of it |
+//! | `notsent_bytes` | bytes in the senders' sockets that were not sent yet |
+//! | `sender_process_cpu`, `receiver_process_cpu` | CPU time of the program at that end, of one core |
 //! | `limit` | what limited it for most of the time: the name of a verdict |
 //! | `thread_cpu`, `sender_thread_cpu`, `receiver_thread_cpu`, `thread_capacity` | of one core |
 //! | `sender_thread_wait`, `receiver_thread_wait` | share of the time that a thread waited for a CPU (`/proc/PID/schedstat`) |

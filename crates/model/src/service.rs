@@ -16,6 +16,11 @@ pub enum ServerEvent {
         /// Where the server listens.
         address: SocketAddr,
     },
+    /// Clients of the native dialect recognise the server by this.
+    HostKey {
+        /// Fingerprint of its key, and how long it lasts.
+        text: String,
+    },
     /// A test began.
     TestStarted(TestFacts),
     /// What all running tests did since the last event of this kind, and what all tests did in total.

@@ -1,5 +1,7 @@
 //! Receivers of events, and adapters that combine them.
 
+use std::rc::Rc;
+
 use thiserror::Error;
 
 use crate::event::{Event, ServerOutput};
@@ -65,15 +67,17 @@ pub trait Collector<T>: EventSink {
 }
 
 /// Makes a collector for each test whose client requests its value.
-pub type CollectorFactory<T> = Box<dyn Fn() -> Box<dyn Collector<T>>>;
+pub type CollectorFactory<T> = Rc<dyn Fn() -> Box<dyn Collector<T>>>;
 
 /// What a server can send to a client besides the results of the test. Absent values are never sent.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct PeerRequests {
     /// The server's report (`--get-server-output`).
     pub report: Option<CollectorFactory<ServerOutput>>,
     /// Facts of the server's host (`--lr-doctor`), as a JSON object.
     pub facts: Option<CollectorFactory<String>>,
+    /// Drops of the server's host, for loss by its place.
+    pub drops: Option<crate::path::HostDropsReader>,
 }
 
 /// Receives what happens to a server, and makes a sink for each test.

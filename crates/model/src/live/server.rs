@@ -94,7 +94,7 @@ impl LiveState {
             ServerEvent::Refused { .. } => server.refused += 1,
             ServerEvent::LoginFailed { .. } => server.logins_failed += 1,
             ServerEvent::Stopping { signal_text } => server.stopping = Some(signal_text.clone()),
-            ServerEvent::HandshakeFailed { .. } | ServerEvent::Reloaded => {}
+            ServerEvent::HandshakeFailed { .. } | ServerEvent::Reloaded | ServerEvent::HostKey { .. } => {}
         }
     }
 

@@ -44,6 +44,22 @@ pub enum MeasureName {
     ErrorShare,
     FairnessJain,
     ConcurrentTests,
+    BothReceivedBps,
+    IdleRttP50Ns,
+    IdleRttP90Ns,
+    IdleRttP95Ns,
+    IdleRttP99Ns,
+    LoadedRttP50Ns,
+    LoadedRttP90Ns,
+    LoadedRttP95Ns,
+    LoadedRttP99Ns,
+    AddedRttNs,
+    BufferbloatGrade,
+    ResponsivenessRpm,
+    LoadedMos,
+    ReorderedShare,
+    MtuBytes,
+    Confidence,
 }
 
 /// Unit of a measure.
@@ -65,9 +81,35 @@ pub enum Unit {
     Share,
     /// A number of things.
     Count,
+    /// Bytes.
+    Bytes,
+    /// Round trips per minute.
+    RoundTripsPerMinute,
+    /// Mean opinion score of a call, 1 to 4.5 (ITU-T G.107).
+    OpinionScore,
+    /// Position of a letter from `F` to `A+`, from 0.
+    Grade,
+    /// Position of `low`, `medium` and `high`, from 0.
+    Confidence,
 }
 
 impl Unit {
+    /// Words of a scale whose values are positions, the lowest first; empty for quantities.
+    #[must_use]
+    pub const fn scale(self) -> &'static [&'static str] {
+        match self {
+            Self::Grade => &["F", "D", "C", "B", "A", "A+"],
+            Self::Confidence => &["low", "medium", "high"],
+            _ => &[],
+        }
+    }
+
+    /// Position of a word on the scale.
+    #[must_use]
+    pub fn position(self, word: &str) -> Option<f64> {
+        self.scale().iter().position(|known| *known == word).map(|place| place as f64)
+    }
+
     /// A value with its unit in words.
     #[must_use]
     pub fn text(self, value: f64) -> String {
@@ -92,6 +134,14 @@ impl Unit {
             Self::Share => format!("{} %", fine(value * 100.0)),
             Self::Count if value.fract() == 0.0 => format!("{value:.0}"),
             Self::Count => fine(value),
+            Self::Bytes => format!("{value:.0} bytes"),
+            Self::RoundTripsPerMinute => format!("{} RPM", digits(value)),
+            Self::OpinionScore => format!("{value:.1}"),
+            // Between two positions lies the median of several: the lower one is certain.
+            Self::Grade | Self::Confidence => {
+                let place = value.clamp(0.0, self.scale().len().saturating_sub(1) as f64) as usize;
+                self.scale().get(place).copied().unwrap_or_default().to_owned()
+            }
         }
     }
 }
@@ -162,10 +212,13 @@ const fn difference(floor: f64) -> Comparison {
 
 use Better::{Less, More, Neither};
 use MeasureName as M;
-use Unit::{BitsPerSecond, BytesPerSecond, Cores, Count, Nanoseconds, PerSecond, SecondsPerGib, Share};
+use Unit::{
+    BitsPerSecond, Bytes, BytesPerSecond, Cores, Count, Nanoseconds, OpinionScore, PerSecond, RoundTripsPerMinute,
+    SecondsPerGib, Share,
+};
 
 #[rustfmt::skip]
-const ALL: [MeasureInfo; 31] = [
+const ALL: [MeasureInfo; 47] = [
     info(M::ReceivedBps, "received_bps", "rx", "payload received by all streams over the longest duration", (BitsPerSecond, More, RATIO)),
     info(M::SentBps, "sent_bps", "tx", "payload sent by all streams over the longest duration", (BitsPerSecond, More, RATIO)),
     info(M::Retransmits, "retransmits", "retr", "retransmitted segments", (Count, Less, difference(1.0))),
@@ -197,6 +250,22 @@ const ALL: [MeasureInfo; 31] = [
     info(M::ErrorShare, "error_share", "err", "requests that failed", (Share, Less, difference(0.0001))),
     info(M::FairnessJain, "fairness_jain", "jain", "Jain's fairness index of the streams", (Share, More, difference(0.01))),
     info(M::ConcurrentTests, "concurrent_tests", "", "most tests of a server at the same time", (Count, Neither, difference(1.0))),
+    info(M::BothReceivedBps, "both_received_bps", "", "payload received with load in both directions", (BitsPerSecond, More, RATIO)),
+    info(M::IdleRttP50Ns, "idle_rtt_p50_ns", "", "median round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
+    info(M::IdleRttP90Ns, "idle_rtt_p90_ns", "", "90th percentile of the round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
+    info(M::IdleRttP95Ns, "idle_rtt_p95_ns", "", "95th percentile of the round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
+    info(M::IdleRttP99Ns, "idle_rtt_p99_ns", "", "99th percentile of the round-trip time of UDP probes without load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP50Ns, "loaded_rtt_p50_ns", "", "median round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP90Ns, "loaded_rtt_p90_ns", "", "90th percentile of the round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP95Ns, "loaded_rtt_p95_ns", "", "95th percentile of the round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
+    info(M::LoadedRttP99Ns, "loaded_rtt_p99_ns", "", "99th percentile of the round-trip time of UDP probes under load", (Nanoseconds, Less, TIME)),
+    info(M::AddedRttNs, "added_rtt_ns", "added", "increase of the median round-trip time under load", (Nanoseconds, Less, difference(20_000.0))),
+    info(M::BufferbloatGrade, "bufferbloat_grade", "grade", "grade of the delay that load adds, A+ to F", (Unit::Grade, More, difference(1.0))),
+    info(M::ResponsivenessRpm, "responsiveness_rpm", "rpm", "round trips per minute under load (draft-ietf-ippm-responsiveness-09)", (RoundTripsPerMinute, More, RATIO)),
+    info(M::LoadedMos, "loaded_mos", "mos", "mean opinion score of a call under load (ITU-T G.107)", (OpinionScore, More, difference(0.1))),
+    info(M::ReorderedShare, "reordered_share", "reorder", "datagrams that arrived behind a later one (RFC 4737)", (Share, Less, difference(0.0005))),
+    info(M::MtuBytes, "mtu_bytes", "mtu", "largest IP packet of the path", (Bytes, More, difference(1.0))),
+    info(M::Confidence, "confidence", "confidence", "how steady rate and responsiveness were", (Unit::Confidence, Neither, difference(1.0))),
 ];
 
 impl MeasureName {
@@ -256,6 +325,14 @@ mod tests {
             (Unit::Count, 12.0, "12"),
             (Unit::Count, 12.5, "12.5"),
             (Unit::Cores, 0.5, "0.50 CPUs"),
+            (Unit::Bytes, 1500.0, "1500 bytes"),
+            (Unit::RoundTripsPerMinute, 517.2, "517 RPM"),
+            (Unit::OpinionScore, 4.33, "4.3"),
+            (Unit::Grade, 0.0, "F"),
+            (Unit::Grade, 4.5, "A"),
+            (Unit::Grade, 5.0, "A+"),
+            (Unit::Grade, 9.0, "A+"),
+            (Unit::Confidence, 1.0, "medium"),
         ];
         for (unit, value, text) in rows {
             assert_eq!(unit.text(value), text);

@@ -3,8 +3,10 @@
 //! A figure of a direction is that of all its streams: it is absent when one of them is unknown.
 
 mod catalogue;
+mod of_path;
 
 pub use catalogue::{Better, Comparison, MeasureInfo, MeasureName, Unit};
+pub use of_path::{of_path, path_names, path_target, why_absent};
 
 use crate::stream::{Flow, StreamRole};
 use crate::summary::{CpuUsage, EndpointTotals, StreamSummary, Summary, UdpTotals};

@@ -10,6 +10,7 @@ use crate::data_path::DataPath;
 use crate::event::{Event, TestHeader};
 use crate::http::CellRun;
 use crate::measure::MeasureName;
+use crate::path::PathReport;
 use crate::stream::{Flow, Stream};
 use crate::summary::Summary;
 
@@ -226,6 +227,8 @@ pub enum Detail {
     Test(Box<TestDetail>),
     /// A run of an HTTP cell.
     Cell(Box<CellRun>),
+    /// A test of a path.
+    Path(Box<PathReport>),
 }
 
 /// Everything of a throughput test but its intervals, which are series.

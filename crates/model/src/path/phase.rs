@@ -1,0 +1,415 @@
+//! Phases of an examination: what both ends agree on, and what an end measured.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::TcpInterval;
+
+/// What a phase measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// MTU of each direction, and what becomes of DSCP and ECN.
+    Size,
+    /// Delays without load.
+    Idle,
+    /// Load from the server to the client.
+    Down,
+    /// Load from the client to the server.
+    Up,
+    /// Load in both directions at the same time.
+    Both,
+    /// Datagrams at a rate below that of the load.
+    Datagrams,
+    /// Requests and responses on open connections, one at a time each.
+    Rr,
+    /// The same with a new connection for each request.
+    Crr,
+    /// Connections per second.
+    Cps,
+    /// Datagrams per second.
+    Pps,
+    /// Datagrams on a schedule.
+    Pace,
+    /// IP-layer capacity, RFC 9097.
+    Capacity,
+}
+
+impl PhaseKind {
+    /// All of them, in the order in which they are run.
+    pub const ALL: [Self; 12] = [
+        Self::Size,
+        Self::Idle,
+        Self::Down,
+        Self::Up,
+        Self::Both,
+        Self::Datagrams,
+        Self::Rr,
+        Self::Crr,
+        Self::Cps,
+        Self::Pps,
+        Self::Pace,
+        Self::Capacity,
+    ];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Size => "size",
+            Self::Idle => "idle",
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Both => "both",
+            Self::Datagrams => "datagrams",
+            Self::Rr => "rr",
+            Self::Crr => "crr",
+            Self::Cps => "cps",
+            Self::Pps => "pps",
+            Self::Pace => "pace",
+            Self::Capacity => "capacity",
+        }
+    }
+}
+
+/// Direction of data on a path, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PathDirection {
+    /// From the server to the client.
+    Down,
+    /// From the client to the server.
+    Up,
+}
+
+/// Transport of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseTransport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// Multipath TCP.
+    Mptcp,
+    /// TLS 1.3 over TCP.
+    Tls,
+    /// UDP.
+    Udp,
+}
+
+/// What both ends agree on before a phase; sent to the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseSpec {
+    /// What is measured.
+    pub kind: PhaseKind,
+    /// Direction of the datagrams of `datagrams`, `pps`, `pace` and `capacity`; absent for other kinds, whose name is their
+    /// direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<PathDirection>,
+    /// Transport of the load or of the transactions.
+    pub transport: PhaseTransport,
+    /// Most streams per direction; 0 for a phase without load.
+    pub streams_max: u32,
+    /// Probe flows over UDP.
+    pub probe_flows: u32,
+    /// Longest time of the phase; the server ends it then.
+    #[serde(rename = "duration_max_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
+    pub duration_max: Duration,
+    /// Rate of each direction in bit/s: payload of a stream, IP packets of datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// New connections per second of a step of `cps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_per_s: Option<u64>,
+    /// UDP payload of a datagram in bytes; 0 without datagrams.
+    #[serde(default)]
+    pub datagram_bytes: u32,
+    /// Most bytes per direction that the phase moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
+    /// Congestion control of the server's streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// DSCP of load and probes, 0 to 63.
+    #[serde(default)]
+    pub dscp: u8,
+    /// Load without frames.
+    #[serde(default)]
+    pub raw: bool,
+    /// Requests and responses of `rr` and `crr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<TransactionSpec>,
+}
+
+/// Sizes of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionSpec {
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a response.
+    pub response_bytes: u32,
+}
+
+/// One round trip of a probe. Times are monotonic clocks of the two ends, in ns; each end has its own zero.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProbeSample {
+    /// When the probe left this end (t1).
+    pub sent_ns: u64,
+    /// When it arrived at the other end (t2); absent where the other end does not tell.
+    pub peer_received_ns: Option<u64>,
+    /// When the reply left the other end (t3).
+    pub peer_sent_ns: Option<u64>,
+    /// When the reply arrived (t4); absent of one that was lost.
+    pub received_ns: Option<u64>,
+}
+
+impl ProbeSample {
+    /// Round trip without the time at the other end, RFC 8762: (t4 - t1) - (t3 - t2). `None` of one that was lost.
+    #[must_use]
+    pub fn rtt_ns(&self) -> Option<i64> {
+        let whole = signed(self.received_ns?) - signed(self.sent_ns);
+        let inside = match (self.peer_received_ns, self.peer_sent_ns) {
+            (Some(received), Some(sent)) => signed(sent) - signed(received),
+            _ => 0,
+        };
+        Some(whole - inside)
+    }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// Round trips over new connections, each a sample of its own kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConcurrentProbes {
+    /// TCP handshakes.
+    pub tcp: Vec<ProbeSample>,
+    /// TLS handshakes, one round trip each.
+    pub tls: Vec<ProbeSample>,
+    /// Echo of one message over the connection made.
+    pub echo: Vec<ProbeSample>,
+}
+
+/// Bytes of a phase's load so far, read ten times a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadSample {
+    /// Since the start of the phase, ns.
+    pub at_ns: u64,
+    /// Payload from the server to the client so far.
+    pub down_bytes: u64,
+    /// Payload from the client to the server so far; at the client what its kernel knows to be acknowledged.
+    pub up_bytes: u64,
+    /// Streams that carry load.
+    pub streams: u32,
+}
+
+/// What one stream moved.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StreamTotals {
+    /// Number of the stream in its phase.
+    pub stream: u32,
+    /// Direction of its load.
+    pub direction: Option<PathDirection>,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Local address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<SocketAddr>,
+    /// Remote address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<SocketAddr>,
+    /// The kernel's values at the end (`TCP_INFO`, tcp(7)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpInterval>,
+    /// Bytes in the socket that were not sent yet, median over the phase (`tcpi_notsent_bytes`); of a sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notsent_bytes: Option<u64>,
+    /// Congestion control in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+}
+
+/// Datagrams of one direction by the place where they were lost. The parts add up to what is missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LossByPlace {
+    /// Datagrams that the program handed to its kernel.
+    pub sent: u64,
+    /// Distinct datagrams that arrived.
+    pub received: u64,
+    /// Dropped by the sending host: send errors and its own queue.
+    pub sender: u64,
+    /// Dropped between the hosts.
+    pub network: u64,
+    /// Dropped by the receiving host before a socket: NIC and packet backlog. Shared counters: at most this many.
+    pub nic: u64,
+    /// Dropped for lack of room in the receiving socket.
+    pub socket: u64,
+    /// Places whose count is exact and not a bound: `sender`, `network`, `nic`, `socket`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exact: Vec<String>,
+}
+
+/// What one end measured in a phase.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EndpointPhase {
+    /// Length of the phase at this end in ns.
+    pub elapsed_ns: u64,
+    /// Load over time, on a grid of 100 ms, at most 6,000 samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<LoadSample>,
+    /// Streams of the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamTotals>,
+    /// Subflows of its Multipath TCP connections at the end of the phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subflows: Vec<super::SubflowRow>,
+    /// Datagrams that this end sent.
+    #[serde(default)]
+    pub datagrams_sent: u64,
+    /// Send calls for datagrams that the kernel refused.
+    #[serde(default)]
+    pub send_errors: u64,
+    /// Distinct datagrams that arrived at this end.
+    #[serde(default)]
+    pub datagrams_received: u64,
+    /// Datagrams that arrived behind a later one, RFC 4737.
+    #[serde(default)]
+    pub reordered: u64,
+    /// Largest number of later datagrams that arrived before one of them, RFC 4737 section 4.2.2.
+    #[serde(default)]
+    pub reordering_extent: u64,
+    /// Datagrams that arrived more than once.
+    #[serde(default)]
+    pub duplicates: u64,
+    /// Most datagrams missing in a row.
+    #[serde(default)]
+    pub longest_loss_burst: u64,
+    /// Jitter of the datagrams that arrived, RFC 3550 section 6.4.1, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<u64>,
+    /// Drops of the receiving socket (`SK_MEMINFO_DROPS`, sock_diag(7)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_drops: Option<u64>,
+    /// Drops of NIC and packet backlog of this host meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_drops: Option<u64>,
+    /// Drops of the queueing discipline of this host meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc_drops: Option<u64>,
+    /// Connections that this host dropped meanwhile because an accept queue was full (`ListenOverflows`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_queue_drops: Option<u64>,
+    /// Connections that this host dropped meanwhile because a queue of half-open ones was full (`TCPReqQFullDrop`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syn_queue_drops: Option<u64>,
+    /// Packets that connection tracking of this host dropped meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conntrack_drops: Option<u64>,
+    /// Lateness of sends against their schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<super::Delay>,
+    /// Gaps between datagrams that arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps: Option<super::Delay>,
+    /// Most datagrams that arrived together: at most a tenth of their gap apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_train: Option<u64>,
+    /// CPU time of this process meanwhile, ns.
+    #[serde(default)]
+    pub cpu_ns: u64,
+    /// What went wrong with a part of it, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What became of datagrams of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeSignal {
+    /// A message of ICMP, or the sender's own kernel, names the limit.
+    Reported,
+    /// Larger datagrams disappear without a message.
+    BlackHole,
+    /// The largest size that was tried passes.
+    Unlimited,
+}
+
+/// Largest IP packet of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SizeResult {
+    /// In bytes with the IP header.
+    pub mtu: u32,
+    /// How the limit is known.
+    pub how: SizeSignal,
+}
+
+/// What a phase brought, both ends together, before it is judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// What was agreed.
+    pub spec: PhaseSpec,
+    /// When the phase started: monotonic clock of this end in ns, as in [`ProbeSample::sent_ns`]. For a phase with load the
+    /// moment from which [`LoadSample::at_ns`] counts.
+    #[serde(default)]
+    pub started_ns: u64,
+    /// How its load was steered; absent without load.
+    #[serde(default)]
+    pub load: Option<super::LoadOutcome>,
+    /// This end.
+    pub local: EndpointPhase,
+    /// The other end; absent if it did not send it.
+    pub remote: Option<EndpointPhase>,
+    /// UDP probes.
+    pub udp: Vec<ProbeSample>,
+    /// UDP probes of further flows, by DSCP.
+    pub udp_by_dscp: Vec<(u8, Vec<ProbeSample>)>,
+    /// Probes over new connections.
+    pub foreign: ConcurrentProbes,
+    /// Echoes within the streams of the load.
+    pub in_band: Vec<ProbeSample>,
+    /// Path MTU found, by direction.
+    pub size: Vec<(PathDirection, SizeResult)>,
+    /// TOS bytes of IP headers: direction, as sent, as received.
+    pub tos: Vec<(PathDirection, u8, u8)>,
+    /// Transactions: completed ones.
+    pub transactions: Vec<ProbeSample>,
+    /// Why a part is missing: figure and reason.
+    pub absent: Vec<(String, String)>,
+}
+
+impl PhaseResult {
+    /// Of a phase that begins.
+    #[must_use]
+    pub fn of(spec: PhaseSpec) -> Self {
+        Self {
+            spec,
+            started_ns: 0,
+            load: None,
+            local: EndpointPhase::default(),
+            remote: None,
+            udp: Vec::new(),
+            udp_by_dscp: Vec::new(),
+            foreign: ConcurrentProbes::default(),
+            in_band: Vec::new(),
+            size: Vec::new(),
+            tos: Vec::new(),
+            transactions: Vec::new(),
+            absent: Vec::new(),
+        }
+    }
+}
