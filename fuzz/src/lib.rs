@@ -2,4 +2,5 @@
 
 pub mod iperf2;
 pub mod iperf3;
+pub mod native;
 mod script;

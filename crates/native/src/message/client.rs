@@ -1,0 +1,163 @@
+//! Messages of the client.
+
+use std::fmt;
+
+use linerate_model::path::{PhaseKind, PhaseSpec};
+use serde::{Deserialize, Serialize};
+
+use super::{CLIENT_MESSAGE_MAX_BYTES, Fault, Message, bounds};
+
+/// A message of the client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ClientMessage {
+    /// First message: who is there and what is wanted.
+    Hello(Box<Hello>),
+    /// Proof of the token, after that of the server.
+    Prove {
+        /// HMAC-SHA-256, 64 hexadecimal digits.
+        proof: String,
+    },
+    /// Requests tokens for a phase.
+    OpenPhase {
+        /// Number of the phase, ascending from 1.
+        phase: u32,
+        /// The phase.
+        spec: PhaseSpec,
+    },
+    /// The phase begins.
+    Start {
+        /// Number of the phase.
+        phase: u32,
+    },
+    /// The phase ends; in the queue, with 0, the client leaves.
+    Stop {
+        /// Number of the phase.
+        phase: u32,
+    },
+    /// Requests the server's clock. Not repeated.
+    Clock {
+        /// Client's monotonic clock, ns (t1).
+        sent_ns: u64,
+    },
+    /// Requests the facts of the server's host.
+    WantFacts,
+    /// Holds the connection open. Not repeated.
+    Keep,
+    /// First message of a connection that replaces a lost one. Not repeated.
+    Resume(Resume),
+    /// The server's last message was wrong; the session ends.
+    Fault {
+        /// Wrong member.
+        member: String,
+        /// What is wrong.
+        text: String,
+    },
+    /// The session ends.
+    Bye,
+}
+
+/// Who the client is and what it wants.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Minor version.
+    pub minor: u32,
+    /// Names of optional parts of the protocol that the client has.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// Name and version of the program.
+    pub program: String,
+    /// Name of a token that both ends know: the server proves its knowledge first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Name of a user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Password of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// Most streams of a phase per direction.
+    pub streams_max: u32,
+    /// Longest time of the whole session, ns.
+    pub duration_max_ns: u64,
+    /// Highest rate in bit/s; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// Most bytes of all phases, both directions; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
+    /// Phases that are wanted.
+    pub wants: Vec<PhaseKind>,
+    /// Facts of the server's host are wanted.
+    #[serde(default)]
+    pub wants_facts: bool,
+}
+
+impl fmt::Debug for Hello {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hello")
+            .field("minor", &self.minor)
+            .field("features", &self.features)
+            .field("program", &self.program)
+            .field("token", &self.token)
+            .field("user", &self.user)
+            .field("streams_max", &self.streams_max)
+            .field("duration_max_ns", &self.duration_max_ns)
+            .field("rate_bps", &self.rate_bps)
+            .field("bytes_max", &self.bytes_max)
+            .field("wants", &self.wants)
+            .field("wants_facts", &self.wants_facts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Continues a session over a new connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The session, [`super::Welcome::session`].
+    pub session: String,
+    /// Number of the last message that the client sent.
+    pub number: u64,
+    /// Number of the last message that arrived at the client.
+    pub received: u64,
+    /// HMAC-SHA-256 with the resume secret over exporter and both numbers, 64 hexadecimal digits.
+    pub proof: String,
+}
+
+impl Message for ClientMessage {
+    const MAX_BYTES: u32 = CLIENT_MESSAGE_MAX_BYTES;
+
+    fn is_numbered(&self) -> bool {
+        !matches!(self, Self::Keep | Self::Clock { .. } | Self::Resume(_))
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        match self {
+            Self::Hello(hello) => {
+                bounds::names("features", &hello.features)?;
+                bounds::name("program", &hello.program)?;
+                bounds::count("wants", hello.wants.len(), PhaseKind::ALL.len())?;
+                for (member, text) in [("token", &hello.token), ("user", &hello.user)] {
+                    text.as_deref().map_or(Ok(()), |text| bounds::name(member, text))?;
+                }
+                hello.password.as_deref().map_or(Ok(()), |text| bounds::password("password", text))
+            }
+            Self::Prove { proof } => bounds::hex::<32>("proof", proof),
+            Self::OpenPhase { spec, .. } => bounds::spec(spec),
+            Self::Resume(resume) => {
+                bounds::name("session", &resume.session)?;
+                bounds::hex::<32>("proof", &resume.proof)
+            }
+            Self::Fault { member, text } => {
+                bounds::cut(member);
+                bounds::cut(text);
+                Ok(())
+            }
+            Self::Start { .. } | Self::Stop { .. } | Self::Clock { .. } | Self::WantFacts | Self::Keep | Self::Bye => {
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a decision of the owner means in each state. One that arrives too late has no effect.
+
+use std::time::{Duration, Instant};
+
+use linerate_model::path::EndpointPhase;
+
+use crate::message::{JsonText, Ready, ServerMessage, Welcome};
+
+use super::{CloseReason, Input, Machine, OVERTIME, Phase, State, TURN_SPACING};
+
+/// Room in a message beside the facts.
+const FACTS_MAX_BYTES: usize = (crate::message::SERVER_MESSAGE_MAX_BYTES as usize) - 1024;
+/// Notes of a result; a message may hold some more.
+const NOTES_MAX: usize = 60;
+
+impl Machine {
+    /// Takes a decision or a measurement of the owner.
+    pub fn handle_local(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Stopping(reason) if !matches!(self.state, State::Closed) => {
+                self.stop(now, &reason, CloseReason::Stopping);
+            }
+            Input::Refused { clause, text, limit } if !self.is_session() => self.refuse(now, clause, text, limit),
+            input if self.is_session() => self.handle_session_input(now, input),
+            input => self.handle_opening_input(now, input),
+        }
+    }
+
+    fn handle_opening_input(&mut self, now: Instant, input: Input) {
+        let state = std::mem::replace(&mut self.state, State::Greeting);
+        match (state, input) {
+            (State::Challenging(hello), Input::Challenge { proof }) => {
+                self.state = State::Proving(hello);
+                self.await_client(now);
+                self.send(now, ServerMessage::Challenge { proof: crate::hex::encode(&proof) });
+            }
+            (State::Checking(hello), Input::ProofChecked(true)) => self.check_login(hello),
+            (State::Checking(hello), Input::LoginChecked(true)) => self.request_admission(hello),
+            (State::Checking(_), Input::ProofChecked(false)) => self.refuse_proof(now, "token"),
+            (State::Checking(_), Input::LoginChecked(false)) => self.refuse_proof(now, "login"),
+            (State::Admitting { duration_max }, Input::Admitted(welcome)) => self.admit(now, duration_max, welcome),
+            (State::Admitting { duration_max }, Input::Queued { position, wait_ms }) => {
+                self.state = State::Admitting { duration_max };
+                self.queue(now, position, wait_ms);
+            }
+            (State::Resuming, Input::HandedOver) => self.close(CloseReason::HandedOver),
+            (state, _) => self.state = state,
+        }
+    }
+
+    fn refuse(&mut self, now: Instant, clause: String, text: String, limit: Option<String>) {
+        if matches!(self.state, State::Closed) {
+            return;
+        }
+        self.send(now, ServerMessage::Refused { clause: clause.clone(), text, limit });
+        self.close(CloseReason::Refused { clause });
+    }
+
+    fn refuse_proof(&mut self, now: Instant, clause: &str) {
+        let text = format!("the {clause} is not accepted");
+        self.send(now, ServerMessage::Refused { clause: clause.to_owned(), text, limit: None });
+        self.close(CloseReason::Unproven);
+    }
+
+    fn admit(&mut self, now: Instant, duration_max: Duration, welcome: Box<Welcome>) {
+        self.state = State::Session(Phase::Absent);
+        self.session_end = now.checked_add(duration_max.saturating_add(OVERTIME));
+        self.send(now, ServerMessage::Welcome(welcome));
+    }
+
+    fn queue(&mut self, now: Instant, position: u32, wait_ms: u64) {
+        let is_early = |at: Instant| now.saturating_duration_since(at) < TURN_SPACING;
+        if !self.turn_at.is_some_and(is_early) {
+            self.turn_at = Some(now);
+            self.send(now, ServerMessage::Turn { position, wait_ms });
+        }
+    }
+
+    fn handle_session_input(&mut self, now: Instant, input: Input) {
+        let State::Session(present) = self.state else { return };
+        match (input, present) {
+            (Input::Ready(ready), Phase::Opening { phase, duration_max }) => {
+                self.state = State::Session(Phase::Ready { phase, duration_max });
+                self.send(now, ServerMessage::Ready(Ready { phase, ..ready }));
+            }
+            (Input::PhaseRefused { clause, text, limit }, Phase::Opening { .. }) => {
+                self.state = State::Session(Phase::Absent);
+                self.send(now, ServerMessage::Refused { clause, text, limit });
+            }
+            (Input::Started { at_ns }, Phase::Starting { phase, duration_max }) => {
+                self.state = State::Session(Phase::Running { phase });
+                self.deadline = now.checked_add(duration_max.saturating_add(OVERTIME));
+                self.send(now, ServerMessage::Started { phase, at_ns });
+            }
+            (Input::Tick(sample), Phase::Running { phase }) => {
+                self.send(now, ServerMessage::Tick { phase, sample });
+            }
+            (
+                Input::PhaseEnded(result),
+                Phase::Ready { phase, .. }
+                | Phase::Starting { phase, .. }
+                | Phase::Running { phase }
+                | Phase::Stopping { phase },
+            ) => self.end_phase(now, phase, result),
+            (Input::Clock { sent_ns, received_ns, replied_ns }, _) => {
+                self.send(now, ServerMessage::Clock { sent_ns, received_ns, replied_ns });
+            }
+            (Input::Facts(text), _) if self.facts_requested => {
+                self.facts_requested = false;
+                let fits = text.len() <= FACTS_MAX_BYTES;
+                let facts = fits.then(|| JsonText::new(text)).flatten().unwrap_or_else(JsonText::null);
+                self.send(now, ServerMessage::Facts { facts });
+            }
+            _ => {}
+        }
+    }
+
+    fn end_phase(&mut self, now: Instant, phase: u32, mut result: Box<EndpointPhase>) {
+        self.state = State::Session(Phase::Absent);
+        self.deadline = None;
+        fit(&mut result);
+        self.send(now, ServerMessage::PhaseResult { phase, result });
+    }
+}
+
+/// Leaves out lists of a result that a message cannot hold, with a note for each.
+fn fit(result: &mut EndpointPhase) {
+    use crate::message::{LOAD_SAMPLES_MAX, SERVER_MESSAGE_MAX_BYTES};
+
+    result.notes.truncate(NOTES_MAX);
+    if result.load.len() > LOAD_SAMPLES_MAX {
+        result.load.truncate(LOAD_SAMPLES_MAX);
+        result.notes.push(format!("load after {LOAD_SAMPLES_MAX} samples is left out"));
+    }
+    let max_bytes = SERVER_MESSAGE_MAX_BYTES as usize - 1024;
+    let fits = |result: &EndpointPhase| serde_json::to_vec(result).is_ok_and(|text| text.len() <= max_bytes);
+    if !fits(result) {
+        result.streams = Vec::new();
+        result.notes.push("streams are left out: the message would be above 1 MiB".to_owned());
+    }
+    if !fits(result) {
+        result.load = Vec::new();
+        result.notes = vec!["load and streams are left out: the message would be above 1 MiB".to_owned()];
+    }
+}

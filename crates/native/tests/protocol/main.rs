@@ -1,0 +1,13 @@
+//! The protocol as its users see it: whole sessions in simulated time, lost connections, and peers that are wrong.
+
+mod dialogue;
+mod failures;
+#[path = "../../../../fuzz/src/native.rs"]
+pub mod fuzzing;
+mod pair;
+mod properties;
+mod resume;
+// Part of it is for the machines of other crates.
+#[allow(dead_code)]
+#[path = "../../../../fuzz/src/script.rs"]
+mod script;

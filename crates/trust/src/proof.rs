@@ -1,0 +1,161 @@
+//! Proofs of secrets: HMAC-SHA-256 (RFC 2104) over what binds them to one TLS session.
+//!
+//! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who terminates TLS towards
+//! both ends cannot pass a proof on. A proof that an impostor obtains permits guessing at leisure: tokens must be long.
+
+use aws_lc_rs::hmac;
+
+use crate::token::Token;
+
+/// End of a session that proves that it holds a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The end that connected.
+    Client,
+    /// The end that accepted.
+    Server,
+}
+
+impl Role {
+    /// Differs between the ends, so that no end can send back the other's proof. Both have the same length.
+    const fn label(self) -> &'static [u8] {
+        match self {
+            Self::Client => b"linerate/1 client proof\0",
+            Self::Server => b"linerate/1 server proof\0",
+        }
+    }
+}
+
+/// Proof of a token by one end. `exporter` is that of the session for [`crate::CHANNEL_BINDING`].
+#[must_use]
+pub fn proof(token: &Token, exporter: &[u8; 32], role: Role) -> [u8; 32] {
+    sign(token.secret(), &[role.label(), exporter])
+}
+
+/// Whether `proof` is the one of `role`, in constant time.
+#[must_use]
+pub fn verify(token: &Token, exporter: &[u8; 32], role: Role, proof: &[u8]) -> bool {
+    is_signed(token.secret(), &[role.label(), exporter], proof)
+}
+
+/// Proof of a client that it resumes its own session on a new connection.
+///
+/// `secret` is the resume secret of the session, `exporter` that of the new connection, `number` the last number of a
+/// message that the client sent and `received` the last one that it received in order.
+#[must_use]
+pub fn resume_proof(secret: &[u8; 32], exporter: &[u8; 32], number: u64, received: u64) -> [u8; 32] {
+    sign(secret, &[RESUME_LABEL, exporter, &number.to_be_bytes(), &received.to_be_bytes()])
+}
+
+/// Whether `proof` is [`resume_proof`], in constant time.
+#[must_use]
+pub fn verify_resume(secret: &[u8; 32], exporter: &[u8; 32], number: u64, received: u64, proof: &[u8]) -> bool {
+    is_signed(secret, &[RESUME_LABEL, exporter, &number.to_be_bytes(), &received.to_be_bytes()], proof)
+}
+
+const RESUME_LABEL: &[u8] = b"linerate/1 resume\0";
+
+/// Tag of the datagrams of a flow: the first 8 bytes of HMAC(`secret`, `flow`), numbers big-endian.
+///
+/// Prevents injection by hosts that are not on the path.
+#[must_use]
+pub fn flow_tag(secret: &[u8; 32], flow: u32) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&flow.to_be_bytes()]);
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// SHA-256 of bytes that are not to be shown.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
+    let mut digest = [0; 32];
+    digest.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref());
+    digest
+}
+
+fn sign(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let mut context = hmac::Context::with_key(&key);
+    for part in parts {
+        context.update(part);
+    }
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(context.sign().as_ref());
+    bytes
+}
+
+fn is_signed(secret: &[u8], parts: &[&[u8]], proof: &[u8]) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(&sign(secret, parts), proof).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(secret: &str) -> Token {
+        Token::new(secret).expect("a token")
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Expected values by Python's `hmac`: both ends of a path may be of different versions.
+    #[test]
+    fn proofs_are_hmac_sha_256_of_label_and_exporter() {
+        let token = token("0123456789abcdef");
+        assert_eq!(
+            hex(&proof(&token, &[1; 32], Role::Client)),
+            "c3a03da8296c41f085a4d9479a0b53154ff1669675e1b5028996f8ad7bfaa55d"
+        );
+        assert_eq!(
+            hex(&proof(&token, &[1; 32], Role::Server)),
+            "b294eaea854b0637376161ef0e3c99eeff2333859a778293fc52cb5986a0803a"
+        );
+        assert_eq!(
+            hex(&resume_proof(&[2; 32], &[1; 32], 3, 4)),
+            "4c00fe02aedc0074020e6baa032151d4feecd31ef5ea619d28c52cb3ac6dc8cd"
+        );
+        assert_eq!(flow_tag(&[2; 32], 5), 0x9a5f_6430_f7ba_8006);
+    }
+
+    #[test]
+    fn proofs_differ_by_role_exporter_and_token() {
+        let (one, other) = (token("0123456789abcdef"), token("0123456789abcdeg"));
+        let proofs = [
+            proof(&one, &[1; 32], Role::Client),
+            proof(&one, &[1; 32], Role::Server),
+            proof(&one, &[2; 32], Role::Client),
+            proof(&other, &[1; 32], Role::Client),
+        ];
+        for (at, proof) in proofs.iter().enumerate() {
+            assert!(!proofs[..at].contains(proof), "{at}");
+            assert_eq!(verify(&one, &[1; 32], Role::Client, proof), at == 0, "{at}");
+        }
+        for near in [&[][..], &proofs[0][1..], &[&proofs[0][..], &[0]].concat()] {
+            assert!(!verify(&one, &[1; 32], Role::Client, near));
+        }
+    }
+
+    #[test]
+    fn resume_proofs_cover_all_inputs() {
+        let good = resume_proof(&[2; 32], &[1; 32], 3, 4);
+        let rows = [
+            ([2; 32], [1; 32], 3, 4, true),
+            ([3; 32], [1; 32], 3, 4, false),
+            ([2; 32], [2; 32], 3, 4, false),
+            ([2; 32], [1; 32], 4, 4, false),
+            ([2; 32], [1; 32], 3, 3, false),
+            ([2; 32], [1; 32], 4, 3, false),
+        ];
+        for (secret, exporter, number, received, is_good) in rows {
+            assert_eq!(verify_resume(&secret, &exporter, number, received, &good), is_good, "{number} {received}");
+        }
+        assert!(!verify_resume(&[2; 32], &[1; 32], 3, 4, &good[..31]));
+    }
+
+    #[test]
+    fn tags_differ_by_flow_and_secret() {
+        let tags = [flow_tag(&[2; 32], 5), flow_tag(&[2; 32], 6), flow_tag(&[3; 32], 5)];
+        assert!(tags[0] != tags[1] && tags[0] != tags[2] && tags[1] != tags[2]);
+    }
+}
