@@ -21,8 +21,9 @@ use crate::syscall::syscall;
 pub use crate::option::SocketOption;
 pub use flow_label::{lease_flow_label, with_flow_label};
 pub use ip::{
-    IP_BIND_ADDRESS_NO_PORT, IP_MTU_DISCOVER, IP_MULTICAST_ALL, IPV6_MTU_DISCOVER, IPV6_V6ONLY, set_dont_fragment,
-    set_local_port_range, set_tos,
+    IP_BIND_ADDRESS_NO_PORT, IP_MTU_DISCOVER, IP_MULTICAST_ALL, IPV6_MTU_DISCOVER, IPV6_V6ONLY, path_mtu,
+    set_dont_fragment, set_local_port_range, set_path_mtu_probe, set_receive_errors, set_receive_tos, set_receive_ttl,
+    set_tos, set_ttl,
 };
 pub use multicast::{join_group, set_multicast_ttl};
 pub use sctp::{SCTP_NODELAY, sctp_bindx, set_sctp_init_streams, set_sctp_max_seg};
@@ -37,7 +38,7 @@ pub const SO_REUSEADDR: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEADDR);
 /// Lets several sockets of one user share the address; the kernel spreads peers over them (socket(7), Linux 3.9).
 pub const SO_REUSEPORT: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEPORT);
 
-/// Lets [`crate::udp::RecvBatch`] return when the kernel received a datagram (socket(7), Linux 2.6.22). What is in the
+/// Lets [`crate::udp::Message`] hold when the kernel received a datagram (socket(7), Linux 2.6.22). What is in the
 /// queue already has no time and gets that of the read.
 pub const SO_TIMESTAMPNS: SocketOption<bool> = option!(SOL_SOCKET, SO_TIMESTAMPNS);
 

@@ -33,6 +33,16 @@ pub(crate) fn socket_addr(storage: &libc::sockaddr_storage) -> Option<SocketAddr
     }
 }
 
+/// [`socket_addr`] of bytes that begin with a `sockaddr_in` or `sockaddr_in6`; what lies behind the bytes counts as 0.
+pub(crate) fn socket_addr_in(bytes: &[u8]) -> Option<SocketAddr> {
+    // SAFETY: all-zero bytes are a valid sockaddr_storage.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let len = bytes.len().min(size_of_val(&storage));
+    // SAFETY: source and destination hold `len` bytes each and do not overlap; all bit patterns are valid for the storage.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut storage).cast(), len) };
+    socket_addr(&storage)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use crate::error::{During, Result};
 use crate::option::{SocketOption, option};
 
 /// State of a TCP connection at one instant. `None`: this kernel does not report it, or has measured nothing yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Segments retransmitted since the connection began.
     pub retransmits_total: u32,
@@ -36,6 +36,16 @@ pub struct TcpInfo {
     pub reorder_seen: Option<u32>,
     /// Segments received out of order (Linux 5.4).
     pub out_of_order_total: Option<u32>,
+    /// Both ends agreed on explicit congestion notification (RFC 3168).
+    pub ecn_negotiated: bool,
+    /// A packet with an ECT or CE mark arrived on this connection (Linux 3.2).
+    pub ecn_seen: bool,
+    /// Segments the peer received, repeated ones counted once (Linux 4.18).
+    pub delivered_segments: Option<u32>,
+    /// Part of [`Self::delivered_segments`] that the peer reported with a CE mark (Linux 4.18).
+    pub delivered_ce_segments: Option<u32>,
+    /// Bytes written to the socket that have not been sent once (Linux 4.6).
+    pub notsent_bytes: Option<u32>,
     /// Smallest round-trip time (Linux 4.6).
     pub min_rtt_us: Option<u32>,
     /// Latest rate of delivery, bits of payload per second (Linux 4.9).
@@ -94,6 +104,7 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
     let bits = |bytes_per_second: u64| bytes_per_second.saturating_mul(8);
     // As the kernel itself counts (`tcp_packets_in_flight`, include/net/tcp.h).
     let left = word(SACKED)?.saturating_add(word(LOST)?);
+    let options = *answer.get(OPTIONS)?;
     let in_flight = word(UNACKED)?.saturating_sub(left);
     Some(TcpInfo {
         retransmits_total: word(TOTAL_RETRANS)?,
@@ -109,6 +120,11 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
         reordering_segments: word(REORDERING)?,
         reorder_seen: word(REORD_SEEN),
         out_of_order_total: word(RCV_OOOPACK),
+        ecn_negotiated: options & OPTION_ECN != 0,
+        ecn_seen: options & OPTION_ECN_SEEN != 0,
+        delivered_segments: word(DELIVERED),
+        delivered_ce_segments: word(DELIVERED_CE),
+        notsent_bytes: word(NOTSENT_BYTES),
         // All ones stand for "no sample yet", 0 never does for a rate that was measured.
         min_rtt_us: word(MIN_RTT).filter(|us| *us != u32::MAX),
         delivery_rate_bps: long(DELIVERY_RATE).filter(|rate| *rate != 0).map(bits),
@@ -124,6 +140,7 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
 
 // Offsets in `struct tcp_info` of `include/uapi/linux/tcp.h`, without the prefix `tcpi_`. It only grows, so they hold for
 // every kernel.
+const OPTIONS: usize = 5;
 const SND_MSS: usize = 16;
 const UNACKED: usize = 24;
 const SACKED: usize = 28;
@@ -139,18 +156,25 @@ const TOTAL_RETRANS: usize = 100;
 const PACING_RATE: usize = 104;
 const BYTES_ACKED: usize = 120;
 const BYTES_RECEIVED: usize = 128;
+const NOTSENT_BYTES: usize = 144;
 const MIN_RTT: usize = 148;
 const DELIVERY_RATE: usize = 160;
 const BUSY_TIME: usize = 168;
 const RWND_LIMITED: usize = 176;
 const SNDBUF_LIMITED: usize = 184;
+const DELIVERED: usize = 192;
+const DELIVERED_CE: usize = 196;
 const BYTES_RETRANS: usize = 208;
 const DSACK_DUPS: usize = 216;
 const REORD_SEEN: usize = 220;
 const RCV_OOOPACK: usize = 224;
 const SND_WND: usize = 228;
+/// `TCPI_OPT_ECN`.
+const OPTION_ECN: u8 = 8;
+/// `TCPI_OPT_ECN_SEEN`.
+const OPTION_ECN_SEEN: u8 = 16;
 /// Size up to Linux 5.19.
-const SIZE: usize = 240;
+pub(crate) const SIZE: usize = 240;
 
 #[cfg(test)]
 mod tests {
@@ -170,6 +194,10 @@ mod tests {
         assert_eq!((info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes), (Some(37), Some(55), Some(57)));
         assert_eq!(info.delivery_rate_bps, Some((40 | 41 << 32) * 8));
         assert_eq!(info.bytes_retransmitted, Some(52 | 53 << 32));
+        assert_eq!(
+            (info.notsent_bytes, info.delivered_segments, info.delivered_ce_segments),
+            (Some(36), Some(48), Some(49))
+        );
         let long = |index: u64| Some(index | (index + 1) << 32);
         assert_eq!((info.bytes_acked, info.bytes_received), (long(30), long(32)));
         assert_eq!((info.busy_us, info.rwnd_limited_us, info.sndbuf_limited_us), (long(42), long(44), long(46)));
@@ -186,6 +214,8 @@ mod tests {
         let info = decode(&numbered(192)).expect("Linux 4.10 gives 192 bytes");
         assert_eq!((info.min_rtt_us, info.sndbuf_limited_us.is_some()), (Some(37), true));
         assert_eq!((info.reorder_seen, info.snd_wnd_bytes), (None, None));
+        assert_eq!((info.notsent_bytes, info.delivered_segments, info.delivered_ce_segments), (Some(36), None, None));
+        assert_eq!(decode(&numbered(147)).expect("cut inside a field").notsent_bytes, None);
         assert_eq!(decode(&numbered(231)).expect("cut inside a field").snd_wnd_bytes, None);
         assert_eq!(decode(&numbered(232)).expect("whole field").snd_wnd_bytes, Some(57));
     }
@@ -194,6 +224,17 @@ mod tests {
     fn an_answer_without_the_oldest_fields_is_refused() {
         for len in [0, 1, 8, 103] {
             assert_eq!(decode(&numbered(len)), None, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn ecn_is_read_from_two_bits_among_the_options() {
+        // Timestamps 1, selective acknowledgements 2, window scale 4, ECN 8, ECN seen 16 (include/uapi/linux/tcp.h).
+        for (options, ecn) in [(7, (false, false)), (8 | 7, (true, false)), (16, (false, true)), (24, (true, true))] {
+            let mut answer = vec![0; 104];
+            answer[5] = options;
+            let info = decode(&answer).expect("complete");
+            assert_eq!((info.ecn_negotiated, info.ecn_seen), ecn, "{options}");
         }
     }
 

@@ -3,8 +3,11 @@
 //! A datagram costs about 3 microseconds of kernel time when sent alone. Batches save a tenth of that;
 //! trains (`UDP_SEGMENT`, `UDP_GRO`) save nine tenths and more.
 
+mod error_queue;
+mod message;
 mod recv_batch;
 mod send_batch;
+mod send_marked;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,8 +20,11 @@ use crate::syscall::{socket_addr, syscall_len};
 /// One datagram per call: of a received one, what exceeds the buffer is lost, and a length of 0 is an empty datagram. A
 /// connected socket fails with `ECONNREFUSED` when the peer answered an earlier datagram with an ICMP message.
 pub use crate::stream_io::{recv, send};
-pub use recv_batch::{Message, RecvBatch, SLOT_LEN_MAX, SLOTS_MAX};
+pub use error_queue::{ErrorOrigin, QueuedError, take_error};
+pub use message::{Message, recv_message};
+pub use recv_batch::{RecvBatch, SLOT_LEN_MAX, SLOTS_MAX};
 pub use send_batch::{BATCH_MAX, SEGMENTS_MAX, send_many, send_segmented};
+pub use send_marked::send_with_tos;
 
 /// [`recv`] with the sender's address, unmapped (recvfrom(2)).
 ///

@@ -37,6 +37,45 @@ pub fn set_tos(fd: impl AsFd, tos: u8) -> Result<()> {
     TOS.set_int(fd, tos.into())
 }
 
+/// Lets [`crate::udp::Message::tos`] be filled in: type of service and traffic class of received packets (`IP_RECVTOS`,
+/// Linux 2.2, `IPV6_RECVTCLASS`, Linux 2.6.14).
+///
+/// An IPv6 socket gets both options, because it receives IPv4 packets of mapped addresses.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_receive_tos(fd: impl AsFd, on: bool) -> Result<()> {
+    if is_v6(&fd)? {
+        RECEIVE_TRAFFIC_CLASS.set(&fd, on)?;
+    }
+    RECEIVE_TOS.set(fd, on)
+}
+
+/// Sets the time to live or hop limit of outgoing packets, 1..=255 (`IP_TTL`, `IPV6_UNICAST_HOPS`); of both families on
+/// an IPv6 socket. Datagrams to groups have their own: [`super::set_multicast_ttl`].
+///
+/// # Errors
+/// The operating system's; `EINVAL` for 0.
+pub fn set_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
+    TTL.set_int(&fd, ttl.into())?;
+    if is_v6(&fd)? {
+        HOP_LIMIT.set_int(fd, ttl.into())?;
+    }
+    Ok(())
+}
+
+/// Lets [`crate::udp::Message::ttl`] be filled in: time to live and hop limit of received packets (`IP_RECVTTL`, Linux
+/// 2.2, `IPV6_RECVHOPLIMIT`, Linux 2.6.14); of both families on an IPv6 socket.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_receive_ttl(fd: impl AsFd, on: bool) -> Result<()> {
+    if is_v6(&fd)? {
+        RECEIVE_HOP_LIMIT.set(&fd, on)?;
+    }
+    RECEIVE_TTL.set(fd, on)
+}
+
 /// Confines the kernel's choice of a local port to `low..=high` within `net.ipv4.ip_local_port_range`
 /// (`IP_LOCAL_PORT_RANGE`, Linux 6.3, ip(7)). With any range, even the system's own, the search takes the same time
 /// however many ports are taken.
@@ -63,9 +102,55 @@ pub fn set_dont_fragment(fd: impl AsFd, on: bool) -> Result<()> {
     IP_MTU_DISCOVER.set_int(fd, if on { libc::IP_PMTUDISC_DO } else { libc::IP_PMTUDISC_DONT })
 }
 
+/// Sends packets up to the MTU of the own device with the DF bit, whatever path MTU the kernel has learned
+/// (`IP_PMTUDISC_PROBE`, Linux 2.6.22, `IPV6_PMTUDISC_PROBE`; ip(7)). Longer datagrams fail with `EMSGSIZE`; a router that
+/// refuses one reports the MTU in the error queue: [`crate::udp::take_error`]. [`set_dont_fragment`] undoes it.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_path_mtu_probe(fd: impl AsFd) -> Result<()> {
+    if is_v6(&fd)? {
+        IPV6_MTU_DISCOVER.set_int(&fd, libc::IPV6_PMTUDISC_PROBE)?;
+    }
+    IP_MTU_DISCOVER.set_int(fd, libc::IP_PMTUDISC_PROBE)
+}
+
+/// The path MTU of a connected socket as far as the kernel has learned it, bytes with the IP header (`IP_MTU`,
+/// `IPV6_MTU`; ip(7)). That of the own device until a router reports a smaller one.
+///
+/// # Errors
+/// The operating system's; `ENOTCONN` on a socket that is not connected.
+pub fn path_mtu(fd: impl AsFd) -> Result<u32> {
+    if crate::socket::is_ipv4_socket(&fd) { IPV4_PATH_MTU.get(fd) } else { IPV6_PATH_MTU.get(fd) }
+}
+
+/// Queues the errors of single datagrams for [`crate::udp::take_error`] (`IP_RECVERR`, `IPV6_RECVERR`, Linux 2.2); of both
+/// families on an IPv6 socket. Off, the queue is emptied.
+///
+/// With it, a socket that is not connected fails with the errors of its destinations, too.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_receive_errors(fd: impl AsFd, on: bool) -> Result<()> {
+    if is_v6(&fd)? {
+        IPV6_RECEIVE_ERRORS.set(&fd, on)?;
+    }
+    IPV4_RECEIVE_ERRORS.set(fd, on)
+}
+
 fn is_v6(fd: impl AsFd) -> Result<bool> {
     Ok(SockRef::from(&fd).domain().during("getsockopt SO_DOMAIN", "")? == Domain::IPV6)
 }
 
 const TOS: SocketOption = option!(IPPROTO_IP, IP_TOS);
 const TRAFFIC_CLASS: SocketOption = option!(IPPROTO_IPV6, IPV6_TCLASS);
+const RECEIVE_TOS: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVTOS);
+const RECEIVE_TRAFFIC_CLASS: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVTCLASS);
+const TTL: SocketOption = option!(IPPROTO_IP, IP_TTL);
+const HOP_LIMIT: SocketOption = option!(IPPROTO_IPV6, IPV6_UNICAST_HOPS);
+const RECEIVE_TTL: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVTTL);
+const RECEIVE_HOP_LIMIT: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
+const IPV4_PATH_MTU: SocketOption<u32> = option!(IPPROTO_IP, IP_MTU);
+const IPV6_PATH_MTU: SocketOption<u32> = option!(IPPROTO_IPV6, IPV6_MTU);
+const IPV4_RECEIVE_ERRORS: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVERR);
+const IPV6_RECEIVE_ERRORS: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVERR);

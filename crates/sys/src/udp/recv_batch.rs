@@ -1,17 +1,15 @@
 //! Many datagrams received per call, joined trains included.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-use libc::{c_int, c_uint, iovec};
+use libc::{c_uint, iovec};
 
-use super::{ADDRESS_LEN, UDP_GRO};
-use crate::clock::RealtimeOffset;
+use super::ADDRESS_LEN;
+use super::message::{Control, Message};
 use crate::error::Result;
 use crate::page_buffer::{PAGE_ALIGNMENT, PageBuffer};
-use crate::socket::unmap;
-use crate::syscall::{socket_addr, syscall};
+use crate::syscall::syscall;
 
 /// Most slots of a batch.
 pub const SLOTS_MAX: usize = 128;
@@ -41,42 +39,6 @@ pub struct RecvBatch {
 // written anew before every call; nothing else holds them.
 unsafe impl Send for RecvBatch {}
 
-/// One received message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message<'a> {
-    /// The bytes, cut at the slot's length.
-    pub data: &'a [u8],
-    /// Payload of one datagram. Less than [`Self::full_len`] when the kernel joined several, of which the last may be
-    /// shorter; otherwise equal to it.
-    pub segment_len: usize,
-    /// The sender, unmapped.
-    pub from: Option<SocketAddr>,
-    /// Length of the message as it came; what exceeds the slot is lost.
-    pub full_len: usize,
-    /// When the kernel received it, by the wall clock, ns since 1970; of joined datagrams the first. `None` without
-    /// [`crate::sockopt::SO_TIMESTAMPNS`].
-    pub stamped_unix_ns: Option<u64>,
-}
-
-impl<'a> Message<'a> {
-    /// How many datagrams the message is, at least one: an empty datagram is one too.
-    #[must_use]
-    pub fn datagrams(&self) -> usize {
-        self.full_len.div_ceil(self.segment_len.max(1)).max(1)
-    }
-
-    /// When it arrived by the monotonic clock. `read_ns`, when it was read, stands in for a missing stamp and bounds one.
-    #[must_use]
-    pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
-        self.stamped_unix_ns.map_or(read_ns, |stamp_ns| offset.monotonic_ns(stamp_ns).min(read_ns))
-    }
-
-    /// The datagrams one by one, as far as they are in [`Self::data`]; nothing for an empty one.
-    pub fn segments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.data.chunks(self.segment_len.max(1))
-    }
-}
-
 impl RecvBatch {
     /// A batch of 1..=[`SLOTS_MAX`] slots of 1..=[`SLOT_LEN_MAX`] bytes; values outside are brought inside. A slot
     /// shorter than the datagrams is legitimate: the rest is not even copied.
@@ -97,7 +59,7 @@ impl RecvBatch {
             headers: vec![header; slots].into(),
             slices: vec![slice; slots].into(),
             sources: vec![source; slots].into(),
-            controls: vec![Control([0; CONTROL_WORDS]); slots].into(),
+            controls: vec![Control::EMPTY; slots].into(),
         })
     }
 
@@ -154,15 +116,8 @@ impl RecvBatch {
         let header = &self.headers[index];
         let full_len = header.msg_len as usize;
         let slot = &self.data[index * self.stride..][..self.slot_len];
-        let attached = Attached::of(&header.msg_hdr);
-        let from = (header.msg_hdr.msg_namelen > 0).then(|| socket_addr(&self.sources[index])).flatten();
-        Message {
-            data: &slot[..full_len.min(self.slot_len)],
-            segment_len: attached.segment_len.map_or(full_len, |len| len.min(full_len)),
-            from: from.map(unmap),
-            full_len,
-            stamped_unix_ns: attached.stamped_unix_ns,
-        }
+        // SAFETY: the last call filled in this header, and its control buffer is a part of `self`.
+        unsafe { Message::of(&header.msg_hdr, &self.sources[index], slot, full_len) }
     }
 }
 
@@ -175,52 +130,3 @@ impl std::fmt::Debug for RecvBatch {
             .finish()
     }
 }
-
-/// What the kernel attached to a message.
-#[derive(Default)]
-struct Attached {
-    /// Payload of one datagram of a joined train.
-    segment_len: Option<usize>,
-    stamped_unix_ns: Option<u64>,
-}
-
-impl Attached {
-    fn of(message: &libc::msghdr) -> Self {
-        let mut attached = Self::default();
-        // SAFETY: the kernel filled in the control buffer of this message and set its length to what it wrote, so header
-        // and data of each message it put there lie inside; reads are unaligned and no longer than the data.
-        unsafe {
-            let mut header = libc::CMSG_FIRSTHDR(message);
-            while !header.is_null() {
-                let (kind, data) = (((*header).cmsg_level, (*header).cmsg_type), libc::CMSG_DATA(header));
-                let holds = |len: usize| (*header).cmsg_len as usize >= libc::CMSG_LEN(len as c_uint) as usize;
-                if kind == (libc::SOL_UDP, UDP_GRO) && holds(size_of::<c_int>()) {
-                    let len = data.cast::<c_int>().read_unaligned();
-                    attached.segment_len = usize::try_from(len).ok().filter(|len| *len > 0);
-                } else if kind == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) && holds(size_of::<libc::timespec>()) {
-                    attached.stamped_unix_ns = nanoseconds(&data.cast::<libc::timespec>().read_unaligned());
-                }
-                header = libc::CMSG_NXTHDR(message, header);
-            }
-        }
-        attached
-    }
-}
-
-fn nanoseconds(time: &libc::timespec) -> Option<u64> {
-    let (seconds, rest) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
-    seconds.checked_mul(1_000_000_000)?.checked_add(rest)
-}
-
-/// Room for two control messages, an `int` and a time, aligned as `cmsghdr` wants it.
-#[derive(Clone, Copy)]
-#[repr(C, align(8))]
-struct Control([u64; CONTROL_WORDS]);
-
-const CONTROL_WORDS: usize = 7;
-
-// SAFETY: CMSG_SPACE only computes.
-const NEEDED_BYTES: u32 =
-    unsafe { libc::CMSG_SPACE(size_of::<c_int>() as c_uint) + libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint) };
-const _: () = assert!(NEEDED_BYTES as usize <= size_of::<Control>());
-const _: () = assert!(align_of::<Control>() >= align_of::<libc::cmsghdr>());
