@@ -125,6 +125,12 @@ impl Client {
         }
     }
 
+    /// A client whose server has received the cookie. Nothing is sent before the server's answer.
+    #[must_use]
+    pub fn introduced(now: Instant, setup: ClientSetup) -> Self {
+        Self { actions: VecDeque::new(), ..Self::new(now, setup) }
+    }
+
     /// Replaces the parameters for the server. The segment size of the path, and with it the length of UDP blocks, is
     /// known only after the cookie was acknowledged; once the parameters are out this has no effect.
     pub fn revise(&mut self, params: Params, spec: TestSpec) {

@@ -2,6 +2,8 @@
 
 pub mod iperf2;
 pub mod iperf3;
+#[cfg(feature = "native")]
+pub mod native;
 
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
@@ -10,19 +12,23 @@ use linerate_model::{Failure, ServerReporter};
 use crate::interrupts::Interrupts;
 
 /// Serves all dialects of the policy until interrupted; calls `opened` when all ports are bound, before the first client is
-/// accepted. `requests` makes what clients of iperf3 may request beside their results.
+/// accepted. `requests` makes what clients may request beside their results.
 ///
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted while no test could report it, and that of `opened`.
 pub fn serve(
     spec: &ServerSpec,
-    requests: PeerRequests,
+    requests: &PeerRequests,
     reporter: &mut dyn ServerReporter,
     interrupts: &dyn Interrupts,
     opened: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut server = iperf3::server::open(spec, requests, reporter, interrupts)?;
+    let mut server = iperf3::server::open(spec, requests.clone(), reporter, interrupts)?;
     if let Some(dialect) = iperf2::server::beside_others(server.spec())? {
+        server.add(Box::new(dialect))?;
+    }
+    #[cfg(feature = "native")]
+    if let Some(dialect) = native::server::beside_others(server.spec(), requests.clone())? {
         server.add(Box::new(dialect))?;
     }
     server.run(opened)

@@ -15,6 +15,14 @@ impl CpuMeter {
         Self { started_ns: now_ns, before: cpu::process_time() }
     }
 
+    /// CPU time of the whole process since the start in ns.
+    #[cfg(feature = "native")]
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        let now = cpu::process_time();
+        let used = now.user.saturating_sub(self.before.user) + now.system.saturating_sub(self.before.system);
+        linerate_sys::clock::as_ns(used)
+    }
+
     /// Use of the whole process since the start in percent of one core; `None` for an empty period.
     pub(crate) fn usage(&self, now_ns: u64) -> Option<CpuUsage> {
         let wall_s = now_ns.saturating_sub(self.started_ns) as f64 / 1e9;

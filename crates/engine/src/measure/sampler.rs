@@ -282,6 +282,13 @@ impl Track {
     }
 }
 
+/// `TCP_INFO` of a connection, counted since it was made. Absent on a socket that the peer has reset.
+#[cfg(feature = "native")]
+pub(crate) fn tcp_since_connect(fd: impl AsFd) -> Option<TcpInterval> {
+    let info = tcp_info(fd).ok()?;
+    Some(tcp_interval(&info, Repeated::of(&info), TcpLimits::default()))
+}
+
 fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> TcpInterval {
     TcpInterval {
         retransmits: repeated.retransmits,

@@ -8,16 +8,17 @@ use std::time::Instant;
 use linerate_model::service::{RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Summary, TestSpec};
-use linerate_sys::poll::Epoll;
+use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{process, stream_io};
 
-use super::CLOSING;
 use super::access::{AccessList, read_text};
 use super::admission::Admission;
 use super::limits::pending_limit::{PendingBounds, PendingLimit};
 use super::listeners::Listeners;
 use super::listeners::closing::ClosingConnections;
+use super::listeners::udp::UdpListener;
 use super::server_stats::{ByteTotals, ServerStats, record};
+use super::{CLOSING, UDP_LISTENER};
 use crate::error::{EngineError, Operation};
 
 /// Lent to a dialect whenever it acts.
@@ -27,6 +28,7 @@ pub(crate) struct ServerContext<'a> {
     /// Connections whose test is not known yet. A dialect removes those that it has read or closed.
     pub(crate) pending_limit: PendingLimit,
     pub(crate) listeners: Listeners,
+    pub(crate) udp: UdpListener,
     pub(crate) stats: ServerStats,
     pub(crate) out: &'a mut dyn ServerReporter,
     pub(super) closing: ClosingConnections,
@@ -38,15 +40,19 @@ impl<'a> ServerContext<'a> {
     pub(super) fn new(spec: &ServerSpec, out: &'a mut dyn ServerReporter) -> Result<Self, EngineError> {
         // Raising the limit again returns the limit in force.
         let bounds = PendingBounds::of_descriptors(process::raise_fd_limit().unwrap_or(1024));
+        let epoll = Epoll::new().map_err(Operation::Init.failed())?;
+        let udp = UdpListener::new()?;
+        epoll.add(udp.fd(), UDP_LISTENER, Interest::READ).map_err(Operation::Init.failed())?;
         Ok(Self {
             access: AccessList::load(&spec.policy.access, read_text)?,
             admission: Admission::new(&spec.policy, spec.one_off).within_host(),
             pending_limit: PendingLimit::new(bounds),
             listeners: Listeners::default(),
+            udp,
             stats: ServerStats::new(Instant::now()),
             out,
             closing: ClosingConnections::new(bounds.total),
-            epoll: Epoll::new().map_err(Operation::Init.failed())?,
+            epoll,
             next_id: 1,
         })
     }

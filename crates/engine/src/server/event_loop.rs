@@ -15,7 +15,9 @@ use super::context::ServerContext;
 use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
 use super::listeners::acceptor::{Accepted, Acceptor, Progress};
-use super::{CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped};
+use super::{
+    CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped, UDP_LISTENER,
+};
 use crate::error::{EngineError, Operation, failure};
 use crate::interrupts::Interrupts;
 
@@ -163,10 +165,27 @@ impl<'a> Server<'a> {
             PENDING => self.on_pending(index)?,
             INTERRUPT => return self.on_interrupt(),
             CLOSING => self.context.closing.poll_soon(),
+            UDP_LISTENER => self.on_datagrams(),
             // Dialects advance in every turn.
             _ => {}
         }
         Ok(false)
+    }
+
+    /// Assigns first datagrams to the dialects; the others are dropped.
+    fn on_datagrams(&mut self) {
+        loop {
+            for datagram in self.context.udp.take() {
+                let owner = self.dialects.iter_mut().find(|dialect| dialect.recognises_datagram(&datagram.bytes));
+                if let Some(dialect) = owner {
+                    dialect.first_datagram(&datagram, &mut self.context);
+                }
+            }
+            // Datagrams may come to light while another flow is accepted; nothing else would announce them.
+            if !self.context.udp.has_waiting() {
+                return;
+            }
+        }
     }
 
     fn accept(&mut self, listener: u64) -> Result<(), Failure> {

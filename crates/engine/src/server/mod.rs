@@ -24,6 +24,7 @@ use crate::error::EngineError;
 use admission::Admission;
 use context::ServerContext;
 use listeners::acceptor::Accepted;
+use listeners::udp::FirstDatagram;
 use server_stats::ByteTotals;
 
 /// Longest wait for the bytes by which a connection is recognised; progress does not extend it.
@@ -35,6 +36,7 @@ const PENDING: u64 = 1;
 const DIALECT: u64 = 2;
 const INTERRUPT: u64 = 3;
 const CLOSING: u64 = 4;
+const UDP_LISTENER: u64 = 5;
 const KINDS: u64 = 8;
 
 /// A protocol of a server. The first dialect of a server is that of connections none has recognised.
@@ -59,6 +61,14 @@ pub(crate) trait ServerDialect {
 
     /// Takes a connection that is of this dialect, with the bytes read from it.
     fn accept(&mut self, connection: Accepted, server: &mut ServerContext<'_>) -> Result<(), Failure>;
+
+    /// Whether a datagram to the server's port that begins with these bytes is of this dialect.
+    fn recognises_datagram(&self, _first_bytes: &[u8]) -> bool {
+        false
+    }
+
+    /// Takes a datagram of this dialect that belongs to no flow.
+    fn first_datagram(&mut self, _datagram: &FirstDatagram, _server: &mut ServerContext<'_>) {}
 
     /// The last message to a connection that is refused before it has a session.
     fn refusal(&self, _reason: RefusalReason) -> Vec<u8> {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_iperf3::{ClientInput, Server, ServerInput};
+use linerate_iperf3::{Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Server, ServerInput};
 use linerate_model::FailureKind;
+use linerate_model::spec::ClientSpec;
 use proptest::prelude::*;
 
 use crate::items::Items;
@@ -27,6 +28,23 @@ fn a_whole_test_follows_the_table() {
     assert_eq!(pair.client_outcome, Some(Ok(())));
     assert_eq!(pair.server_outcome, Some(Ok(())));
     assert_eq!((pair.client.poll_timeout(), pair.server.and_then(|s| s.poll_timeout())), (None, None));
+}
+
+/// The cookie of a client that goes on with a connection is at the server: its parameters are the first bytes.
+#[test]
+fn an_introduced_client_sends_its_parameters_first() {
+    let spec = ClientSpec { test: test(), ..ClientSpec::default() };
+    let params = Params::from_client(&spec, spec.test.block_len_bytes, None);
+    let now = std::time::Instant::now();
+    let setup = ClientSetup { cookie: Cookie::from_random([9; 36]), params, spec: spec.test };
+    let mut client = Client::introduced(now, setup);
+    assert_eq!(client.poll_action(), None);
+    client.handle_control(now, &[9]);
+    assert_eq!(client.poll_action(), Some(ClientAction::TestAccepted));
+    let Some(ClientAction::Send(bytes)) = client.poll_action() else { panic!("no parameters") };
+    let length = u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"));
+    assert_eq!(length as usize, bytes.len() - 4);
+    assert_eq!((bytes[4], client.poll_action()), (b'{', None));
 }
 
 proptest! {

@@ -444,6 +444,13 @@ impl TestRun {
         }
     }
 
+    /// Ends the test before its end condition is met; true if it had not ended.
+    pub(crate) fn end_early(&mut self) -> bool {
+        let mut events = Vec::new();
+        self.reach_end(&mut events);
+        !events.is_empty()
+    }
+
     fn on_deadlines(&mut self, now_ns: u64, reporter: &mut Reporter<'_>, events: &mut Vec<RunEvent>) {
         while let Some(due) = self.started.as_mut().and_then(|s| s.timeline.take_due(now_ns)) {
             match due {

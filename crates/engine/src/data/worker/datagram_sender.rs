@@ -44,8 +44,9 @@ pub(crate) struct DatagramSender {
     sequence: Box<dyn SequenceWriter>,
     batch: usize,
     burst: u64,
-    /// Datagrams are so far apart that spinning before each costs next to nothing.
-    spins: bool,
+    /// The start of each datagram is met to the microsecond: they are so far apart that spinning before each costs next to
+    /// nothing, or their times are what is measured.
+    pub(crate) spins: bool,
     batching: Batching,
     schedule: Option<Schedule>,
     budget: Option<Arc<Budget>>,
@@ -112,7 +113,8 @@ impl DatagramSender {
         let due_ns = schedule.due_ns(sent_bytes);
         if due_ns > now_ns {
             let gap_ns = schedule.due_ns(sent_bytes + len) - due_ns;
-            let ahead = if gap_ns < TICK_THRESHOLD_NS { schedule.bytes_in(TICK_NS) / len * len } else { 0 };
+            let ahead =
+                if gap_ns < TICK_THRESHOLD_NS && !self.spins { schedule.bytes_in(TICK_NS) / len * len } else { 0 };
             return Err(schedule.due_ns(sent_bytes + ahead.saturating_sub(len)));
         }
         self.counters.observations.note_lateness(now_ns - due_ns);

@@ -33,7 +33,7 @@ impl Default for Scratch {
 impl Scratch {
     /// Most bytes that one call of a pump moves; those that work in larger units move at least one. `usize::MAX` for no
     /// such limit.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.room_bytes
     }
 
@@ -45,7 +45,7 @@ impl Scratch {
     ///
     /// # Errors
     /// `OutOfMemory`, at the first call only.
-    pub(super) fn bytes(&mut self) -> io::Result<&mut [u8]> {
+    pub(crate) fn bytes(&mut self) -> io::Result<&mut [u8]> {
         if self.bytes.is_none() {
             self.bytes = Some(PageBuffer::zeroed(RECEIVE_BYTES).map_err(|error| error.source)?);
         }

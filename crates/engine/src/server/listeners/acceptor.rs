@@ -96,11 +96,12 @@ impl Acceptor {
     }
 }
 
-/// The first dialect that recognises these bytes, or else the number of bytes to read before the dialects are asked
-/// again; 0 if none can recognise them any more.
+/// The dialect that recognises these bytes, or else the number of bytes to read before the dialects are asked again; 0 if
+/// none can recognise them any more. The first dialect is asked last: it takes what no other one recognises.
 fn recognise(dialects: &[Box<dyn ServerDialect>], bytes: &[u8]) -> Result<usize, usize> {
     let mut needed = None;
-    for (index, dialect) in dialects.iter().enumerate() {
+    let in_order = dialects.iter().enumerate();
+    for (index, dialect) in in_order.clone().skip(1).chain(in_order.take(1)) {
         match dialect.recognise(bytes) {
             Recognised::Mine => return Ok(index),
             Recognised::NeedMore(len) => needed = Some(needed.map_or(len, |least: usize| least.min(len))),

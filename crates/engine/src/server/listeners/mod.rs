@@ -3,6 +3,7 @@
 pub(crate) mod accept_pause;
 pub(crate) mod acceptor;
 pub(crate) mod closing;
+pub(crate) mod udp;
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};

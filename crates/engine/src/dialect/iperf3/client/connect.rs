@@ -3,22 +3,53 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::spec::{BindSpec, ClientSpec};
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::socket::{self, Family, Protocol, ResolveError};
-use linerate_sys::sockopt;
+use linerate_sys::{clock, sockopt};
 
 use crate::dialect::iperf3::control_connection;
 use crate::dialect::iperf3::error::failed;
 use crate::interrupts::Interrupts;
 use crate::wait::{WaitError, connect, family};
 
+/// A control connection on which a server has received the cookie of a test.
+#[derive(Debug)]
+pub struct Established {
+    /// The connection; non-blocking.
+    pub fd: OwnedFd,
+    /// The cookie that was sent.
+    pub cookie: Cookie,
+    /// What the server has sent since, as far as it was read.
+    pub received: Vec<u8>,
+}
+
 /// A connected control socket.
 pub(super) struct Connection {
     pub(super) fd: OwnedFd,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
+    /// Time of the TCP handshake; absent where this client did not make the connection.
+    pub(super) handshake: Option<Handshake>,
+}
+
+/// A TCP handshake of this end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handshake {
+    /// When the first segment left, monotonic ns.
+    pub sent_ns: u64,
+    /// When the connection was established, monotonic ns.
+    pub established_ns: u64,
+}
+
+/// Takes over a connection that exists.
+pub(super) fn take_over(spec: &ClientSpec, fd: OwnedFd) -> Result<Connection, Failure> {
+    let fail = failed(ErrorCode::Connect);
+    control_connection::prepare(fd.as_fd(), &spec.local)?;
+    let local = socket::local_addr(&fd).map_err(&fail)?;
+    let remote = socket::peer_addr(&fd).map_err(&fail)?;
+    Ok(Connection { fd, local, remote, handshake: None })
 }
 
 /// Opens the control connection to the first address of the server that answers.
@@ -41,9 +72,11 @@ fn connect_one(spec: &ClientSpec, remote: SocketAddr, interrupts: &dyn Interrupt
     let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
     bind(fd.as_fd(), &spec.local.bind, None, &remote)?;
     control_connection::prepare(fd.as_fd(), &spec.local)?;
+    let sent_ns = clock::monotonic_ns();
     connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts).map_err(|e| wait_failure(e, ErrorCode::Connect))?;
+    let handshake = Some(Handshake { sent_ns, established_ns: clock::monotonic_ns() });
     let local = socket::local_addr(fd.as_fd()).map_err(&fail)?;
-    Ok(Connection { local, remote: socket::unmap(remote), fd })
+    Ok(Connection { local, remote: socket::unmap(remote), fd, handshake })
 }
 
 /// Binds a client socket as the options request; `port` is that of a data stream.

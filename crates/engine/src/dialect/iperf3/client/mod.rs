@@ -5,6 +5,8 @@
 
 mod connect;
 mod ending;
+mod setup;
+mod steering;
 mod streams;
 
 use std::os::fd::AsFd;
@@ -12,15 +14,15 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
 use linerate_iperf3::results::Results;
-use linerate_iperf3::{Cookie, ErrorCode, Params, State, auth};
+use linerate_iperf3::{Cookie, ErrorCode, State};
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
-use linerate_model::spec::{ClientSpec, Segmentation};
-use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, Summary, Transport};
+use linerate_model::path::LoadControl;
+use linerate_model::spec::ClientSpec;
+use linerate_model::{Event, EventSink, Failure, FailureKind, Summary};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Epoll, Interest};
-use linerate_sys::{clock, cpu, random, socket, sockopt};
+use linerate_sys::{clock, cpu, socket, sockopt};
 
-use crate::data::files;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
 use crate::dialect::iperf3::error::failed;
@@ -30,7 +32,10 @@ use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::measure::overflow;
 use crate::reporter::{Reporter, test_header};
+pub use connect::{Established, Handshake};
 use ending::Ending;
+use setup::{check_file, choose_block_len, greet, offer, token};
+use steering::Steering;
 
 /// What a test has shown.
 #[derive(Debug)]
@@ -43,6 +48,18 @@ pub struct ClientResult {
     pub summary: Option<Summary>,
     /// Facts of the server's host, if they were requested and the server sent them: an unparsed JSON object.
     pub peer_facts: Option<String>,
+    /// TCP handshakes of the connections that this end made, in their order; all of them before the data.
+    pub handshakes: Vec<Handshake>,
+}
+
+/// What a caller adds to a test.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// A connection on which the test continues; absent for a new one.
+    pub established: Option<Established>,
+    /// Receives the counts of the data ten times a second, and may end it before the end condition of the specification is
+    /// met. The number of streams stays.
+    pub steering: Option<&'a mut dyn LoadControl>,
 }
 
 impl ClientResult {
@@ -66,10 +83,26 @@ pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interru
 
 /// As [`run`], but leaves [`ClientResult::last_event`] to the caller, who may add to the report before it.
 pub fn run_before_end(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
+    run_with(RunOptions::default(), spec, sink, interrupts)
+}
+
+/// As [`run_before_end`], with what `options` add.
+pub fn run_with<'a>(
+    options: RunOptions<'a>,
+    spec: &ClientSpec,
+    sink: &mut dyn EventSink,
+    interrupts: &'a dyn Interrupts,
+) -> ClientResult {
     let mut reporter = Reporter::new(sink);
-    match Client::connect(spec, &mut reporter, interrupts) {
+    match Client::open(options, spec, &mut reporter, interrupts) {
         Ok(client) => client.run(&mut reporter),
-        Err(failure) => ClientResult { outcome: Err(failure), control: None, summary: None, peer_facts: None },
+        Err(failure) => ClientResult {
+            outcome: Err(failure),
+            control: None,
+            summary: None,
+            peer_facts: None,
+            handshakes: Vec::new(),
+        },
     }
 }
 
@@ -90,6 +123,8 @@ struct Client<'a> {
     shown: Option<Summary>,
     peer_facts: Option<String>,
     peer_results: Option<Box<Results>>,
+    handshakes: Vec<Handshake>,
+    steering: Option<Steering<'a>>,
 }
 
 const CONTROL: u64 = 0;
@@ -101,8 +136,9 @@ const CONTROL_READ_BYTES: usize = 16 * 1024;
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
 impl<'a> Client<'a> {
-    /// Opens the control connection and settles what depends on it.
-    fn connect(
+    /// Opens or takes over the control connection and settles what depends on it.
+    fn open(
+        options: RunOptions<'a>,
         spec: &ClientSpec,
         reporter: &mut Reporter<'_>,
         interrupts: &'a dyn Interrupts,
@@ -111,22 +147,26 @@ impl<'a> Client<'a> {
             cpu::pin_process(cpu as usize).map_err(failed(ErrorCode::Affinity))?;
         }
         let started_at_unix_ms = clock::unix_ms();
-        let connection = connect::control(spec, interrupts)?;
+        let (connection, greeting) = match options.established {
+            Some(Established { fd, cookie, received }) => (connect::take_over(spec, fd)?, Some((cookie, received))),
+            None => (connect::control(spec, interrupts)?, None),
+        };
         check_file(spec)?;
         if spec.local.control_keepalive.is_some() {
             keepalive::report(connection.fd.as_fd(), reporter);
         }
         let mut spec = spec.clone();
         let mut control = ControlConnection::new(connection.fd);
-        let cookie = Cookie::from_random(random::bytes());
         let token = token(&spec)?;
-        let mut machine = Machine::new(Instant::now(), offer(&spec, cookie, token.clone()));
-        send_cookie(&mut machine, &mut control)?;
+        let (mut machine, cookie) = greet(&spec, token.clone(), greeting.as_ref(), &mut control)?;
         // The kernel knows the path's segment size for certain once the cookie was acknowledged.
         let mss_bytes = sockopt::TCP_MAXSEG.get(control.fd()).ok();
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
         let ClientSetup { params, .. } = offer(&spec, cookie, token);
         machine.revise(params, spec.test.clone());
+        if let Some((_, received)) = &greeting {
+            machine.handle_control(Instant::now(), received);
+        }
         let connected =
             ControlConnected { local: connection.local, remote: connection.remote, mss_bytes, chosen_block_len_bytes };
         reporter.emit(&Event::ControlConnected(connected.clone()));
@@ -156,6 +196,8 @@ impl<'a> Client<'a> {
             shown: None,
             peer_facts: None,
             peer_results: None,
+            handshakes: connection.handshake.into_iter().collect(),
+            steering: options.steering.map(Steering::new),
         })
     }
 
@@ -164,7 +206,13 @@ impl<'a> Client<'a> {
         if let Err(failure) = &outcome {
             self.report_the_part_that_happened(failure, reporter);
         }
-        ClientResult { outcome, control: Some(self.connected), summary: self.shown, peer_facts: self.peer_facts }
+        ClientResult {
+            outcome,
+            control: Some(self.connected),
+            summary: self.shown,
+            peer_facts: self.peer_facts,
+            handshakes: self.handshakes,
+        }
     }
 
     fn watch(&self) -> Result<(), Failure> {
@@ -204,6 +252,7 @@ impl<'a> Client<'a> {
                 }
             }
             self.on_run(reporter);
+            self.follow_steering(reporter);
             self.follow_ending(reporter);
             self.machine.handle_timeout(Instant::now());
         }
@@ -212,7 +261,9 @@ impl<'a> Client<'a> {
     fn timeout(&self) -> Option<Duration> {
         let machine = self.machine.poll_timeout().map(|t| t.saturating_duration_since(Instant::now()));
         let ending = self.ending.as_ref().map(Ending::poll_ns);
-        let run = self.run.next_deadline_ns().into_iter().chain(ending).min();
+        let steering = self.steering.as_ref().filter(|_| self.summary.is_none());
+        let sample = steering.and_then(|steering| steering.next_ns(&self.run));
+        let run = self.run.next_deadline_ns().into_iter().chain(ending).chain(sample).min();
         let run = run.map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
         [machine, run].into_iter().flatten().min()
     }
@@ -232,7 +283,10 @@ impl<'a> Client<'a> {
                 let context =
                     streams::Context { spec: &self.spec, cookie: self.cookie, control, interrupts: self.interrupts };
                 let input = match streams::open_all(&context, &mut self.run, reporter) {
-                    Ok(()) => ClientInput::StreamsOpened,
+                    Ok(handshakes) => {
+                        self.handshakes.extend(handshakes);
+                        ClientInput::StreamsOpened
+                    }
                     Err(failure) => ClientInput::Failed(failure),
                 };
                 self.machine.handle_local(now, input);
@@ -335,6 +389,13 @@ impl<'a> Client<'a> {
         }
     }
 
+    fn follow_steering(&mut self, reporter: &mut Reporter<'_>) {
+        let Some(steering) = self.steering.as_mut().filter(|_| self.summary.is_none()) else { return };
+        if steering.is_over(&self.run, self.spec.test.total_streams()) && self.run.end_early() {
+            self.end_data(reporter);
+        }
+    }
+
     /// Stops the senders and takes the totals, once. Receivers continue to read so that a server that is still sending
     /// does not get stuck.
     fn stop_data(&mut self, reporter: &mut Reporter<'_>) -> &Summary {
@@ -411,73 +472,4 @@ fn concurrent_tests_notice(tests: u32) -> Option<String> {
         _ => format!("up to {tests} other tests ran on the server at the same time"),
     };
     Some(format!("{text}; this result is not that of the path alone"))
-}
-
-/// The parameters for the server.
-fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetup {
-    ClientSetup { cookie, params: Params::from_client(spec, spec.test.block_len_bytes, token), spec: spec.test.clone() }
-}
-
-fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
-    let Some(credentials) = &spec.credentials else {
-        return Ok(None);
-    };
-    let token = auth::make_token(credentials, unix_s());
-    token.map(Some).map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
-}
-
-/// Sends the cookie, the machine's first action.
-fn send_cookie(machine: &mut Machine, control: &mut ControlConnection) -> Result<(), Failure> {
-    match machine.poll_action() {
-        Some(ClientAction::Send(cookie)) => {
-            let sent = control.send(&cookie);
-            sent.map_err(|e| ErrorCode::SendCookie.failure(Some(&io_text(&e))))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Settles the UDP block length: the control connection's segment size avoids fragments on the same path.
-fn choose_block_len(spec: &mut ClientSpec, mss_bytes: Option<u32>, reporter: &mut Reporter<'_>) -> Option<u32> {
-    const FALLBACK: u32 = 1460;
-    if spec.test.transport != Transport::Udp {
-        return None;
-    }
-    let len = spec.test.block_len_bytes;
-    if len != 0 {
-        if let Some(mss) = mss_bytes.filter(|&mss| len > mss) {
-            reporter.emit(&Event::Warning(format!(
-                "UDP block size {len} exceeds TCP MSS {mss}, may result in fragmentation / drops"
-            )));
-        }
-        return None;
-    }
-    let chosen = match mss_bytes {
-        Some(mss) if (1..=65_507).contains(&mss) => mss,
-        Some(mss) => {
-            reporter.emit(&Event::Warning(format!("Ignoring nonsense TCP MSS {mss}")));
-            FALLBACK
-        }
-        None => FALLBACK,
-    };
-    spec.test.block_len_bytes = chosen;
-    for segmentation in [&mut spec.test.udp.gso, &mut spec.test.udp.gro].into_iter().flatten() {
-        *segmentation = Segmentation::of_datagrams(chosen);
-    }
-    Some(chosen)
-}
-
-/// A file that cannot be sent is reported before the server prepares a test for it.
-fn check_file(spec: &ClientSpec) -> Result<(), Failure> {
-    match &spec.local.file {
-        Some(path) if spec.test.direction != Direction::Reverse => {
-            let source = files::source(path, 1).map(|_| ());
-            source.map_err(failed(ErrorCode::File))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn unix_s() -> i64 {
-    i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX)
 }

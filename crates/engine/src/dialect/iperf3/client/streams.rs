@@ -10,9 +10,9 @@ use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, Failure, StreamId, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::Interest;
-use linerate_sys::{socket, sockopt, stream_io, udp};
+use linerate_sys::{clock, socket, sockopt, stream_io, udp};
 
-use super::connect;
+use super::connect::{self, Handshake};
 use crate::data::run::TestRun;
 use crate::data::socket as data_socket;
 use crate::dialect::iperf3::error::failed;
@@ -46,13 +46,14 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 /// Pause before the only second attempt at a data connection: a stock server re-opens its listener for some options.
 const REOPEN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Opens all streams of the test and adds them to the run.
+/// Opens all streams of the test and adds them to the run. Returns the handshakes of their connections.
 pub(super) fn open_all(
     context: &Context<'_, '_>,
     run: &mut TestRun,
     reporter: &mut Reporter<'_>,
-) -> Result<(), Failure> {
+) -> Result<Vec<Handshake>, Failure> {
     let remote = socket::peer_addr(context.control).map_err(failed(ErrorCode::StreamConnect))?;
+    let mut handshakes = Vec::new();
     for index in 0..context.spec.test.total_streams() {
         let (role, flow) = role_of(&context.spec.test, index, true);
         let opened = context.open(index, remote, reporter)?;
@@ -60,8 +61,9 @@ pub(super) fn open_all(
             .map_err(failed(ErrorCode::InitStream))?;
         reporter.emit(&Event::StreamOpened(stream.clone()));
         run.add(stream, opened.fd, opened.peer_coalesces);
+        handshakes.extend(opened.handshake);
     }
-    Ok(())
+    Ok(handshakes)
 }
 
 /// A stream that stands.
@@ -69,6 +71,7 @@ struct Opened {
     fd: OwnedFd,
     /// The server takes large bursts of datagrams.
     peer_coalesces: bool,
+    handshake: Option<Handshake>,
 }
 
 /// Why a UDP stream did not come about.
@@ -98,8 +101,9 @@ impl Context<'_, '_> {
             }
             other => other,
         };
-        let fd = connected.map_err(|e| connect::wait_failure(e, ErrorCode::StreamConnect))?;
-        Ok(Opened { fd: self.introduce(fd)?, peer_coalesces: false })
+        let (fd, handshake) = connected.map_err(|e| connect::wait_failure(e, ErrorCode::StreamConnect))?;
+        let is_tcp = self.spec.test.transport == Transport::Tcp;
+        Ok(Opened { fd: self.introduce(fd)?, peer_coalesces: false, handshake: is_tcp.then_some(handshake) })
     }
 
     fn prepare(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<OwnedFd, Failure> {
@@ -139,10 +143,12 @@ impl Context<'_, '_> {
         index: u32,
         remote: SocketAddr,
         reporter: &mut Reporter<'_>,
-    ) -> Result<Result<OwnedFd, WaitError>, Failure> {
+    ) -> Result<Result<(OwnedFd, Handshake), WaitError>, Failure> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
-        Ok(wait::connect(fd.as_fd(), &labelled, Some(CONNECT_TIMEOUT), self.interrupts).map(|()| fd))
+        let sent_ns = clock::monotonic_ns();
+        let connected = wait::connect(fd.as_fd(), &labelled, Some(CONNECT_TIMEOUT), self.interrupts);
+        Ok(connected.map(|()| (fd, Handshake { sent_ns, established_ns: clock::monotonic_ns() })))
     }
 
     /// The cookie identifies the client of this stream. It fits the empty send buffer of a new connection.
@@ -170,7 +176,7 @@ impl Context<'_, '_> {
                 Ok(peer_coalesces) => break peer_coalesces,
             }
         };
-        Ok(Opened { fd, peer_coalesces })
+        Ok(Opened { fd, peer_coalesces, handshake: None })
     }
 
     /// Sends the hello and waits for its answer.

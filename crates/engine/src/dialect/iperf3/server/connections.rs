@@ -1,20 +1,21 @@
 //! Assigns connections and UDP streams to clients.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
+use linerate_sys::{OsError, udp};
 
 use super::registry::AdmissionDecision;
 use super::session::{ServerSockets, Session};
-use super::udp_listener::{Hello, UdpListener};
-use super::{CONTROL, Iperf3Server, KINDS, READ, UDP_LISTENER};
-use crate::error::failure;
+use super::{CONTROL, Iperf3Server, KINDS, READ};
+use crate::error::{EngineError, Operation, failure};
 use crate::server::ServerDialect as _;
 use crate::server::context::ServerContext;
 use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::udp::FirstDatagram;
 
 impl Iperf3Server {
     /// A connection is a new client, or a stream of one.
@@ -73,37 +74,24 @@ impl Iperf3Server {
 
     fn add_stream(&mut self, owner: u64, fd: OwnedFd, server: &mut ServerContext<'_>) {
         if let Some(session) = self.sessions.get_mut(&owner) {
-            let sockets = ServerSockets::new(owner, &self.epoll, &mut self.udp, server);
+            let sockets = ServerSockets::new(owner, &self.epoll, server);
             session.add_stream(fd, &self.context, &sockets);
             self.forward_inputs(owner, server);
         }
     }
 
-    pub(super) fn on_datagrams(&mut self, server: &mut ServerContext<'_>) {
-        // Hellos may come to light while another one is let in; nothing else would announce them.
-        while let Some(listener) = &mut self.udp {
-            for hello in listener.hellos() {
-                self.on_hello(&hello, server);
-            }
-            if !self.udp.as_ref().is_some_and(UdpListener::has_pending) {
-                return;
-            }
-        }
-    }
-
     /// Accepts a UDP stream that is expected from this address. Other datagrams are dropped.
-    fn on_hello(&mut self, hello: &Hello, server: &mut ServerContext<'_>) {
+    pub(super) fn on_hello(&mut self, hello: &FirstDatagram, server: &mut ServerContext<'_>) {
         if self.sessions.values_mut().any(|s| s.repeat_reply(hello.from)) {
             return;
         }
         let Some(owner) = self.registry.udp_stream_owner(hello.from.ip()) else {
             return;
         };
-        let (Some(listener), Some(session)) = (&mut self.udp, self.sessions.get_mut(&owner)) else {
+        let Some(session) = self.sessions.get_mut(&owner) else {
             return;
         };
-        let (local, reply) = (&self.context.spec.local, session.udp_reply());
-        match listener.admit(hello, local, &self.epoll, UDP_LISTENER, reply) {
+        match accept_flow(hello, session.udp_reply(), server) {
             Ok(fd) => self.add_stream(owner, fd, server),
             Err(error) => {
                 session.fail(&error);
@@ -112,4 +100,12 @@ impl Iperf3Server {
         }
         self.advance_sessions(server);
     }
+}
+
+/// Accepts a flow and answers its hello.
+fn accept_flow(hello: &FirstDatagram, reply: &[u8], server: &mut ServerContext<'_>) -> Result<OwnedFd, EngineError> {
+    let flow = server.udp.accept(hello)?;
+    let sent = udp::send(flow.as_fd(), reply).map_err(|source| OsError::new("send", hello.from, source));
+    sent.map_err(Operation::WriteStream.failed())?;
+    Ok(flow)
 }

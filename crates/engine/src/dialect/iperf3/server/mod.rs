@@ -12,7 +12,6 @@ mod log;
 pub(crate) mod registry;
 mod session;
 mod stream_numbers;
-mod udp_listener;
 mod work_queue;
 
 use std::collections::BTreeMap;
@@ -21,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::server::{ServerAction, ServerInput};
-use linerate_iperf3::{COOKIE_WIRE_LEN, ErrorCode, State};
+use linerate_iperf3::{COOKIE_WIRE_LEN, ErrorCode, State, udp_header};
 use linerate_model::service::RefusalReason;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
@@ -38,12 +37,12 @@ use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
 use crate::server::event_loop::Server;
 use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::udp::FirstDatagram;
 use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
 use blocking_pool::BlockingPool;
 use context::Context;
 use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
-use udp_listener::UdpListener;
 
 /// Serves until interrupted, or for one test. `requests` makes what clients may request beside their results.
 ///
@@ -79,7 +78,6 @@ pub(crate) fn open<'a>(
 struct Iperf3Server {
     context: Context,
     epoll: Epoll,
-    udp: Option<UdpListener>,
     registry: SessionRegistry,
     pool: BlockingPool,
     sessions: BTreeMap<u64, Session>,
@@ -89,15 +87,17 @@ struct Iperf3Server {
     is_over: bool,
 }
 
-// Tokens of the event loop: three descriptors of a session, and two of the server.
+// Tokens of the event loop: three descriptors of a session, and one of the server.
 const CONTROL: u64 = 0;
 const NOTICE: u64 = 1;
 const FLOWS: u64 = 2;
 const KINDS: u64 = 4;
-const UDP_LISTENER: u64 = 3;
-const POOL: u64 = KINDS + 3;
+const POOL: u64 = 3;
 
 const READ: Interest = Interest::READ;
+
+/// Name of the dialect.
+const NAME: &str = "iperf3";
 
 impl Iperf3Server {
     fn new(spec: &ServerSpec, peer_requests: PeerRequests) -> Result<Self, Failure> {
@@ -111,7 +111,6 @@ impl Iperf3Server {
             registry: SessionRegistry::new(allow_split_address),
             context,
             epoll,
-            udp: None,
             pool,
             sessions: BTreeMap::new(),
             test_number: 0,
@@ -130,7 +129,6 @@ impl Iperf3Server {
 
     fn dispatch(&mut self, event: Ready, server: &mut ServerContext<'_>) {
         match event.token {
-            UDP_LISTENER => self.on_datagrams(server),
             POOL => self.take_outcomes(server),
             token => {
                 let id = token / KINDS;
@@ -157,7 +155,7 @@ impl Iperf3Server {
             Received::Eof => self.registry.handle_control_eof(now, id),
             Received::Failed(error) => self.registry.handle_control_error(now, id, &io_text(&error)),
         }
-        let sockets = ServerSockets::new(id, &self.epoll, &mut self.udp, server);
+        let sockets = ServerSockets::new(id, &self.epoll, server);
         session.pause_reading(self.registry.has_work(id), &sockets);
         session.follow_unsent(&sockets);
     }
@@ -175,7 +173,7 @@ impl Iperf3Server {
         for (id, outcome) in self.pool.take_outcomes() {
             self.registry.handle_outcome(Instant::now(), id, outcome);
             if let Some(session) = self.sessions.get_mut(&id) {
-                session.pause_reading(false, &ServerSockets::new(id, &self.epoll, &mut self.udp, server));
+                session.pause_reading(false, &ServerSockets::new(id, &self.epoll, server));
                 self.forward_inputs(id, server);
             }
         }
@@ -229,7 +227,7 @@ impl Iperf3Server {
         let starts = matches!(action, ServerAction::StartClock);
         let admitted =
             Admitted { first_position: self.registry.first_position(id), quota: server.admission.quotas().quota(id) };
-        let mut sockets = ServerSockets::new(id, &self.epoll, &mut self.udp, server);
+        let mut sockets = ServerSockets::new(id, &self.epoll, server);
         session.act(action, &self.context, admitted, &mut sockets);
         if starts {
             self.log_start(id, server);
@@ -239,8 +237,8 @@ impl Iperf3Server {
     /// Data ports other than the TCP one are open only while a session uses them.
     fn close_unused_listeners(&mut self, server: &mut ServerContext<'_>) {
         let used = |t: Transport| self.sessions.values().any(|s| s.transport() == Some(t));
-        if self.udp.is_some() && !used(Transport::Udp) {
-            self.udp = None;
+        if !used(Transport::Udp) {
+            server.udp.close(NAME);
         }
         if !used(Transport::Sctp) {
             server.listeners.close_sctp();
@@ -264,7 +262,7 @@ impl Iperf3Server {
 
 impl ServerDialect for Iperf3Server {
     fn name(&self) -> &'static str {
-        "iperf3"
+        NAME
     }
 
     fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
@@ -291,6 +289,16 @@ impl ServerDialect for Iperf3Server {
 
     fn accept(&mut self, connection: Accepted, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         self.add_connection(connection, server)
+    }
+
+    /// A hello is recognised by its length alone, its content depends on the age and byte order of the client; anything
+    /// longer is late data of an earlier test.
+    fn recognises_datagram(&self, first_bytes: &[u8]) -> bool {
+        first_bytes.len() == udp_header::HELLO.len()
+    }
+
+    fn first_datagram(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) {
+        self.on_hello(datagram, server);
     }
 
     fn refusal(&self, reason: RefusalReason) -> Vec<u8> {

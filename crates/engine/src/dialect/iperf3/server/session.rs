@@ -19,7 +19,6 @@ use linerate_sys::{clock, error};
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
-use super::udp_listener::UdpListener;
 use super::{CONTROL, KINDS, READ};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, TestRun};
@@ -32,6 +31,7 @@ use crate::server;
 use crate::server::context::ServerContext;
 use crate::server::limits::rate_guard::RateGuard;
 use crate::server::listeners::Listeners;
+use crate::server::listeners::udp::UdpListener;
 use crate::server::liveness::{self, Liveness};
 use crate::server::server_stats::ByteTotals;
 
@@ -39,19 +39,14 @@ use crate::server::server_stats::ByteTotals;
 pub(super) struct ServerSockets<'s> {
     id: u64,
     epoll: &'s Epoll,
-    udp: &'s mut Option<UdpListener>,
+    udp: &'s mut UdpListener,
     listeners: &'s mut Listeners,
 }
 
 impl<'s> ServerSockets<'s> {
     /// For the session with this number.
-    pub(super) fn new(
-        id: u64,
-        epoll: &'s Epoll,
-        udp: &'s mut Option<UdpListener>,
-        server: &'s mut ServerContext<'_>,
-    ) -> Self {
-        Self { id, epoll, udp, listeners: &mut server.listeners }
+    pub(super) fn new(id: u64, epoll: &'s Epoll, server: &'s mut ServerContext<'_>) -> Self {
+        Self { id, epoll, udp: &mut server.udp, listeners: &mut server.listeners }
     }
 
     /// Name of a descriptor of the session in the event loop.

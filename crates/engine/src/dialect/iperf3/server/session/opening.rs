@@ -11,8 +11,7 @@ use super::{Admitted, ServerSockets, Session, udp_reply};
 use crate::data::run::{RunSettings, TestRun};
 use crate::data::socket as data_socket;
 use crate::dialect::iperf3::server::context::Context;
-use crate::dialect::iperf3::server::udp_listener::UdpListener;
-use crate::dialect::iperf3::server::{FLOWS, NOTICE, READ, UDP_LISTENER};
+use crate::dialect::iperf3::server::{FLOWS, NAME, NOTICE, READ};
 use crate::dialect::iperf3::{keepalive, role_of, udp_headers};
 use crate::error::{EngineError, Operation};
 use crate::reporter::test_header;
@@ -42,12 +41,9 @@ impl Session {
             ..header
         })));
         match test.spec.transport {
-            Transport::Udp if sockets.udp.is_none() => {
-                let address = sockets.listeners.address();
-                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, UDP_LISTENER)?);
-            }
+            Transport::Udp => sockets.udp.open(NAME, local, sockets.listeners.address())?,
             Transport::Sctp => sockets.listeners.open_sctp(local)?,
-            Transport::Udp | Transport::Tcp => {}
+            Transport::Tcp => {}
         }
         let settings = RunSettings {
             spec: test.spec.clone(),

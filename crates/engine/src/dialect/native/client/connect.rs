@@ -1,0 +1,185 @@
+//! Opens a session: connection, recognition, TLS, identity.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_native::opening::{self, Answer, COOKIE_WIRE_LEN};
+use linerate_sys::poll::Interest;
+use linerate_sys::stream_io;
+use linerate_trust::{ClientConfig, ClientSession, random};
+
+use super::control::{Announcement, Connection, NativeClient};
+use super::dial::{Dialled, dial, dial_address};
+use super::{IdentityDemand, NativeError, Peer, Target, judge};
+use crate::dialect::native::tls_stream::TlsStream;
+use crate::interrupts::Interrupts;
+use crate::wait::{WaitError, wait};
+
+/// What answers at the target.
+pub enum Opened {
+    /// A native server, with a session.
+    Native(Box<NativeClient>),
+    /// A server of iperf3, on the same connection.
+    Iperf3(Established),
+}
+
+/// A connection to an iperf3 server that has received a cookie and answered it.
+#[derive(Debug)]
+pub struct Established {
+    /// The control connection.
+    pub fd: OwnedFd,
+    /// The cookie that was sent.
+    pub cookie: [u8; COOKIE_WIRE_LEN],
+    /// Bytes of the server that were read.
+    pub received: Vec<u8>,
+    /// Address of the server.
+    pub remote: std::net::SocketAddr,
+    /// Time of the TCP handshake.
+    pub connect_time: Duration,
+}
+
+/// Longest wait for the server's answer to the cookie, and for its part of the TLS handshake.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause before a busy server is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(500);
+
+/// Opens a session with the server at `target`, or finds that it speaks iperf3.
+///
+/// # Errors
+/// See [`NativeError`].
+pub fn open(
+    target: &Target,
+    demand: IdentityDemand,
+    announcement: &Announcement,
+    interrupts: &dyn Interrupts,
+) -> Result<Opened, NativeError> {
+    let end = Instant::now() + announcement.wait_max;
+    loop {
+        let dialled = dial(target, interrupts)?;
+        let cookie = opening::cookie(random());
+        let (answer, received) = exchange_cookies(&dialled, &cookie, interrupts)?;
+        match answer {
+            Answer::Native => return native(target, dialled, received, demand, announcement, interrupts),
+            Answer::Iperf3 => {
+                refuse_downgrade(&demand, &target.host)?;
+                let Dialled { fd, remote, connect_time } = dialled;
+                return Ok(Opened::Iperf3(Established { fd, cookie, received, remote, connect_time }));
+            }
+            Answer::Busy if Instant::now() < end => std::thread::sleep(BUSY_PAUSE),
+            Answer::Busy => {
+                return Err(NativeError::Refused {
+                    clause: "busy".to_owned(),
+                    text: "the server runs another test; try --wait".to_owned(),
+                });
+            }
+            Answer::Incomplete | Answer::Foreign => {
+                let seen = String::from_utf8_lossy(&received).escape_debug().to_string();
+                let text = format!("{}: no server of tests answers there; it sent \"{seen}\"", target.host);
+                return Err(NativeError::Unreachable(text));
+            }
+        }
+    }
+}
+
+/// A host on the path that changes traffic could answer as iperf3 does.
+fn refuse_downgrade(demand: &IdentityDemand, host: &str) -> Result<(), NativeError> {
+    let wants_native =
+        demand.requires_native || demand.pin.is_some() || demand.token.is_some() || demand.known.is_some();
+    if !wants_native {
+        return Ok(());
+    }
+    Err(NativeError::NotNative(format!(
+        "{host} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin and \
+         --token-file, and after `linerate test --forget {host}` if it was a linerate server before"
+    )))
+}
+
+fn exchange_cookies(
+    dialled: &Dialled,
+    cookie: &[u8; COOKIE_WIRE_LEN],
+    interrupts: &dyn Interrupts,
+) -> Result<(Answer, Vec<u8>), NativeError> {
+    let lost = |error: std::io::Error| NativeError::Unreachable(format!("{}: {error}", dialled.remote));
+    stream_io::send(&dialled.fd, cookie).map_err(lost)?;
+    let end = Instant::now() + ANSWER_TIMEOUT;
+    let mut received = Vec::new();
+    loop {
+        let answer = opening::answer(&received);
+        if !matches!(answer, Answer::Incomplete) {
+            return Ok((answer, received));
+        }
+        let mut byte = [0; 1];
+        match stream_io::recv(&dialled.fd, &mut byte) {
+            Ok(0) => return Ok((Answer::Incomplete, received)),
+            Ok(_) => received.extend(byte),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_readable(&dialled.fd, end, interrupts)?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(lost(error)),
+        }
+    }
+}
+
+fn native(
+    target: &Target,
+    dialled: Dialled,
+    _received: Vec<u8>,
+    demand: IdentityDemand,
+    announcement: &Announcement,
+    interrupts: &dyn Interrupts,
+) -> Result<Opened, NativeError> {
+    let config = ClientConfig::new();
+    let Dialled { fd, remote, connect_time } = dialled;
+    let connection = handshake(fd, &config, interrupts)?;
+    let fingerprint = connection.tls.peer().ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
+    let mut identity = judge(&demand, fingerprint, &target.host)?;
+    if demand.token.is_some() && identity != linerate_model::path::Identity::Pinned {
+        identity = linerate_model::path::Identity::Token;
+    }
+    let peer = Peer { remote, identity, fingerprint, connect_time };
+    let client = NativeClient::greet(target.clone(), peer, config, connection, demand.token, announcement, interrupts)?;
+    Ok(Opened::Native(Box::new(client)))
+}
+
+fn handshake(fd: OwnedFd, config: &ClientConfig, interrupts: &dyn Interrupts) -> Result<Connection, NativeError> {
+    let failed = |error: std::io::Error| NativeError::Protocol(format!("TLS handshake: {error}"));
+    let mut tls = TlsStream::client(ClientSession::new(config));
+    let end = Instant::now() + ANSWER_TIMEOUT;
+    match tls.flush(fd.as_fd()) {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(failed(error)),
+        _ => {}
+    }
+    while tls.is_handshaking() {
+        wait_readable(&fd, end, interrupts)?;
+        tls.receive(fd.as_fd()).map_err(failed)?;
+    }
+    Ok(Connection { fd, tls })
+}
+
+/// Connects to the same address again; the key is the same.
+pub(super) fn reconnect(
+    target: &Target,
+    peer: &Peer,
+    config: &ClientConfig,
+    interrupts: &dyn Interrupts,
+) -> Result<Connection, NativeError> {
+    let dialled = dial_address(peer.remote, target, interrupts)?;
+    let cookie = opening::cookie(random());
+    match exchange_cookies(&dialled, &cookie, interrupts)? {
+        (Answer::Native, _) => {}
+        _ => return Err(NativeError::NotNative("the server answers in another protocol than before".to_owned())),
+    }
+    let connection = handshake(dialled.fd, config, interrupts)?;
+    if connection.tls.peer() != Some(peer.fingerprint) {
+        return Err(NativeError::Identity("the server has another key than before".to_owned()));
+    }
+    Ok(connection)
+}
+
+fn wait_readable(fd: &OwnedFd, end: Instant, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+    let left = end.saturating_duration_since(Instant::now());
+    wait(fd.as_fd(), Interest::READ, Some(left), interrupts).map_err(|error| match error {
+        WaitError::Interrupted(signal_text) => NativeError::Interrupted(signal_text),
+        WaitError::Os(error) => NativeError::Unreachable(error.text()),
+    })
+}

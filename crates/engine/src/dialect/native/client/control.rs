@@ -1,0 +1,441 @@
+//! The control connection of a client: drives the protocol machine, and connects again when the connection breaks.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_model::path::{EndpointPhase, HostDropsReader, PhaseSpec};
+use linerate_native::client::{Action, Input, Machine, ProtocolFailure};
+use linerate_native::hex;
+use linerate_native::message::{Hello, Ready, Welcome};
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::sockopt;
+use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof, verify};
+
+use super::connect::reconnect;
+use super::prober::ProbeTarget;
+use super::streams::StreamPlan;
+use super::{NativeError, Peer, Target};
+use crate::dialect::native::boot_id;
+use crate::dialect::native::drops::DropMeter;
+use crate::dialect::native::load::EchoSamples;
+use crate::dialect::native::tls_stream::TlsStream;
+use crate::interrupts::Interrupts;
+
+/// A session with a native server.
+pub struct NativeClient {
+    target: Target,
+    peer: Peer,
+    tls: ClientConfig,
+    connection: Option<Connection>,
+    machine: Machine,
+    token: Option<Token>,
+    welcome: Welcome,
+    /// Actions that wait for whom they are for.
+    arrived: VecDeque<Action>,
+    resumed: u32,
+    has_new_connection: bool,
+    retry: Retry,
+    idle_rtt_ns: Option<i64>,
+    host_drops: Option<HostDropsReader>,
+    /// The session cannot go on.
+    failed: Option<ProtocolFailure>,
+}
+
+/// Attempts to connect again.
+#[derive(Debug, Default)]
+struct Retry {
+    /// Time of the next one.
+    due: Option<Instant>,
+    /// Since when no program listens at the server's address.
+    refused_since: Option<Instant>,
+}
+
+/// An encrypted control connection.
+pub(super) struct Connection {
+    pub(super) fd: OwnedFd,
+    pub(super) tls: TlsStream,
+}
+
+/// What a client announces.
+#[derive(Debug, Clone)]
+pub struct Announcement {
+    /// Streams per direction at most.
+    pub streams_max: u32,
+    /// Length of the whole examination at most.
+    pub duration_max: Duration,
+    /// Phases that it may run.
+    pub kinds: Vec<linerate_model::path::PhaseKind>,
+    /// The server's facts are wanted.
+    pub wants_facts: bool,
+    /// Bytes of both directions at most.
+    pub bytes_max: Option<u64>,
+    /// Longest wait for a turn.
+    pub wait_max: Duration,
+}
+
+/// Longest wait for an answer of the server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest wait for a lost control connection, within which a phase goes on.
+const RESUME_TIMEOUT: Duration = Duration::from_secs(30);
+/// Between two attempts to connect again.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// A server at whose address no program listens for this long has ended. One that starts again does not know the session.
+const REFUSED_MAX: Duration = Duration::from_secs(3);
+/// Longest wait in one step, so that deadlines of the machine are met.
+const STEP: Duration = Duration::from_millis(200);
+
+impl Retry {
+    /// Plans the next attempt after one that failed, until the machine gives up.
+    ///
+    /// # Errors
+    /// An interrupt, or that the server has ended.
+    fn after(&mut self, error: NativeError) -> Result<(), NativeError> {
+        let now = Instant::now();
+        self.due = Some(now + RETRY_PAUSE);
+        match error {
+            NativeError::Interrupted(signal_text) => Err(NativeError::Interrupted(signal_text)),
+            NativeError::ConnectionRefused(text) => {
+                let since = *self.refused_since.get_or_insert(now);
+                let has_ended = now.duration_since(since) >= REFUSED_MAX;
+                if has_ended { Err(NativeError::Protocol(format!("the server has ended: {text}"))) } else { Ok(()) }
+            }
+            _ => {
+                self.refused_since = None;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl NativeClient {
+    pub(super) fn greet(
+        target: Target,
+        peer: Peer,
+        tls: ClientConfig,
+        connection: Connection,
+        token: Option<Token>,
+        announcement: &Announcement,
+        interrupts: &dyn Interrupts,
+    ) -> Result<Self, NativeError> {
+        let mut client = Self {
+            target,
+            peer,
+            tls,
+            connection: Some(connection),
+            machine: Machine::new(Instant::now()),
+            token,
+            welcome: Welcome::default(),
+            arrived: VecDeque::new(),
+            resumed: 0,
+            has_new_connection: false,
+            retry: Retry::default(),
+            idle_rtt_ns: None,
+            host_drops: None,
+            failed: None,
+        };
+        let hello = Hello {
+            program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
+            token: client.token.as_ref().map(|token| token.name().to_owned()),
+            streams_max: announcement.streams_max,
+            duration_max_ns: linerate_sys::clock::as_ns(announcement.duration_max),
+            bytes_max: announcement.bytes_max,
+            wants: announcement.kinds.clone(),
+            wants_facts: announcement.wants_facts,
+            ..Hello::default()
+        };
+        client.give(Input::Hello(Box::new(hello)));
+        let timeout = ANSWER_TIMEOUT + announcement.wait_max;
+        let action = client.await_action(timeout, interrupts, |action| matches!(action, Action::Welcome(_)))?;
+        if let Some(Action::Welcome(welcome)) = action {
+            client.welcome = *welcome;
+        }
+        Ok(client)
+    }
+
+    /// The server as it was found.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// What the server stated at the beginning.
+    #[must_use]
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// How often the control connection was made anew.
+    #[must_use]
+    pub fn resumed(&self) -> u32 {
+        self.resumed
+    }
+
+    /// Both ends read the clock of one kernel.
+    #[must_use]
+    pub fn is_same_boot(&self) -> bool {
+        self.welcome.boot_id.is_some() && self.welcome.boot_id == boot_id()
+    }
+
+    /// The round trip without load, after which a load has drained.
+    pub fn set_idle_rtt_ns(&mut self, idle_rtt_ns: Option<i64>) {
+        self.idle_rtt_ns = idle_rtt_ns;
+    }
+
+    /// Counts drops of this host in phases of datagrams and new connections.
+    pub fn set_host_drops(&mut self, read: HostDropsReader) {
+        self.host_drops = Some(read);
+    }
+
+    /// Begins to count drops of this host, if that is possible.
+    pub(super) fn drop_meter(&self) -> Option<DropMeter> {
+        self.host_drops.as_ref().map(|read| DropMeter::start(read, self.peer.remote.ip()))
+    }
+
+    pub(super) fn idle_rtt_ns(&self) -> Option<i64> {
+        self.idle_rtt_ns
+    }
+
+    pub(super) fn remote(&self) -> SocketAddr {
+        self.peer.remote
+    }
+
+    pub(super) fn tls(&self) -> &ClientConfig {
+        &self.tls
+    }
+
+    pub(super) fn probe_target(&self, dscp: u8) -> ProbeTarget {
+        ProbeTarget { remote: self.peer.remote, bind: self.target.bind.clone(), dscp }
+    }
+
+    pub(super) fn stream_plan(&self, spec: &PhaseSpec, echoes: &Arc<EchoSamples>) -> StreamPlan {
+        StreamPlan {
+            target: self.probe_target(spec.dscp),
+            transport: spec.transport,
+            tls: self.tls.clone(),
+            echoes: (!spec.raw).then(|| Arc::clone(echoes)),
+        }
+    }
+
+    pub(super) fn flow_tag(&self, flow: u32) -> u64 {
+        let secret = hex::decode(&self.welcome.flow_secret).unwrap_or_default();
+        linerate_trust::flow_tag(&secret, flow)
+    }
+
+    /// Has the server prepare a phase.
+    pub(super) fn open_phase(&mut self, spec: &PhaseSpec, interrupts: &dyn Interrupts) -> Result<Ready, NativeError> {
+        self.give(Input::OpenPhase(Box::new(spec.clone())));
+        let ready = self.await_action(ANSWER_TIMEOUT, interrupts, |action| matches!(action, Action::Ready(_)))?;
+        match ready {
+            Some(Action::Ready(ready)) => Ok(ready),
+            _ => Err(NativeError::Protocol("the server prepares no phase".to_owned())),
+        }
+    }
+
+    /// Has the server begin the phase.
+    pub(super) fn start_phase(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+        self.give(Input::Start);
+        self.await_action(ANSWER_TIMEOUT, interrupts, |action| matches!(action, Action::Started { .. }))?;
+        Ok(())
+    }
+
+    /// Has the server end the phase; returns what it counted, `None` if it does not send it.
+    pub(super) fn stop_phase(
+        &mut self,
+        interrupts: &dyn Interrupts,
+    ) -> Result<Option<Box<EndpointPhase>>, NativeError> {
+        self.give(Input::Stop);
+        let timeout = RESUME_TIMEOUT.max(ANSWER_TIMEOUT);
+        let result = self.await_action(timeout, interrupts, |action| matches!(action, Action::PhaseResult(_)))?;
+        Ok(result.and_then(|action| if let Action::PhaseResult(result) = action { Some(result) } else { None }))
+    }
+
+    /// Facts of the server's host over the last load; `None` where it gives none.
+    pub fn facts(&mut self, interrupts: &dyn Interrupts) -> Option<String> {
+        if !self.welcome.facts {
+            return None;
+        }
+        self.give(Input::WantFacts);
+        let action =
+            self.await_action(ANSWER_TIMEOUT, interrupts, |action| matches!(action, Action::Facts(_))).ok()??;
+        let Action::Facts(facts) = action else { return None };
+        Some(facts).filter(|facts| facts != "null")
+    }
+
+    /// Ends the session.
+    pub fn close(mut self) {
+        self.give(Input::Bye);
+    }
+
+    fn give(&mut self, input: Input) {
+        self.machine.handle_local(Instant::now(), input);
+        self.carry_out();
+    }
+
+    /// Readable when [`Self::on_control`] has something to do.
+    pub(super) fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.connection.as_ref().map(|connection| connection.fd.as_fd())
+    }
+
+    /// The connection is another one since the last call.
+    pub(super) fn takes_new_connection(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_connection)
+    }
+
+    /// Reads what has arrived.
+    pub(super) fn on_control(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        let now = Instant::now();
+        match connection.tls.receive(connection.fd.as_fd()) {
+            Ok(plaintext) if plaintext.is_empty() => {}
+            Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
+            Err(error) => {
+                tracing::debug!(%error, "control connection lost");
+                self.drop_connection();
+                self.machine.control_lost(now);
+            }
+        }
+        self.carry_out();
+    }
+
+    /// Lets time pass.
+    pub(super) fn on_time(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+        self.machine.handle_timeout(Instant::now());
+        self.carry_out();
+        self.resume_if_wanted(interrupts)?;
+        match &self.failed {
+            Some(failure @ ProtocolFailure::Unproven) => Err(NativeError::Identity(failure.to_string())),
+            Some(failure) => Err(NativeError::Protocol(failure.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Executes what the machine decided; what is for others waits.
+    fn carry_out(&mut self) {
+        while let Some(action) = self.machine.poll_action() {
+            match action {
+                Action::Send(bytes) => self.send(&bytes),
+                Action::VerifyChallenge { proof } => self.verify_challenge(&proof),
+                Action::Tick(_) | Action::Queued { .. } | Action::Resumed => {}
+                Action::Failed(failure) => self.failed = Some(failure),
+                other => self.arrived.push_back(other),
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        let Some(connection) = &mut self.connection else { return };
+        if connection.tls.send(connection.fd.as_fd(), bytes).is_err() {
+            self.drop_connection();
+            self.machine.control_lost(Instant::now());
+        }
+    }
+
+    /// Gives a lost connection up. The end of a connection in order would end the session at the server.
+    fn drop_connection(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            let _ = sockopt::set_reset_on_close(&connection.fd);
+        }
+    }
+
+    /// The server proves its token first; then this end does.
+    fn verify_challenge(&mut self, server_proof: &[u8; 32]) {
+        let exporter = self.connection.as_ref().and_then(|connection| connection.tls.exporter());
+        let input = match (&self.token, exporter) {
+            (Some(token), Some(exporter)) if verify(token, &exporter, Role::Server, server_proof) => {
+                Input::ChallengeVerified { proof: proof(token, &exporter, Role::Client) }
+            }
+            _ => Input::ChallengeWrong,
+        };
+        self.give(input);
+    }
+
+    /// Connects again and continues the session.
+    fn resume_if_wanted(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+        let Some(place) = self.arrived.iter().position(|action| matches!(action, Action::ConnectAgain)) else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if self.retry.due.is_some_and(|due| now < due) {
+            return Ok(());
+        }
+        self.drop_connection();
+        let connection = match reconnect(&self.target, &self.peer, &self.tls, interrupts) {
+            Ok(connection) => connection,
+            Err(error) => return self.retry.after(error),
+        };
+        self.retry = Retry::default();
+        self.arrived.remove(place);
+        let secret = hex::decode(&self.welcome.resume_secret).unwrap_or_default();
+        let point = self.machine.resume_point();
+        let proved = connection.tls.exporter().zip(point);
+        let proof = proved.map(|(exporter, point)| resume_proof(&secret, &exporter, point.number, point.received));
+        self.connection = Some(connection);
+        self.has_new_connection = true;
+        self.resumed += 1;
+        self.machine.resume(Instant::now(), &proof.unwrap_or_default());
+        self.carry_out();
+        Ok(())
+    }
+
+    /// Waits for an action that is for the caller.
+    fn await_action(
+        &mut self,
+        timeout: Duration,
+        interrupts: &dyn Interrupts,
+        is_wanted: impl Fn(&Action) -> bool,
+    ) -> Result<Option<Action>, NativeError> {
+        let end = Instant::now() + timeout;
+        loop {
+            if let Some(place) = self.arrived.iter().position(&is_wanted) {
+                return Ok(self.arrived.remove(place));
+            }
+            if let Some(error) = self.take_refusal() {
+                return Err(error);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(NativeError::Protocol("the server does not answer".to_owned()));
+            }
+            self.wait(left.min(STEP), interrupts)?;
+            self.on_time(interrupts)?;
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+        let Some(connection) = &self.connection else {
+            std::thread::sleep(timeout.min(STEP));
+            return Ok(());
+        };
+        let waited =
+            poll::wait_fds([(connection.fd.as_fd(), Interest::READ), (interrupts.fd(), Interest::READ)], Some(timeout));
+        match waited {
+            Ok([is_readable, is_interrupted]) => {
+                if is_interrupted && let Some(signal_text) = interrupts.take() {
+                    return Err(NativeError::Interrupted(signal_text));
+                }
+                if is_readable {
+                    self.on_control();
+                }
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(NativeError::System(error.to_string())),
+        }
+    }
+
+    fn take_refusal(&mut self) -> Option<NativeError> {
+        let place = self.arrived.iter().position(|action| {
+            matches!(action, Action::Refused { .. } | Action::PhaseRefused { .. } | Action::Close)
+        })?;
+        match self.arrived.remove(place)? {
+            Action::Refused { clause, text, .. } | Action::PhaseRefused { clause, text, .. } => {
+                Some(NativeError::Refused { clause, text })
+            }
+            _ => Some(NativeError::Protocol("the server ended the session".to_owned())),
+        }
+    }
+}

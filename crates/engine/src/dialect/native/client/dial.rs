@@ -1,0 +1,182 @@
+//! Connects to the first address of a server that answers; the families race (RFC 8305).
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_model::spec::BindSpec;
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::socket::{self, Connect, Family, Protocol};
+use linerate_sys::{OsError, errno, sockopt};
+
+use super::NativeError;
+use crate::interrupts::Interrupts;
+use crate::wait::family;
+
+/// Where to connect to, and from where.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Name or address.
+    pub host: String,
+    /// TCP and UDP port.
+    pub port: u16,
+    /// Local address and device.
+    pub bind: BindSpec,
+    /// Longest time for all addresses together.
+    pub timeout: Duration,
+}
+
+/// A connection that was made.
+#[derive(Debug)]
+pub(super) struct Dialled {
+    pub(super) fd: OwnedFd,
+    pub(super) remote: SocketAddr,
+    /// Time of its TCP handshake.
+    pub(super) connect_time: Duration,
+}
+
+struct Attempt {
+    fd: OwnedFd,
+    remote: SocketAddr,
+    started: Instant,
+}
+
+/// Head start of an address over the next one, RFC 8305 section 5.
+const HEAD_START: Duration = Duration::from_millis(250);
+const INTERRUPT: u64 = u64::MAX;
+
+/// Connects.
+pub(super) fn dial(target: &Target, interrupts: &dyn Interrupts) -> Result<Dialled, NativeError> {
+    let wanted = target.bind.family.map(family);
+    let addresses = socket::resolve(&target.host, target.port, wanted)
+        .map_err(|error| NativeError::Unreachable(format!("{}: {error}", target.host)))?;
+    race(interleaved(addresses), target, interrupts)
+}
+
+/// Connects to one address.
+pub(super) fn dial_address(
+    remote: SocketAddr,
+    target: &Target,
+    interrupts: &dyn Interrupts,
+) -> Result<Dialled, NativeError> {
+    race(VecDeque::from([remote]), target, interrupts)
+}
+
+/// Addresses of the two families in turns, in the resolver's order (RFC 8305 section 4).
+fn interleaved(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
+    let first = addresses.first().map(SocketAddr::is_ipv6);
+    let (mut one, mut other): (VecDeque<_>, VecDeque<_>) =
+        addresses.into_iter().partition(|address| Some(address.is_ipv6()) == first);
+    let mut merged = VecDeque::new();
+    while !one.is_empty() || !other.is_empty() {
+        merged.extend(one.pop_front());
+        merged.extend(other.pop_front());
+    }
+    merged
+}
+
+fn race(
+    mut addresses: VecDeque<SocketAddr>,
+    target: &Target,
+    interrupts: &dyn Interrupts,
+) -> Result<Dialled, NativeError> {
+    let system = |error: OsError| NativeError::System(error.text());
+    let epoll = Epoll::new().map_err(system)?;
+    epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(system)?;
+    let end = Instant::now() + target.timeout;
+    let mut attempts: Vec<Option<Attempt>> = Vec::new();
+    let mut next = Instant::now();
+    let mut last_error = NativeError::Unreachable(format!("{}:{}: connection timed out", target.host, target.port));
+    let mut events = Vec::new();
+    loop {
+        let now = Instant::now();
+        let none_open = attempts.iter().all(Option::is_none);
+        if let Some(remote) = addresses.front().copied()
+            && (now >= next || none_open)
+        {
+            addresses.pop_front();
+            next = now + HEAD_START;
+            match begin(remote, target) {
+                Ok(attempt) => {
+                    let watched = epoll.add(attempt.fd.as_fd(), attempts.len() as u64, Interest::WRITE);
+                    attempts.push(watched.is_ok().then_some(attempt));
+                }
+                Err(error) => last_error = failed(remote, &error),
+            }
+            continue;
+        }
+        if now >= end || none_open {
+            return Err(last_error);
+        }
+        let until = if addresses.is_empty() { end } else { end.min(next) };
+        // An interrupted wait is repeated.
+        let _ = epoll.wait(&mut events, Some(until.saturating_duration_since(now)));
+        for event in &events {
+            if event.token == INTERRUPT
+                && let Some(signal_text) = interrupts.take()
+            {
+                return Err(NativeError::Interrupted(signal_text));
+            }
+            let index = usize::try_from(event.token).unwrap_or(usize::MAX);
+            let Some(attempt) = attempts.get_mut(index).and_then(Option::take) else { continue };
+            let _ = epoll.remove(&attempt.fd);
+            match socket::take_error(&attempt.fd) {
+                Ok(()) => return Ok(attempt.won()),
+                Err(error) => last_error = failed(attempt.remote, &error),
+            }
+        }
+    }
+}
+
+fn failed(remote: SocketAddr, error: &OsError) -> NativeError {
+    let text = format!("{remote}: {}", error.text());
+    match error.errno() {
+        Some(errno::ECONNREFUSED) => NativeError::ConnectionRefused(text),
+        _ => NativeError::Unreachable(text),
+    }
+}
+
+impl Attempt {
+    fn won(self) -> Dialled {
+        let connect_time = self.started.elapsed();
+        let _ = sockopt::TCP_NODELAY.set(&self.fd, true);
+        Dialled { fd: self.fd, remote: socket::unmap(self.remote), connect_time }
+    }
+}
+
+fn begin(remote: SocketAddr, target: &Target) -> Result<Attempt, OsError> {
+    let fd = socket::open(&remote, Protocol::Tcp)?;
+    bind(fd.as_fd(), &target.bind, &remote)?;
+    let started = Instant::now();
+    match socket::connect(&fd, &remote)? {
+        // Completed at once: the event follows all the same.
+        Connect::Done | Connect::InProgress => Ok(Attempt { fd, remote, started }),
+    }
+}
+
+/// Binds a socket to the local address and device that the user named.
+///
+/// # Errors
+/// The operating system's; `EADDRNOTAVAIL` for a name without an address of the family.
+pub fn bind(fd: BorrowedFd<'_>, wanted: &BindSpec, remote: &SocketAddr) -> Result<(), OsError> {
+    if let Some(device) = &wanted.device {
+        sockopt::bind_device(fd, device)?;
+    }
+    let Some(host) = &wanted.host else { return Ok(()) };
+    let found = socket::resolve(host, 0, Some(Family::of(remote))).ok().and_then(|found| found.into_iter().next());
+    let absent = || OsError::new("bind", host, std::io::Error::from_raw_os_error(errno::EADDRNOTAVAIL));
+    socket::bind(fd, &found.ok_or_else(absent)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns_in_the_order_of_the_resolver() {
+        let addresses = ["[::1]:1", "[::2]:1", "127.0.0.1:1", "[::3]:1"].map(|text| text.parse().expect("an address"));
+        let texts: Vec<String> = interleaved(addresses.to_vec()).iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["[::1]:1", "127.0.0.1:1", "[::2]:1", "[::3]:1"]);
+    }
+}

@@ -1,0 +1,209 @@
+//! A phase with load: streams that grow in number while probes measure what the load does to others.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use linerate_model::EventSink;
+use linerate_model::event::Endpoint;
+use linerate_model::path::{LoadControl, LoadDecision, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
+use linerate_sys::clock;
+use linerate_sys::poll::{Epoll, Interest};
+
+use super::NativeError;
+use super::control::NativeClient;
+use super::prober::Prober;
+use super::streams::{self, StreamPlan, Wanted};
+use crate::data::quota::Quota;
+use crate::dialect::native::load::{EchoSamples, LoadRun, LoadStream};
+use crate::error::Operation;
+use crate::interrupts::Interrupts;
+use crate::reporter::Reporter;
+
+/// Who follows a load while it runs.
+pub struct Steering<'a> {
+    /// Decides on the number of streams and on the end.
+    pub control: &'a mut dyn LoadControl,
+    /// Receives the events of the load, as those of a test.
+    pub sink: Box<dyn EventSink>,
+}
+
+/// Streams that this phase may still open.
+struct Supply {
+    plan: StreamPlan,
+    directions: Vec<PathDirection>,
+    tokens: Vec<[u8; 16]>,
+    next: u16,
+    opening: Vec<Receiver<io::Result<LoadStream>>>,
+}
+
+const NOTICE: u64 = 0;
+const CONTROL: u64 = 1;
+const INTERRUPT: u64 = 2;
+/// Longest wait for the delay to return to that of before the load.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+const DRAIN_POLL: Duration = Duration::from_millis(20);
+/// The delay has returned when it is within this much, or a tenth, of that without load.
+const DRAINED_NS: i64 = 2_000_000;
+
+/// Runs the load of a phase that the server is ready for.
+pub(super) fn run(
+    client: &mut NativeClient,
+    spec: &PhaseSpec,
+    tokens: Vec<[u8; 16]>,
+    prober: Option<Prober>,
+    steering: Steering<'_>,
+    interrupts: &dyn Interrupts,
+    result: &mut PhaseResult,
+) -> Result<(), NativeError> {
+    let echoes = Arc::<EchoSamples>::default();
+    let Steering { control, sink } = steering;
+    let reporter = Reporter::boxed(sink);
+    let mut load = LoadRun::new(spec, Quota::default(), Endpoint::Client, client.remote(), reporter)?;
+    let mut supply = Supply::new(client.stream_plan(spec, &echoes), spec, tokens);
+    for stream in supply.open(1, &mut result.absent) {
+        load.add(stream)?;
+    }
+    client.start_phase(interrupts)?;
+    load.start()?;
+    result.started_ns = load.start_ns().unwrap_or_default();
+    let driven = drive(client, &mut load, &mut supply, prober.as_ref(), control, interrupts);
+    let interrupted = match driven {
+        Err(NativeError::Interrupted(signal_text)) => Some(signal_text),
+        Err(error) => return Err(error),
+        Ok(()) => None,
+    };
+    // A receiver that closes first resets the connections of the server's senders, which would count as failures.
+    load.stop_senders();
+    result.remote = client.stop_phase(interrupts)?.map(|remote| *remote);
+    result.local = load.finish().0;
+    result.in_band = echoes.take();
+    if let Some(prober) = prober {
+        drain(&prober, client.idle_rtt_ns());
+        client.take_probes(prober, result);
+    }
+    interrupted.map_or(Ok(()), |signal_text| Err(NativeError::Interrupted(signal_text)))
+}
+
+/// Until the steering ends the load.
+fn drive(
+    client: &mut NativeClient,
+    load: &mut LoadRun,
+    supply: &mut Supply,
+    prober: Option<&Prober>,
+    control: &mut dyn LoadControl,
+    interrupts: &dyn Interrupts,
+) -> Result<(), NativeError> {
+    let system = |error| NativeError::from(Operation::Poll.failed()(error));
+    let epoll = Epoll::new().map_err(system)?;
+    epoll.add(load.notice_fd(), NOTICE, Interest::READ).map_err(system)?;
+    watch_control(&epoll, client)?;
+    epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(system)?;
+    let mut events = Vec::new();
+    loop {
+        let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
+        // An interrupted wait is repeated.
+        let _ = epoll.wait(&mut events, Some(Duration::from_nanos(wait_ns)));
+        for event in &events {
+            match event.token {
+                CONTROL => client.on_control(),
+                INTERRUPT => {
+                    if let Some(signal_text) = interrupts.take() {
+                        return Err(NativeError::Interrupted(signal_text));
+                    }
+                }
+                _ => {}
+            }
+        }
+        client.on_time(interrupts)?;
+        if client.takes_new_connection() {
+            watch_control(&epoll, client)?;
+        }
+        let Some(sample) = load.advance() else { continue };
+        for stream in supply.take_opened() {
+            load.add(stream)?;
+        }
+        let newest_rtt_ns = prober.and_then(Prober::newest_rtt_ns);
+        match control.sample(&sample, newest_rtt_ns) {
+            LoadDecision::Continue => {}
+            LoadDecision::AddStreams(count) => supply.open_beside(count),
+            LoadDecision::End => return Ok(()),
+        }
+    }
+}
+
+/// A closed descriptor leaves the event loop by itself.
+fn watch_control(epoll: &Epoll, client: &NativeClient) -> Result<(), NativeError> {
+    let Some(fd) = client.control_fd() else { return Ok(()) };
+    epoll.add(fd, CONTROL, Interest::READ).map_err(|error| Operation::Poll.failed()(error).into())
+}
+
+/// Waits until the queue of the load has emptied.
+fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) {
+    let Some(idle_ns) = idle_rtt_ns else { return };
+    let limit_ns = idle_ns + (idle_ns / 10).max(DRAINED_NS);
+    let end = Instant::now() + DRAIN_MAX;
+    while Instant::now() < end && prober.newest_rtt_ns().is_some_and(|rtt_ns| rtt_ns > limit_ns) {
+        std::thread::sleep(DRAIN_POLL);
+    }
+}
+
+impl Supply {
+    fn new(plan: StreamPlan, spec: &PhaseSpec, tokens: Vec<[u8; 16]>) -> Self {
+        let directions = match spec.kind {
+            PhaseKind::Down => vec![PathDirection::Down],
+            PhaseKind::Up => vec![PathDirection::Up],
+            _ => vec![PathDirection::Down, PathDirection::Up],
+        };
+        Self { plan, directions, tokens, next: 0, opening: Vec::new() }
+    }
+
+    /// The next streams, so many per direction.
+    fn wanted(&mut self, count: u32) -> Vec<Wanted> {
+        let mut wanted = Vec::new();
+        for _ in 0..count {
+            for direction in &self.directions {
+                let Some(token) = self.tokens.pop() else { return wanted };
+                wanted.push(Wanted { number: self.next, direction: *direction, token });
+                self.next += 1;
+            }
+        }
+        wanted
+    }
+
+    /// Opens the first streams; what fails is absent.
+    fn open(&mut self, count: u32, absent: &mut Vec<(String, String)>) -> Vec<LoadStream> {
+        let wanted = self.wanted(count);
+        let mut opened = Vec::with_capacity(wanted.len());
+        for stream in wanted {
+            match streams::open(&self.plan, stream) {
+                Ok(stream) => opened.push(stream),
+                Err(error) => absent.push((format!("stream {}", stream.number), error.to_string())),
+            }
+        }
+        opened
+    }
+
+    fn open_beside(&mut self, count: u32) {
+        let wanted = self.wanted(count);
+        // Without a thread the load stays as it is.
+        self.opening.extend(streams::open_beside(&self.plan, wanted).ok());
+    }
+
+    fn take_opened(&mut self) -> Vec<LoadStream> {
+        let mut opened = Vec::new();
+        self.opening.retain(|receiver| {
+            loop {
+                match receiver.try_recv() {
+                    Ok(Ok(stream)) => opened.push(stream),
+                    // A stream that fails leaves the load with fewer.
+                    Ok(Err(_)) => {}
+                    Err(TryRecvError::Empty) => return true,
+                    Err(TryRecvError::Disconnected) => return false,
+                }
+            }
+        });
+        opened
+    }
+}

@@ -1,0 +1,142 @@
+//! Examines a path to a native server, one phase after the other.
+
+mod connect;
+mod connections;
+mod control;
+mod datagram_phase;
+mod dial;
+mod flow;
+mod load_phase;
+mod phase;
+mod prober;
+mod size;
+mod streams;
+mod transactions;
+
+pub use connect::{Established, Opened, open};
+pub use control::{Announcement, NativeClient};
+pub use dial::{Target, bind};
+pub use load_phase::Steering;
+
+use linerate_model::path::Identity;
+use linerate_trust::{Fingerprint, Token};
+
+/// What the user demands of the server's identity.
+#[derive(Debug, Default)]
+pub struct IdentityDemand {
+    /// Its key has this fingerprint.
+    pub pin: Option<Fingerprint>,
+    /// It proves that it has this token.
+    pub token: Option<Token>,
+    /// Key of earlier tests.
+    pub known: Option<Fingerprint>,
+    /// An unknown key is accepted; without it, too, unless a user name is to be sent.
+    pub accept_new: bool,
+    /// Nothing is demanded.
+    pub insecure: bool,
+    /// A server of another dialect is a failure.
+    pub requires_native: bool,
+}
+
+/// The server as it was found.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// Address of its control connection.
+    pub remote: std::net::SocketAddr,
+    /// What is known of its identity.
+    pub identity: Identity,
+    /// Its key.
+    pub fingerprint: Fingerprint,
+    /// Time of the TCP handshake.
+    pub connect_time: std::time::Duration,
+}
+
+/// Why an examination could not begin, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NativeError {
+    /// No address of the server answers.
+    #[error("unable to connect: {0}")]
+    Unreachable(String),
+    /// No program listens at the server's address.
+    #[error("{0}")]
+    ConnectionRefused(String),
+    /// The server does not speak this protocol, though that was demanded.
+    #[error("{0}")]
+    NotNative(String),
+    /// The server's identity is not the one that was demanded.
+    #[error("{0}")]
+    Identity(String),
+    /// A rule of the server.
+    #[error("the server refuses the test: {text} ({clause})")]
+    Refused {
+        /// Which rule.
+        clause: String,
+        /// What it demands.
+        text: String,
+    },
+    /// The server violates the protocol, or is gone.
+    #[error("the control connection failed: {0}")]
+    Protocol(String),
+    /// This host has no socket, thread or memory for it.
+    #[error("{0}")]
+    System(String),
+    /// The user ended it with this signal.
+    #[error("interrupted by signal {0}")]
+    Interrupted(String),
+}
+
+impl From<crate::error::EngineError> for NativeError {
+    fn from(error: crate::error::EngineError) -> Self {
+        Self::System(error.to_string())
+    }
+}
+
+/// Decides whether a server's key is acceptable.
+///
+/// # Errors
+/// Both keys and what to do, when another one was demanded.
+fn judge(demand: &IdentityDemand, found: Fingerprint, host: &str) -> Result<Identity, NativeError> {
+    if let Some(pin) = demand.pin {
+        return if pin == found {
+            Ok(Identity::Pinned)
+        } else {
+            Err(NativeError::Identity(format!("the key of {host} is {found}, not {pin} as demanded by --pin")))
+        };
+    }
+    if demand.insecure {
+        return Ok(Identity::Unproven);
+    }
+    match demand.known {
+        Some(known) if known == found => Ok(Identity::Known),
+        Some(known) => Err(NativeError::Identity(format!(
+            "the key of {host} has changed: it is {found}, earlier tests had {known}; if the server was set up anew, \
+             run `linerate test --forget {host}` and test again"
+        ))),
+        None => Ok(Identity::New),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_is_compared_with_the_pin_then_with_that_of_earlier_tests() {
+        let key = |byte: u8| -> Fingerprint { Fingerprint::new([byte; 32]) };
+        let judged = |demand: &IdentityDemand| judge(demand, key(1), "host").map_err(|error| error.to_string());
+        assert_eq!(
+            judged(&IdentityDemand { pin: Some(key(1)), known: Some(key(2)), ..Default::default() }),
+            Ok(Identity::Pinned)
+        );
+        assert!(judged(&IdentityDemand { pin: Some(key(2)), insecure: true, ..Default::default() }).is_err());
+        assert_eq!(judged(&IdentityDemand { known: Some(key(1)), ..Default::default() }), Ok(Identity::Known));
+        let changed = judged(&IdentityDemand { known: Some(key(2)), ..Default::default() }).unwrap_err();
+        assert!(changed.contains(&key(1).to_string()) && changed.contains(&key(2).to_string()), "{changed}");
+        assert_eq!(judged(&IdentityDemand::default()), Ok(Identity::New));
+        assert_eq!(
+            judged(&IdentityDemand { insecure: true, known: Some(key(2)), ..Default::default() }),
+            Ok(Identity::Unproven)
+        );
+    }
+}

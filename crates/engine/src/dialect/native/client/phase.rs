@@ -1,0 +1,232 @@
+//! Runs one phase: tokens, flows, probes, and what the kind of phase needs.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use linerate_model::path::{ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
+use linerate_native::hex;
+use linerate_native::message::Ready;
+use linerate_sys::clock;
+use linerate_sys::poll::{self, Interest};
+
+use super::control::NativeClient;
+use super::flow::{self, Granted};
+use super::load_phase::{self, Steering};
+use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober};
+use super::transactions::{self, TransactionPlan};
+use super::{NativeError, connections, size};
+use crate::interrupts::Interrupts;
+
+/// Between two UDP probes of a flow.
+const PROBE_PERIOD_NS: u64 = 5_000_000;
+/// Between two probes over new connections.
+const CONNECTION_PERIOD_NS: u64 = 100_000_000;
+/// Round trip that is assumed before one is measured.
+const FIRST_RTT: Duration = Duration::from_millis(100);
+
+impl NativeClient {
+    /// Runs a phase. `steering` follows a load; other phases last as long as `spec` allows. `dscps` are those of further
+    /// probe flows.
+    ///
+    /// # Errors
+    /// See [`NativeError`]; of a load that the user interrupts, `result` has what was measured until then.
+    pub fn run_phase(
+        &mut self,
+        spec: &PhaseSpec,
+        dscps: &[u8],
+        steering: Option<Steering<'_>>,
+        interrupts: &dyn Interrupts,
+        result: &mut PhaseResult,
+    ) -> Result<(), NativeError> {
+        let ready = self.open_phase(spec, interrupts)?;
+        result.started_ns = clock::monotonic_ns();
+        match (spec.kind, steering) {
+            (PhaseKind::Size, _) => self.examine_sizes(spec, &ready, dscps, interrupts, result),
+            (PhaseKind::Down | PhaseKind::Up | PhaseKind::Both, Some(steering)) => {
+                let prober = self.start_prober(spec, &ready, dscps, result)?;
+                load_phase::run(self, spec, tokens(&ready.streams), prober, steering, interrupts, result)
+            }
+            (PhaseKind::Datagrams | PhaseKind::Pace | PhaseKind::Pps, _) => {
+                self.run_datagrams(spec, &ready, interrupts, result)
+            }
+            (PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps, _) => {
+                self.run_transactions(spec, &ready, interrupts, result)
+            }
+            _ => self.idle(spec, &ready, dscps, interrupts, result),
+        }
+    }
+
+    fn idle(
+        &mut self,
+        spec: &PhaseSpec,
+        ready: &Ready,
+        dscps: &[u8],
+        interrupts: &dyn Interrupts,
+        result: &mut PhaseResult,
+    ) -> Result<(), NativeError> {
+        self.start_phase(interrupts)?;
+        let prober = self.start_prober(spec, ready, dscps, result)?;
+        let paused = self.pause(spec.duration_max, interrupts);
+        if let Some(prober) = prober {
+            self.take_probes(prober, result);
+        }
+        result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
+        paused
+    }
+
+    /// Lets a phase without a loop of its own pass.
+    pub(super) fn pause(&mut self, duration: Duration, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+        let end = Instant::now() + duration;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            if poll::wait_fd(interrupts.fd(), Interest::READ, Some(left.min(Duration::from_millis(100))))
+                .unwrap_or(false)
+                && let Some(signal_text) = interrupts.take()
+            {
+                return Err(NativeError::Interrupted(signal_text));
+            }
+            self.on_control();
+            self.on_time(interrupts)?;
+        }
+    }
+
+    /// Opens the flows and starts the probes; `None` where there is nothing to probe.
+    fn start_prober(
+        &self,
+        spec: &PhaseSpec,
+        ready: &Ready,
+        dscps: &[u8],
+        result: &mut PhaseResult,
+    ) -> Result<Option<Prober>, NativeError> {
+        let mut flows = Vec::new();
+        let marks = std::iter::once(spec.dscp).chain(dscps.iter().copied());
+        for (granted, dscp) in self.granted(ready).into_iter().zip(marks) {
+            match self.open_flow(granted)? {
+                Some(fd) => flows.push(FlowPlan { fd, flow: granted.flow, tag: granted.tag, dscp }),
+                None => {
+                    result.absent.push(("udp".to_owned(), "UDP is blocked: no knock was answered".to_owned()));
+                    break;
+                }
+            }
+        }
+        let probes = tokens(&ready.probes);
+        let connections = (!probes.is_empty()).then(|| ConnectionPlan {
+            target: self.probe_target(spec.dscp),
+            tokens: probes,
+            period_ns: CONNECTION_PERIOD_NS,
+            tls: self.tls().clone(),
+        });
+        if flows.is_empty() && connections.is_none() {
+            return Ok(None);
+        }
+        let plan = ProbePlan { flows, period_ns: PROBE_PERIOD_NS, connections };
+        Prober::start(plan).map(Some).map_err(|error| NativeError::System(error.to_string()))
+    }
+
+    /// Moves what the probes found to the result.
+    pub(super) fn take_probes(&self, prober: Prober, result: &mut PhaseResult) {
+        let found = prober.finish();
+        let mut flows = found.udp.into_iter();
+        result.udp = flows.next().map(|(_, samples)| samples).unwrap_or_default();
+        let tos = |direction| move |(sent, received): (u8, u8)| (direction, sent, received);
+        let up = found.tos_up.into_iter().map(tos(PathDirection::Up));
+        let down = found.tos_down.into_iter().map(tos(PathDirection::Down));
+        result.tos = size::distinct(result.tos.drain(..).chain(up).chain(down).collect::<Vec<_>>());
+        let ConcurrentProbes { tcp, tls, echo } = found.connections;
+        result.foreign = ConcurrentProbes { tcp, tls, echo };
+        result.udp_by_dscp = flows.collect();
+    }
+
+    pub(super) fn granted(&self, ready: &Ready) -> Vec<Granted> {
+        let granted = ready.flows.iter().filter_map(|grant| {
+            Some(Granted { flow: grant.flow, token: hex::decode(&grant.token)?, tag: self.flow_tag(grant.flow) })
+        });
+        granted.collect()
+    }
+
+    pub(super) fn open_flow(&self, granted: Granted) -> Result<Option<OwnedFd>, NativeError> {
+        Ok(flow::open(self.remote(), &self.probe_target(0).bind, granted)?)
+    }
+
+    fn examine_sizes(
+        &mut self,
+        spec: &PhaseSpec,
+        ready: &Ready,
+        dscps: &[u8],
+        interrupts: &dyn Interrupts,
+        result: &mut PhaseResult,
+    ) -> Result<(), NativeError> {
+        self.start_phase(interrupts)?;
+        let flow = self.granted(ready).into_iter().next();
+        let opened = match flow {
+            Some(granted) => self.open_flow(granted)?.map(|fd| (fd, granted)),
+            None => None,
+        };
+        match opened {
+            Some((fd, granted)) => {
+                let is_v6 = self.remote().is_ipv6();
+                let marks: Vec<u8> = std::iter::once(spec.dscp).chain(dscps.iter().copied()).collect();
+                let found = size::examine(&fd, granted, is_v6, self.first_rtt(), &marks);
+                flow::close(&fd, granted.flow, granted.tag);
+                (result.size, result.tos) = (found.size, found.tos);
+            }
+            None => result.absent.push(("udp".to_owned(), "UDP is blocked: no knock was answered".to_owned())),
+        }
+        result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
+        Ok(())
+    }
+
+    /// The TCP handshake of the control connection is a round trip.
+    fn first_rtt(&self) -> Duration {
+        self.peer().connect_time.max(FIRST_RTT / 100)
+    }
+
+    fn run_transactions(
+        &mut self,
+        spec: &PhaseSpec,
+        ready: &Ready,
+        interrupts: &dyn Interrupts,
+        result: &mut PhaseResult,
+    ) -> Result<(), NativeError> {
+        let (Some(token), Some(sizes)) = (tokens(&ready.streams).pop(), spec.transaction) else {
+            result.absent.push((spec.kind.name().to_owned(), "the server grants no stream".to_owned()));
+            return Ok(());
+        };
+        self.start_phase(interrupts)?;
+        let target = self.probe_target(spec.dscp);
+        let plan = TransactionPlan {
+            kind: spec.kind,
+            target,
+            token,
+            sizes,
+            flows: spec.streams_max,
+            duration: spec.duration_max,
+        };
+        let started = Instant::now();
+        let drops = self.drop_meter();
+        let cpu = crate::measure::cpu_usage::CpuMeter::start(clock::monotonic_ns());
+        let done = match spec.connections_per_s {
+            Some(per_s) => connections::run(&plan, per_s, interrupts),
+            None => transactions::run(&plan, interrupts).map(|samples| (samples, Vec::new())),
+        };
+        result.local = EndpointPhase {
+            elapsed_ns: clock::as_ns(started.elapsed()),
+            cpu_ns: cpu.cpu_ns(),
+            ..EndpointPhase::default()
+        };
+        if let Some(drops) = drops {
+            drops.fill(&mut result.local);
+        }
+        result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
+        let (samples, notes) = done.map_err(|error| NativeError::System(error.to_string()))?;
+        (result.transactions, result.local.notes) = (samples, notes);
+        Ok(())
+    }
+}
+
+fn tokens(texts: &[String]) -> Vec<[u8; 16]> {
+    texts.iter().filter_map(|text| hex::decode(text)).collect()
+}

@@ -1,0 +1,243 @@
+//! Probes of a phase, in a thread of their own: UDP round trips on flows, and round trips over new connections.
+
+mod connection;
+mod udp_flow;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use linerate_model::path::{ConcurrentProbes, ProbeSample};
+use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
+use linerate_sys::{clock, scheduling};
+use linerate_trust::ClientConfig;
+
+pub(super) use connection::ProbeTarget;
+use connection::{Connections, Progress};
+use udp_flow::UdpFlow;
+
+/// What is probed, and how often.
+pub(super) struct ProbePlan {
+    pub(super) flows: Vec<FlowPlan>,
+    /// Between two probes of a flow, ns.
+    pub(super) period_ns: u64,
+    pub(super) connections: Option<ConnectionPlan>,
+}
+
+/// A flow that the server has opened.
+pub(super) struct FlowPlan {
+    pub(super) fd: OwnedFd,
+    pub(super) flow: u32,
+    pub(super) tag: u64,
+    pub(super) dscp: u8,
+}
+
+/// New connections, one token each.
+pub(super) struct ConnectionPlan {
+    pub(super) target: ProbeTarget,
+    pub(super) tokens: Vec<[u8; 16]>,
+    pub(super) period_ns: u64,
+    pub(super) tls: ClientConfig,
+}
+
+/// Round trips so far.
+#[derive(Debug, Default)]
+pub(super) struct ProbeResults {
+    /// DSCP and samples of each flow.
+    pub(super) udp: Vec<(u8, Vec<ProbeSample>)>,
+    /// TOS of probes: as sent, as arrived at the server, of each flow.
+    pub(super) tos_up: Vec<(u8, u8)>,
+    /// TOS of replies: as sent by the server, as arrived here.
+    pub(super) tos_down: Vec<(u8, u8)>,
+    pub(super) connections: ConcurrentProbes,
+    /// Of the first flow.
+    pub(super) newest_rtt_ns: Option<i64>,
+    /// Datagrams that answer no probe.
+    pub(super) foreign: u64,
+}
+
+/// The thread. It ends when this is dropped.
+pub(super) struct Prober {
+    phase: Arc<AtomicU8>,
+    wake: Arc<EventFd>,
+    results: Arc<Mutex<ProbeResults>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Worker {
+    phase: Arc<AtomicU8>,
+    wake: Arc<EventFd>,
+    results: Arc<Mutex<ProbeResults>>,
+    epoll: Epoll,
+    flows: Vec<UdpFlow>,
+    connections: Option<Connections>,
+    period_ns: u64,
+}
+
+// What the thread does.
+const PROBES: u8 = 0;
+/// Waits for what is outstanding.
+const WAITS: u8 = 1;
+const ENDS: u8 = 2;
+
+const WAKE: u64 = u64::MAX;
+/// Tokens of flows; those of connections are above.
+const FLOWS_MAX: u64 = 64;
+/// A probe without a reply is lost after this time.
+const LOST_NS: u64 = 2_000_000_000;
+
+impl Prober {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no descriptor or thread left.
+    pub(super) fn start(plan: ProbePlan) -> std::io::Result<Self> {
+        let wake = Arc::new(EventFd::new().map_err(std::io::Error::other)?);
+        let epoll = Epoll::new().map_err(std::io::Error::other)?;
+        epoll.add(wake.as_fd(), WAKE, Interest::READ).map_err(std::io::Error::other)?;
+        let now_ns = clock::monotonic_ns();
+        let mut flows = Vec::with_capacity(plan.flows.len());
+        for (token, flow) in plan.flows.into_iter().enumerate().take(FLOWS_MAX as usize) {
+            epoll.add(flow.fd.as_fd(), token as u64, Interest::READ).map_err(std::io::Error::other)?;
+            // Flows take turns within a period.
+            flows.push(UdpFlow::new(flow, now_ns + token as u64 * plan.period_ns / FLOWS_MAX));
+        }
+        let udp = flows.iter().map(|flow| (flow.dscp(), Vec::new())).collect();
+        let results = Arc::new(Mutex::new(ProbeResults { udp, ..ProbeResults::default() }));
+        let phase = Arc::new(AtomicU8::new(PROBES));
+        let worker = Worker {
+            phase: Arc::clone(&phase),
+            wake: Arc::clone(&wake),
+            results: Arc::clone(&results),
+            epoll,
+            flows,
+            connections: plan.connections.map(|plan| Connections::new(plan, now_ns)),
+            period_ns: plan.period_ns,
+        };
+        let thread = thread::Builder::new().name("native-prober".into()).spawn(move || worker.run())?;
+        Ok(Self { phase, wake, results, thread: Some(thread) })
+    }
+
+    /// Newest round trip of the first flow, ns.
+    pub(super) fn newest_rtt_ns(&self) -> Option<i64> {
+        self.lock().newest_rtt_ns
+    }
+
+    /// Sends no further probe, waits for what is outstanding, and returns all round trips.
+    pub(super) fn finish(mut self) -> ProbeResults {
+        self.end(WAITS);
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, ProbeResults> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&mut self, phase: u8) {
+        self.phase.store(phase, Ordering::Release);
+        self.wake.signal();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has no result.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.end(ENDS);
+    }
+}
+
+impl Worker {
+    fn run(mut self) {
+        // Without the favour probes wait behind the workers of a load, and would measure this host.
+        let _ = scheduling::wake_soon();
+        let _ = clock::set_timer_slack_ns(1);
+        let mut events = Vec::new();
+        let mut waits_until_ns = None;
+        loop {
+            let now_ns = clock::monotonic_ns();
+            match self.phase.load(Ordering::Acquire) {
+                PROBES => self.send_due(now_ns),
+                WAITS => {
+                    let end_ns = *waits_until_ns.get_or_insert(now_ns + self.outstanding_timeout_ns());
+                    if now_ns >= end_ns || self.is_all_answered() {
+                        return;
+                    }
+                }
+                _ => return,
+            }
+            self.wait(&mut events, waits_until_ns);
+            for event in &events {
+                self.on_ready(*event);
+            }
+        }
+    }
+
+    fn wait(&self, events: &mut Vec<Ready>, waits_until_ns: Option<u64>) {
+        let now_ns = clock::monotonic_ns();
+        let flows = self.flows.iter().map(UdpFlow::next_ns).min();
+        let connections = self.connections.as_ref().map(Connections::deadline_ns);
+        let due_ns = waits_until_ns.or_else(|| flows.into_iter().chain(connections).min());
+        let timeout = due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)));
+        // An interrupted wait is repeated.
+        let _ = self.epoll.wait(events, timeout);
+    }
+
+    fn send_due(&mut self, now_ns: u64) {
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            if flow.next_ns() <= now_ns {
+                let sample = flow.send(now_ns, self.period_ns);
+                let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((_, samples)) = results.udp.get_mut(index) {
+                    samples.push(sample);
+                }
+            }
+        }
+        if let Some(connections) = &mut self.connections
+            && connections.deadline_ns() <= now_ns
+        {
+            connections.on_time(now_ns, &self.epoll, FLOWS_MAX);
+            self.publish_connections();
+        }
+    }
+
+    fn on_ready(&mut self, event: Ready) {
+        if event.token == WAKE {
+            self.wake.drain();
+        } else if let Some(flow) = self.flows.get_mut(usize::try_from(event.token).unwrap_or(usize::MAX)) {
+            let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            flow.receive(usize::try_from(event.token).unwrap_or_default(), &mut results);
+        } else if let Some(connections) = &mut self.connections
+            && connections.on_ready(event.token, &self.epoll) == Progress::Sampled
+        {
+            self.publish_connections();
+        }
+    }
+
+    fn publish_connections(&mut self) {
+        if let Some(connections) = &mut self.connections {
+            let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            connections.take_samples(&mut results.connections);
+        }
+    }
+
+    fn is_all_answered(&self) -> bool {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let since_ns = clock::monotonic_ns().saturating_sub(LOST_NS);
+        let mut recent =
+            results.udp.iter().flat_map(|(_, samples)| samples.iter().rev().take_while(|s| s.sent_ns > since_ns));
+        recent.all(|sample| sample.received_ns.is_some())
+    }
+
+    /// How long to wait for outstanding replies: several times what the slowest recent one took.
+    fn outstanding_timeout_ns(&self) -> u64 {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = results.udp.iter().flat_map(|(_, samples)| samples.iter().rev().take(1000));
+        let slowest = recent.filter_map(ProbeSample::rtt_ns).max().unwrap_or(0);
+        u64::try_from(slowest).unwrap_or(0).saturating_mul(4).clamp(300_000_000, LOST_NS)
+    }
+}

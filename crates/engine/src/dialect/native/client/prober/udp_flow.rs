@@ -1,0 +1,121 @@
+//! Probes of one UDP flow.
+
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+
+use linerate_model::path::ProbeSample;
+use linerate_native::datagram::{DatagramHead, DatagramType, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN};
+use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::sockopt;
+use linerate_sys::udp::{self, Message};
+
+use super::{FlowPlan, ProbeResults};
+use crate::dialect::native::client::flow;
+
+/// A connected socket whose flow is open.
+pub(super) struct UdpFlow {
+    fd: OwnedFd,
+    flow: u32,
+    tag: u64,
+    tos: u8,
+    sent: u64,
+    next_ns: u64,
+    offset: RealtimeOffset,
+}
+
+/// Datagrams read per call.
+const DATAGRAMS_PER_CALL: u32 = 64;
+
+impl UdpFlow {
+    pub(super) fn new(plan: FlowPlan, first_ns: u64) -> Self {
+        let FlowPlan { fd, flow, tag, dscp } = plan;
+        // Without these a time is that of the read, and marks are unknown.
+        let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
+        let _ = sockopt::set_receive_tos(&fd, true);
+        Self { fd, flow, tag, tos: dscp << 2, sent: 0, next_ns: first_ns, offset: RealtimeOffset::read() }
+    }
+
+    pub(super) fn dscp(&self) -> u8 {
+        self.tos >> 2
+    }
+
+    pub(super) fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Sends the next probe. One that the kernel refuses is a lost one.
+    pub(super) fn send(&mut self, now_ns: u64, period_ns: u64) -> ProbeSample {
+        // Probes that a busy thread missed are not made up for.
+        self.next_ns += ((now_ns - self.next_ns) / period_ns + 1) * period_ns;
+        let sent_ns = clock::monotonic_ns();
+        let head = DatagramHead {
+            datagram_type: DatagramType::Probe,
+            flags: 0,
+            flow: self.flow,
+            tag: self.tag,
+            sequence: self.sent,
+            stamp: sent_ns,
+        };
+        self.sent += 1;
+        let mut datagram = [0; PROBE_LEN_MIN];
+        head.encode_into(&mut datagram);
+        let _ = udp::send_with_tos(&self.fd, &datagram, self.tos);
+        ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns: None }
+    }
+
+    /// Reads replies into the samples of this flow.
+    pub(super) fn receive(&mut self, index: usize, results: &mut ProbeResults) {
+        let mut buffer = [0; 2 * PROBE_LEN_MIN];
+        self.offset.refresh();
+        for _ in 0..DATAGRAMS_PER_CALL {
+            match udp::recv_message(&self.fd, &mut buffer) {
+                Ok(message) => {
+                    if self.take(&message, index, results).is_none() {
+                        results.foreign += 1;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // An error of an earlier send: that probe is lost.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// `None` for what answers no probe of this flow.
+    fn take(&self, message: &Message<'_>, index: usize, results: &mut ProbeResults) -> Option<()> {
+        let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
+        let head = DatagramHead::decode(message.data)?;
+        let body = ReplyBody::decode(message.data)?;
+        let is_ours = (head.datagram_type, head.flow, head.tag) == (DatagramType::Reply, self.flow, self.tag);
+        let (_, samples) = results.udp.get_mut(index).filter(|_| is_ours)?;
+        let sample = samples.get_mut(usize::try_from(head.sequence).ok()?)?;
+        if sample.sent_ns != head.stamp || received_ns < sample.sent_ns {
+            return None;
+        }
+        // A reply that the network doubled is ignored.
+        if sample.received_ns.is_none() {
+            sample.peer_received_ns = Some(body.received_ns);
+            sample.peer_sent_ns = Some(body.sent_ns);
+            sample.received_ns = Some(received_ns);
+            if index == 0 {
+                results.newest_rtt_ns = sample.rtt_ns();
+            }
+            note(&mut results.tos_up, (self.tos, body.tos));
+            note(&mut results.tos_down, (body.tos, message.tos.unwrap_or(TOS_UNKNOWN)));
+        }
+        Some(())
+    }
+}
+
+impl Drop for UdpFlow {
+    fn drop(&mut self) {
+        flow::close(&self.fd, self.flow, self.tag);
+    }
+}
+
+/// Keeps each pair of marks that is known once.
+fn note(pairs: &mut Vec<(u8, u8)>, pair: (u8, u8)) {
+    if pair.0 != TOS_UNKNOWN && pair.1 != TOS_UNKNOWN && !pairs.contains(&pair) && pairs.len() < 256 {
+        pairs.push(pair);
+    }
+}

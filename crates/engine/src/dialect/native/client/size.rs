@@ -1,0 +1,203 @@
+//! Largest packets of each direction, and what becomes of their marks.
+//!
+//! Datagrams that may not be fragmented are sent with ascending sizes, three tries each, then between the largest size that
+//! passes and the smallest that does not (RFC 8899 section 5.3). The client sends those of its direction and requests those
+//! of the other one.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use linerate_model::path::{PathDirection, SizeResult, SizeSignal};
+use linerate_native::datagram::{
+    DatagramHead, DatagramType, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, SizeAnswer, TOS_UNKNOWN,
+};
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::{clock, errno, sockopt, udp};
+
+use super::flow::Granted;
+
+/// Sizes and marks of both directions.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    pub(super) size: Vec<(PathDirection, SizeResult)>,
+    /// Direction, TOS as sent, TOS as received.
+    pub(super) tos: Vec<(PathDirection, u8, u8)>,
+}
+
+struct SizeTest<'a> {
+    fd: &'a OwnedFd,
+    granted: Granted,
+    header_bytes: u32,
+    sequence: u64,
+    /// Longest wait for an answer.
+    timeout: Duration,
+}
+
+/// What became of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Arrived {
+        tos: u8,
+    },
+    /// A kernel or a router on the way states this limit.
+    TooLarge {
+        mtu: u32,
+    },
+    Lost,
+}
+
+/// IP packets that are tried first, in bytes.
+const LADDER: [u32; 5] = [1280, 1400, 1492, 1500, 9000];
+const TRIES: u32 = 3;
+/// A search ends when the limits are this close.
+const RESOLUTION_BYTES: u32 = 4;
+/// ECT(0), ECT(1) and CE, RFC 3168 section 5.
+const ECN: [u8; 3] = [2, 1, 3];
+/// Of several round trips, and within these bounds.
+const TIMEOUT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_millis(500);
+
+/// Examines both directions on an open flow. `rtt` is the round trip of a probe, `dscps` are the marks to try.
+pub(super) fn examine(fd: &OwnedFd, granted: Granted, is_v6: bool, rtt: Duration, dscps: &[u8]) -> Sizes {
+    // IPv4 and UDP headers have 28 bytes, IPv6 and UDP headers 48 (RFC 791, RFC 8200, RFC 768).
+    let header_bytes = if is_v6 { 48 } else { 28 };
+    let timeout = (rtt * 4).clamp(*TIMEOUT.start(), *TIMEOUT.end());
+    let _ = sockopt::set_path_mtu_probe(fd);
+    let _ = sockopt::set_receive_errors(fd, true);
+    let _ = sockopt::set_receive_tos(fd, true);
+    let mut test = SizeTest { fd, granted, header_bytes, sequence: 0, timeout };
+    let mut sizes = Sizes::default();
+    for direction in [PathDirection::Up, PathDirection::Down] {
+        if let Some(found) = test.largest(direction) {
+            sizes.size.push((direction, found));
+        }
+        let marks = dscps.iter().map(|dscp| dscp << 2).chain(ECN);
+        for tos in marks {
+            if let Fate::Arrived { tos: received } = test.send(direction, LADDER[0], tos)
+                && received != TOS_UNKNOWN
+            {
+                sizes.tos.push((direction, tos, received));
+            }
+        }
+    }
+    sizes
+}
+
+impl SizeTest<'_> {
+    /// The largest packet of a direction; `None` when not even the smallest one arrives.
+    fn largest(&mut self, direction: PathDirection) -> Option<SizeResult> {
+        let (mut passes, mut fails, mut signal) = (None, None, SizeSignal::Unlimited);
+        for mtu in LADDER {
+            match self.try_size(direction, mtu) {
+                Fate::Arrived { .. } => passes = Some(mtu),
+                Fate::TooLarge { mtu: limit } => {
+                    signal = SizeSignal::Reported;
+                    // The limit of an own device, or of a router, is exact if a packet of that size passes.
+                    if limit > passes? && limit < mtu && matches!(self.try_size(direction, limit), Fate::Arrived { .. })
+                    {
+                        return Some(SizeResult { mtu: limit, how: signal });
+                    }
+                    fails = Some(mtu);
+                    break;
+                }
+                Fate::Lost => {
+                    signal = SizeSignal::BlackHole;
+                    fails = Some(mtu);
+                    break;
+                }
+            }
+        }
+        let (mut passes, Some(mut fails)) = (passes?, fails) else {
+            return passes.map(|mtu| SizeResult { mtu, how: signal });
+        };
+        while fails - passes > RESOLUTION_BYTES {
+            let middle = passes.midpoint(fails);
+            match self.try_size(direction, middle) {
+                Fate::Arrived { .. } => passes = middle,
+                Fate::TooLarge { .. } => (fails, signal) = (middle, SizeSignal::Reported),
+                Fate::Lost => fails = middle,
+            }
+        }
+        Some(SizeResult { mtu: passes, how: signal })
+    }
+
+    fn try_size(&mut self, direction: PathDirection, mtu: u32) -> Fate {
+        let tries = (0..TRIES).map(|_| self.send(direction, mtu, 0));
+        tries.into_iter().find(|fate| *fate != Fate::Lost).unwrap_or(Fate::Lost)
+    }
+
+    /// Sends a packet of this size, or requests one.
+    fn send(&mut self, direction: PathDirection, mtu: u32, tos: u8) -> Fate {
+        let payload_bytes = mtu.saturating_sub(self.header_bytes);
+        self.sequence += 1;
+        let is_request = direction == PathDirection::Down;
+        let len = if is_request { HEAD_LEN + 8 } else { payload_bytes as usize };
+        let mut datagram = vec![0; len.max(HEAD_LEN)];
+        let head = DatagramHead {
+            datagram_type: DatagramType::SizeProbe,
+            flags: if is_request { FLAG_SIZE_REQUEST } else { 0 },
+            flow: self.granted.flow,
+            tag: self.granted.tag,
+            sequence: self.sequence,
+            stamp: clock::monotonic_ns(),
+        };
+        head.encode_into(&mut datagram);
+        if is_request {
+            SizeAnswer { bytes: payload_bytes, tos }.encode_into(&mut datagram);
+        }
+        let sent = udp::send_with_tos(self.fd, &datagram, if is_request { 0 } else { tos });
+        match sent {
+            Err(error) if error.raw_os_error() == Some(errno::EMSGSIZE) => {
+                while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
+                Fate::TooLarge { mtu: sockopt::path_mtu(self.fd).unwrap_or(0) }
+            }
+            Err(_) => Fate::Lost,
+            Ok(_) => self.await_answer(direction, payload_bytes),
+        }
+    }
+
+    fn await_answer(&self, direction: PathDirection, payload_bytes: u32) -> Fate {
+        let end = Instant::now() + self.timeout;
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || !poll::wait_fd(self.fd, Interest::READ, Some(left)).unwrap_or(false) {
+                return Fate::Lost;
+            }
+            let message = match udp::recv_message(self.fd, &mut buffer) {
+                Ok(message) => message,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
+                    Ok(error) => match error.mtu_bytes() {
+                        Some(mtu) => return Fate::TooLarge { mtu },
+                        None => continue,
+                    },
+                    Err(_) => continue,
+                },
+            };
+            let Some(head) = DatagramHead::decode(message.data) else { continue };
+            if (head.flow, head.tag, head.sequence) != (self.granted.flow, self.granted.tag, self.sequence) {
+                continue;
+            }
+            match (head.datagram_type, SizeAnswer::decode(message.data)) {
+                (DatagramType::SizeAnswer, Some(answer)) if head.flags & FLAG_TOO_LARGE != 0 => {
+                    return Fate::TooLarge { mtu: answer.bytes };
+                }
+                (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
+                    return if answer.bytes == payload_bytes { Fate::Arrived { tos: answer.tos } } else { Fate::Lost };
+                }
+                (DatagramType::SizeProbe, _) if direction == PathDirection::Down => {
+                    return Fate::Arrived { tos: message.tos.unwrap_or(TOS_UNKNOWN) };
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Pairs of marks of one direction without repetition.
+pub(super) fn distinct(pairs: impl IntoIterator<Item = (PathDirection, u8, u8)>) -> Vec<(PathDirection, u8, u8)> {
+    let known: BTreeMap<(PathDirection, u8, u8), ()> = pairs.into_iter().map(|pair| (pair, ())).collect();
+    known.into_keys().collect()
+}

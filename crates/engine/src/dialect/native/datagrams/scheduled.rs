@@ -1,0 +1,44 @@
+//! Heads of datagrams that leave on a schedule, and how late each is.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_native::datagram::{DatagramHead, DatagramType};
+
+use super::{FlowId, VALUES_MAX};
+use crate::data::pacing::Schedule;
+use crate::data::worker::SequenceWriter;
+
+/// What a sender keeps of its datagrams.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    pub(super) lateness_ns: Vec<i64>,
+}
+
+/// Writes the heads of a flow.
+pub(super) struct HeadWriter {
+    pub(super) id: FlowId,
+    /// The one that the sender follows; absent without a rate.
+    pub(super) schedule: Option<Schedule>,
+    pub(super) sent: Arc<Mutex<Sent>>,
+}
+
+impl SequenceWriter for HeadWriter {
+    fn write(&mut self, datagram: &mut [u8], number: u64, now_ns: u64) {
+        let head = DatagramHead {
+            datagram_type: DatagramType::Data,
+            flags: 0,
+            flow: self.id.flow,
+            tag: self.id.tag,
+            sequence: number - 1,
+            stamp: now_ns,
+        };
+        head.encode_into(datagram);
+        if let Some(schedule) = &self.schedule {
+            let due_ns = schedule.due_ns((number - 1).saturating_mul(datagram.len() as u64));
+            let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            if sent.lateness_ns.len() < VALUES_MAX {
+                sent.lateness_ns.push(i64::try_from(now_ns.saturating_sub(due_ns)).unwrap_or(i64::MAX));
+            }
+        }
+    }
+}

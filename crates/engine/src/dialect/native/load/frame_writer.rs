@@ -1,0 +1,168 @@
+//! What a load stream writes: echoes as soon as the frame under way is complete, and data frames between them.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use linerate_native::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
+use linerate_sys::page_buffer::PAGE_ALIGNMENT;
+use linerate_sys::{PageBuffer, Result as OsResult, sockopt};
+
+use super::Wire;
+use crate::data::payload;
+
+/// Writes frames to one stream.
+pub(super) struct FrameWriter {
+    stream: u16,
+    /// Stamps of echo replies that wait.
+    replies: VecDeque<u64>,
+    wants_request: bool,
+    current: Option<Frame>,
+    data: Option<DataFrames>,
+}
+
+/// A frame of which a part is written.
+struct Frame {
+    head: [u8; HEAD_LEN],
+    payload_len: usize,
+    /// Bytes of head and payload written so far.
+    written: usize,
+    /// The stamp is set when the first byte is written.
+    is_request: bool,
+}
+
+/// Frames of payload.
+struct DataFrames {
+    block: Arc<PageBuffer>,
+    payload_len: usize,
+    meter: RateMeter,
+    /// Bytes written to the stream so far.
+    position: u64,
+}
+
+/// Measures the rate of a stream over the last period.
+struct RateMeter {
+    since_ns: u64,
+    bytes: u64,
+}
+
+/// What a write brought.
+pub(super) enum Wrote {
+    /// Payload bytes of data frames.
+    Payload(u64),
+    /// There is nothing to write.
+    Nothing,
+}
+
+/// A frame is as long as the stream needs for this time, so that an echo does not wait longer for the frame before it.
+const FRAME_NS: u64 = 5_000_000;
+const FRAME_BYTES_MIN: usize = 4 * 1024;
+/// Payload of the first frames, until a rate is known.
+const FRAME_BYTES_FIRST: usize = 16 * 1024;
+/// Period of the rate.
+const METER_NS: u64 = 100_000_000;
+/// Replies that may wait; requests come one at a time.
+const REPLIES_MAX: usize = 16;
+
+impl FrameWriter {
+    /// Of an end that sends echoes only.
+    pub(super) fn of_echoes(stream: u16) -> Self {
+        Self { stream, replies: VecDeque::new(), wants_request: false, current: None, data: None }
+    }
+
+    /// Of an end that sends data.
+    pub(super) fn of_data(stream: u16, now_ns: u64) -> OsResult<Self> {
+        let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT)?;
+        let meter = RateMeter { since_ns: now_ns, bytes: 0 };
+        let data = DataFrames { block, payload_len: FRAME_BYTES_FIRST, meter, position: 0 };
+        Ok(Self { data: Some(data), ..Self::of_echoes(stream) })
+    }
+
+    /// A request leaves after the frame under way.
+    pub(super) fn request_echo(&mut self) {
+        self.wants_request = true;
+    }
+
+    /// A reply leaves after the frame under way. Of a peer that does not read, the oldest are dropped.
+    pub(super) fn reply(&mut self, stamp_ns: u64) {
+        if self.replies.len() >= REPLIES_MAX {
+            self.replies.pop_front();
+        }
+        self.replies.push_back(stamp_ns);
+    }
+
+    /// One write.
+    pub(super) fn write(&mut self, wire: &mut Wire, fd: BorrowedFd<'_>, now_ns: u64) -> io::Result<Wrote> {
+        if self.current.is_none() {
+            self.current = self.next_frame();
+        }
+        let Some(frame) = &mut self.current else {
+            return Ok(Wrote::Nothing);
+        };
+        if frame.is_request && frame.written == 0 {
+            frame.head = self::head(FrameType::EchoRequest, self.stream, 0, now_ns);
+        }
+        let head = frame.head.get(frame.written..).unwrap_or_default();
+        let payload_written = frame.written.saturating_sub(HEAD_LEN);
+        let written = match &self.data {
+            Some(data) if frame.payload_len > 0 => {
+                let payload = data.payload(head.len(), frame.payload_len - payload_written);
+                wire.write(fd, &[IoSlice::new(head), IoSlice::new(payload)])?
+            }
+            _ => wire.write(fd, &[IoSlice::new(head)])?,
+        };
+        let head_written = written.min(head.len());
+        frame.written += written;
+        if frame.written >= HEAD_LEN + frame.payload_len {
+            self.current = None;
+        }
+        if let Some(data) = &mut self.data {
+            data.account(written as u64, fd, now_ns);
+        }
+        Ok(Wrote::Payload((written - head_written) as u64))
+    }
+
+    fn next_frame(&mut self) -> Option<Frame> {
+        let frame = |head, payload_len, is_request| Some(Frame { head, payload_len, written: 0, is_request });
+        if let Some(stamp_ns) = self.replies.pop_front() {
+            return frame(head(FrameType::EchoReply, self.stream, 0, stamp_ns), 0, false);
+        }
+        if std::mem::take(&mut self.wants_request) {
+            return frame([0; HEAD_LEN], 0, true);
+        }
+        let payload_len = self.data.as_ref()?.payload_len;
+        let len = u32::try_from(payload_len).unwrap_or(DATA_MAX);
+        frame(head(FrameType::Data, self.stream, len, 0), payload_len, false)
+    }
+}
+
+fn head(frame_type: FrameType, stream: u16, len: u32, stamp: u64) -> [u8; HEAD_LEN] {
+    FrameHead { frame_type, stream, len, stamp }.encode()
+}
+
+impl DataFrames {
+    /// The next bytes of a frame, behind so many bytes of its head. They begin at the offset from a page boundary that the
+    /// kernel copies them to: on several CPUs a copy is slow whose destination lies slightly ahead of its source modulo 4096.
+    fn payload(&self, head_len: usize, len: usize) -> &[u8] {
+        let offset = (self.position as usize).wrapping_add(head_len) % PAGE_ALIGNMENT;
+        self.block.get(offset..offset + len).unwrap_or_default()
+    }
+
+    /// Adapts the length of the next frame, and what may wait unsent in the socket, to the rate.
+    fn account(&mut self, written: u64, fd: BorrowedFd<'_>, now_ns: u64) {
+        self.position = self.position.wrapping_add(written);
+        self.meter.bytes += written;
+        let elapsed_ns = now_ns.saturating_sub(self.meter.since_ns);
+        if elapsed_ns < METER_NS {
+            return;
+        }
+        let share = u128::from(self.meter.bytes) * u128::from(FRAME_NS) / u128::from(elapsed_ns);
+        let bytes = usize::try_from(share).unwrap_or(usize::MAX);
+        self.payload_len = bytes.clamp(FRAME_BYTES_MIN, DATA_MAX as usize);
+        // Without it more waits in the socket, and in-band echoes measure that.
+        let unsent = u32::try_from(bytes.max(FRAME_BYTES_MIN)).unwrap_or(u32::MAX);
+        let _ = sockopt::TCP_NOTSENT_LOWAT.set(fd, unsent);
+        self.meter = RateMeter { since_ns: now_ns, bytes: 0 };
+    }
+}

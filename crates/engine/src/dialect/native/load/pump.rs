@@ -1,0 +1,136 @@
+//! One stream of a load: data frames in one direction, echo frames in both.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_native::stream_frame::{Frame, FrameReader};
+use linerate_sys::{OsError, clock};
+
+use super::frame_writer::{FrameWriter, Wrote};
+use super::{EchoSchedule, Wire};
+use crate::data::run::PumpInputs;
+use crate::data::worker::{Ended, Pump, Pumped, Scratch};
+use crate::measure::counters::StreamCounters;
+
+/// Sends or receives a load, requests echoes if it has a schedule, and answers those of the peer.
+pub(super) struct LoadPump {
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    wire: Wire,
+    reader: FrameReader,
+    writer: FrameWriter,
+    echo: Option<EchoSchedule>,
+    is_sender: bool,
+    /// A sender reads when it was blocked, and not before this time.
+    next_read_ns: u64,
+}
+
+/// Writes and reads per pump, so that a stop is seen soon.
+const CALLS_PER_PUMP: u32 = 8;
+/// Between two reads of a sender that is never blocked.
+const READ_PERIOD_NS: u64 = 500_000;
+
+impl LoadPump {
+    pub(super) fn new(
+        inputs: PumpInputs,
+        stream: u16,
+        is_sender: bool,
+        wire: Wire,
+        echo: Option<EchoSchedule>,
+    ) -> Result<Self, OsError> {
+        let PumpInputs { fd, counters, start_ns } = inputs;
+        let writer = if is_sender { FrameWriter::of_data(stream, start_ns)? } else { FrameWriter::of_echoes(stream) };
+        let reader = FrameReader::default();
+        Ok(Self { fd, counters, wire, reader, writer, echo, is_sender, next_read_ns: 0 })
+    }
+
+    /// Reads once; false when nothing has arrived.
+    fn read(&mut self, scratch: &mut Scratch) -> Result<bool, Ended> {
+        let buffer = scratch.bytes().map_err(Ended::Failed)?;
+        let len = match self.wire.read(self.fd.as_fd(), buffer) {
+            Ok(0) => return Err(Ended::Eof),
+            Ok(len) => len,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
+            Err(error) => return Err(Ended::Failed(error)),
+        };
+        let now_ns = clock::monotonic_ns();
+        let (writer, echo, mut is_over) = (&mut self.writer, &mut self.echo, false);
+        let fed = self.reader.feed(buffer.get(..len).unwrap_or_default(), |frame| match frame {
+            Frame::EchoRequest { stamp } => writer.reply(stamp),
+            Frame::EchoReply { stamp } => {
+                if let Some(echo) = echo {
+                    echo.on_reply(stamp, now_ns);
+                }
+            }
+            Frame::End => is_over = true,
+        });
+        match fed {
+            Ok(payload) if !self.is_sender => self.counters.add(payload, 1),
+            Ok(_) => {}
+            Err(error) => return Err(Ended::Failed(io::Error::new(ErrorKind::InvalidData, error.to_string()))),
+        }
+        if is_over { Err(Ended::Eof) } else { Ok(true) }
+    }
+
+    /// Writes once; false when there is nothing to write, or no room.
+    fn write(&mut self, now_ns: u64) -> Result<bool, Ended> {
+        match self.writer.write(&mut self.wire, self.fd.as_fd(), now_ns) {
+            Ok(Wrote::Payload(bytes)) => {
+                if bytes > 0 {
+                    self.counters.add(bytes, 1);
+                }
+                Ok(true)
+            }
+            Ok(Wrote::Nothing) => self.flush(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(Ended::Failed(error)),
+        }
+    }
+
+    /// Sends what is encrypted and still waits.
+    fn flush(&mut self) -> Result<bool, Ended> {
+        match self.wire.flush(self.fd.as_fd()) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(Ended::Failed(error)),
+            _ => Ok(false),
+        }
+    }
+
+    fn advance(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<Pumped, Ended> {
+        let skips_read = self.is_sender && now_ns < self.next_read_ns;
+        let (mut may_read, mut may_write) = (!skips_read, true);
+        for _ in 0..CALLS_PER_PUMP {
+            if self.echo.as_mut().is_some_and(|echo| echo.is_due(now_ns)) {
+                self.writer.request_echo();
+            }
+            may_read = may_read && self.read(scratch)?;
+            may_write = self.write(clock::monotonic_ns())?;
+            if !may_read && !may_write {
+                break;
+            }
+        }
+        if skips_read && !may_write {
+            // An event of before may have been for what has arrived.
+            may_read = self.read(scratch)?;
+        }
+        if may_read || may_write {
+            self.next_read_ns = if may_read { now_ns } else { now_ns + READ_PERIOD_NS };
+            return Ok(Pumped::Again);
+        }
+        // What made the socket ready is not known: both are tried.
+        self.next_read_ns = 0;
+        Ok(Pumped::Blocked)
+    }
+}
+
+impl Pump for LoadPump {
+    fn is_duplex(&self) -> bool {
+        true
+    }
+
+    fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
+        self.advance(now_ns, scratch).unwrap_or_else(Pumped::Ended)
+    }
+}

@@ -1,0 +1,178 @@
+//! The phase that a session runs, at the server's end.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_model::event::Endpoint;
+use linerate_model::path::{
+    EndpointPhase, HostDropsReader, LoadSample, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
+};
+use linerate_native::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
+use linerate_sys::{clock, stream_io};
+use linerate_trust::{ServerConfig, ServerSession};
+
+use super::responder::ProbeCounts;
+use crate::data::quota::Quota;
+use crate::dialect::native::datagrams::{DatagramRun, FlowId};
+use crate::dialect::native::drops::DropMeter;
+use crate::dialect::native::load::{LoadRun, LoadStream, Wire};
+use crate::dialect::native::tls_stream::TlsStream;
+use crate::error::EngineError;
+use crate::reporter::Reporter;
+use crate::server::server_stats::ByteTotals;
+
+/// A phase from its opening to its result.
+pub(super) struct ActivePhase {
+    pub(super) spec: PhaseSpec,
+    quota: Quota,
+    load: Option<LoadRun>,
+    datagrams: Option<DatagramRun>,
+    started: Option<Instant>,
+    probes_before: ProbeCounts,
+    read_drops: Option<HostDropsReader>,
+    peer: SocketAddr,
+    drops: Option<DropMeter>,
+}
+
+/// A phase ends so much later than agreed, if the client does not end it.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl ActivePhase {
+    pub(super) fn open(
+        spec: PhaseSpec,
+        quota: Quota,
+        probes_before: ProbeCounts,
+        peer: SocketAddr,
+        reporter: Reporter<'static>,
+        read_drops: Option<HostDropsReader>,
+    ) -> Result<Self, EngineError> {
+        let has_load = matches!(spec.kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
+        let load = match has_load {
+            true => Some(LoadRun::new(&spec, quota.clone(), Endpoint::Server, peer, reporter)?),
+            false => None,
+        };
+        let counts_drops = spec.direction.is_some() || spec.kind == PhaseKind::Cps;
+        let read_drops = read_drops.filter(|_| counts_drops);
+        Ok(Self { spec, quota, load, datagrams: None, started: None, probes_before, read_drops, peer, drops: None })
+    }
+
+    /// What becomes readable when [`Self::advance`] has something to do.
+    pub(super) fn notice_fd(&self) -> Option<BorrowedFd<'_>> {
+        let load = self.load.as_ref().map(LoadRun::notice_fd);
+        load.or_else(|| self.datagrams.as_ref().map(DatagramRun::notice_fd))
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let load = self.load.as_ref().filter(|load| load.start_ns().is_some()).map(|load| {
+            let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
+            Instant::now() + Duration::from_nanos(wait_ns)
+        });
+        let end = self.started.map(|started| started + self.spec.duration_max + GRACE);
+        load.into_iter().chain(end).min()
+    }
+
+    /// Takes a stream of the load. False for one that does not belong to it.
+    pub(super) fn add_stream(&mut self, fd: OwnedFd, head: &StreamHead, tls: &ServerConfig) -> bool {
+        let direction = if head.flags & FLAG_DOWN != 0 { PathDirection::Down } else { PathDirection::Up };
+        let fits = match self.spec.kind {
+            PhaseKind::Down => direction == PathDirection::Down,
+            PhaseKind::Up => direction == PathDirection::Up,
+            _ => true,
+        };
+        let Some(load) = self.load.as_mut().filter(|_| fits && head.kind == StreamKind::Load) else {
+            return false;
+        };
+        let answer = StreamAnswer { status: 0, stream: head.stream, server_ns: clock::monotonic_ns() }.encode();
+        let wire = if self.spec.transport == PhaseTransport::Tls {
+            let mut stream = TlsStream::server(ServerSession::new(tls));
+            stream.send_before(&answer);
+            Wire::Tls(Box::new(stream))
+        } else {
+            // A new connection has room for a few bytes.
+            if stream_io::send(fd.as_fd(), &answer).is_err() {
+                return false;
+            }
+            Wire::Plain
+        };
+        load.add(LoadStream { fd, number: head.stream, direction, wire, echo: None }).is_ok()
+    }
+
+    /// Takes the flow of its datagrams.
+    pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId) -> Result<(), EngineError> {
+        let is_sender = self.spec.direction == Some(PathDirection::Down);
+        let mut run = DatagramRun::new(&self.spec, id, fd, is_sender, self.quota.clone())?;
+        if self.started.is_some() {
+            run.start()?;
+        }
+        self.datagrams = Some(run);
+        Ok(())
+    }
+
+    /// The data begins to flow. Returns the time, monotonic ns.
+    pub(super) fn start(&mut self) -> Result<u64, EngineError> {
+        self.drops = self.read_drops.as_ref().map(|read| DropMeter::start(read, self.peer.ip()));
+        self.started = Some(Instant::now());
+        if let Some(load) = &mut self.load {
+            load.start()?;
+        }
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.start()?;
+        }
+        Ok(clock::monotonic_ns())
+    }
+
+    /// Handles notices; returns a sample when one is due.
+    pub(super) fn advance(&mut self) -> Option<LoadSample> {
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.advance();
+        }
+        self.load.as_mut()?.advance()
+    }
+
+    /// Its load has ended, though the phase has not.
+    pub(super) fn has_lost_its_streams(&self) -> bool {
+        self.load.as_ref().is_some_and(LoadRun::is_over)
+    }
+
+    /// The client has not ended it in time.
+    pub(super) fn is_overdue(&self, now: Instant) -> bool {
+        self.started.is_some_and(|started| now >= started + self.spec.duration_max + GRACE)
+    }
+
+    pub(super) fn totals(&self) -> ByteTotals {
+        let load = self.load.as_ref().map(LoadRun::totals);
+        let (received_bytes, sent_bytes) =
+            load.or_else(|| self.datagrams.as_ref().map(DatagramRun::totals)).unwrap_or_default();
+        ByteTotals { received_bytes, sent_bytes }
+    }
+
+    /// Senders stop at once; the rest ends with the result.
+    pub(super) fn stop_senders(&mut self) {
+        if let Some(load) = &mut self.load {
+            load.stop_senders();
+        }
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.stop_sender();
+        }
+    }
+
+    /// Ends the phase; returns what this end counted, and facts of this host if they are collected.
+    pub(super) fn finish(self, probes: ProbeCounts) -> (EndpointPhase, Option<String>) {
+        let (mut result, facts) = match (self.load, self.datagrams) {
+            (Some(load), _) => load.finish(),
+            (None, Some(datagrams)) => (datagrams.finish(), None),
+            (None, None) => {
+                let elapsed_ns = self.started.map_or(0, |started| clock::as_ns(started.elapsed()));
+                (EndpointPhase { elapsed_ns, ..EndpointPhase::default() }, None)
+            }
+        };
+        if let Some(drops) = self.drops {
+            drops.fill(&mut result);
+        }
+        if self.spec.datagram_bytes == 0 {
+            result.datagrams_received = probes.probes.saturating_sub(self.probes_before.probes);
+        }
+        (result, facts)
+    }
+}

@@ -1,0 +1,262 @@
+//! Sessions, and the streams and flows that find them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_model::service::{HandshakeCause, RefusalReason};
+use linerate_model::{Failure, ServerEvent};
+use linerate_native::datagram::{DatagramHead, DatagramType, HEAD_LEN, Knock, is_native};
+use linerate_native::message::Resume;
+use linerate_native::opening::{self, Opening};
+use linerate_native::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::{sockopt, udp};
+use linerate_trust::{Fingerprint, flow_tag};
+
+use super::Context;
+use super::session::Session;
+use super::tokens::{Grant, Tokens};
+use crate::dialect::native::datagrams::FlowId;
+use crate::error::{EngineError, failure};
+use crate::server::admission::Admission;
+use crate::server::context::ServerContext;
+use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::udp::FirstDatagram;
+use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
+
+/// The dialect in a server.
+pub(crate) struct NativeServer {
+    pub(super) context: Context,
+    fingerprint: Fingerprint,
+    key_is_kept: bool,
+    pub(super) epoll: Epoll,
+    sessions: BTreeMap<u64, Session>,
+    pub(super) tokens: Tokens,
+    is_stopping: bool,
+}
+
+/// Name of the dialect.
+pub(super) const NAME: &str = "native";
+
+// Tokens of the event loop.
+pub(super) const CONTROL: u64 = 0;
+pub(super) const NOTICE: u64 = 1;
+pub(super) const KINDS: u64 = 2;
+
+impl NativeServer {
+    pub(super) fn new(context: Context, fingerprint: Fingerprint, key_is_kept: bool) -> Result<Self, Failure> {
+        let epoll = Epoll::new().map_err(|error| failure(error.text()))?;
+        let (sessions, tokens) = (BTreeMap::new(), Tokens::default());
+        Ok(Self { context, fingerprint, key_is_kept, epoll, sessions, tokens, is_stopping: false })
+    }
+
+    /// A client's control connection.
+    fn add_session(&mut self, connection: Accepted, server: &mut ServerContext<'_>) {
+        let Accepted { id, fd, peer, .. } = connection;
+        let session = Session::new(id, fd, peer, &self.context);
+        let watched = session.control_fd().map(|fd| self.epoll.add(fd, id * KINDS + CONTROL, Interest::READ));
+        if watched.is_some_and(|watched| watched.is_ok()) {
+            self.sessions.insert(id, session);
+        } else {
+            server.pending_limit.leave(id);
+        }
+    }
+
+    /// A stream with a token; any other one is reset without a byte.
+    fn add_stream(&mut self, connection: Accepted, server: &mut ServerContext<'_>) {
+        let Accepted { id, fd, peer, first_bytes } = connection;
+        server.pending_limit.leave(id);
+        let head = first_bytes.first_chunk::<STREAM_HEAD_LEN>().and_then(StreamHead::decode);
+        let granted = head.and_then(|head| Some((head, self.tokens.take(&head.token, peer.ip(), Instant::now())?)));
+        let taken = match granted {
+            Some((head, (owner, Grant::Stream(kind)))) if kind == head.kind => {
+                self.sessions.get_mut(&owner).is_some_and(|session| session.add_stream(&fd, head, &self.context))
+            }
+            _ => false,
+        };
+        if taken {
+            // The session has another descriptor of it.
+            return;
+        }
+        let _ = sockopt::set_reset_on_close(&fd);
+        server.out.server_event(&ServerEvent::HandshakeFailed {
+            peer,
+            cause: HandshakeCause::Streams,
+            explanation: "a stream without a valid token".to_owned(),
+        });
+    }
+
+    /// A knock with a token opens a flow. Nothing is answered to any other datagram.
+    fn on_knock(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) -> Option<()> {
+        let head = DatagramHead::decode(&datagram.bytes)?;
+        let knock = Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
+        let (owner, grant) = self.tokens.take(&knock.token, datagram.from.ip(), Instant::now())?;
+        let session = self.sessions.get_mut(&owner).filter(|_| grant == Grant::Flow(head.flow))?;
+        let fd = server.udp.accept(datagram).ok()?;
+        let id = FlowId { flow: head.flow, tag: flow_tag(session.flow_secret(), head.flow) };
+        let mut answer = [0; HEAD_LEN];
+        DatagramHead { datagram_type: DatagramType::Open, tag: id.tag, ..head }.encode_into(&mut answer);
+        // A client whose answer is lost knocks again.
+        let _ = udp::send(fd.as_fd(), &answer);
+        session.add_flow(fd, id, &self.context);
+        Some(())
+    }
+
+    /// A connection continues the session that it names, if it proves that it is the same client.
+    fn hand_over(&mut self, id: u64, resume: &Resume) -> Result<(), String> {
+        let Some(mut later) = self.sessions.remove(&id) else {
+            return Ok(());
+        };
+        if let Some(fd) = later.control_fd() {
+            let _ = self.epoll.remove(fd);
+        }
+        let owner = self.sessions.values_mut().find(|session| session.name() == resume.session);
+        let handed_over = match owner {
+            Some(owner) => owner.take_over(&mut later, resume, &self.epoll),
+            None => Err("there is no such session".to_owned()),
+        };
+        later.on_handed_over(handed_over.clone());
+        if handed_over.is_err() {
+            later.flush();
+        }
+        handed_over
+    }
+
+    fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
+        let ids: Vec<u64> = self.sessions.keys().copied().collect();
+        for id in ids {
+            self.advance_session(id, server);
+        }
+        let has_sessions = self.sessions.values().any(Session::is_admitted);
+        if !has_sessions {
+            server.udp.close(NAME);
+        }
+    }
+
+    fn advance_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
+        let Self { context, epoll, tokens, sessions, .. } = self;
+        let Some(session) = sessions.get_mut(&id) else { return };
+        session.advance(&mut super::phases::Shared { context, epoll, tokens }, server);
+        if let Some(resume) = session.take_resume() {
+            if let Err(reason) = self.hand_over(id, &resume) {
+                tracing::debug!(client = id, %reason, "session not resumed");
+            }
+            server.pending_limit.leave(id);
+        } else if session.is_over() {
+            self.end_session(id, server);
+        }
+    }
+
+    fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
+        let Some(session) = self.sessions.remove(&id) else { return };
+        self.tokens.revoke(id);
+        server.pending_limit.leave(id);
+        server.admission.release(id);
+        session.end(server);
+    }
+}
+
+impl ServerDialect for NativeServer {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        let kept = if self.key_is_kept { "" } else { ", which lasts as long as this server" };
+        server.out.server_event(&ServerEvent::HostKey { text: format!("{}{kept}", self.fingerprint) });
+        Ok(())
+    }
+
+    fn recognise(&self, first_bytes: &[u8]) -> Recognised {
+        match opening::recognise(first_bytes) {
+            Opening::Control | Opening::StreamHead => Recognised::Mine,
+            Opening::NeedMore(further) => Recognised::NeedMore(first_bytes.len() + further),
+            Opening::Foreign => Recognised::NotMine,
+        }
+    }
+
+    fn intake(&self, _admission: &Admission) -> Intake {
+        // The listener is that of the first dialect, which also decides when the server is over.
+        if self.is_stopping { Intake::Closed } else { Intake::Open }
+    }
+
+    fn accept(&mut self, connection: Accepted, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        match opening::recognise(&connection.first_bytes) {
+            Opening::StreamHead => self.add_stream(connection, server),
+            _ => self.add_session(connection, server),
+        }
+        Ok(())
+    }
+
+    fn recognises_datagram(&self, first_bytes: &[u8]) -> bool {
+        is_native(first_bytes)
+    }
+
+    fn first_datagram(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) {
+        if self.on_knock(datagram, server).is_none() {
+            tracing::debug!(from = %datagram.from, "datagram dropped");
+        }
+    }
+
+    fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
+        if let Some(session) = self.sessions.remove(&id) {
+            server.log_refusal(session.peer, reason);
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.sessions.values().filter_map(Session::deadline).min()
+    }
+
+    fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        let mut events = Vec::new();
+        // An interrupted wait is repeated by the owner.
+        let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
+        for event in events {
+            if let Some(session) = self.sessions.get_mut(&(event.token / KINDS))
+                && event.token % KINDS == CONTROL
+            {
+                session.on_control();
+            }
+        }
+        self.advance_sessions(server);
+        Ok(())
+    }
+
+    fn session(&mut self, id: u64) -> Option<&mut dyn server::Session> {
+        Some(self.sessions.get_mut(&id)?)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
+        self.is_stopping = true;
+        for session in self.sessions.values_mut() {
+            session.stop_server(signal_text);
+        }
+        self.advance_sessions(server);
+        Stopped::Ended
+    }
+
+    fn failure(&self, error: EngineError) -> Failure {
+        failure(error)
+    }
+}
+
+/// Another descriptor of a connection that its acceptor gives up.
+pub(super) fn own(fd: &OwnedFd) -> Option<OwnedFd> {
+    fd.try_clone().ok()
+}
+
+/// Address of a client whose streams and flows may come from it alone, or from anywhere.
+pub(super) fn address_of(peer: SocketAddr, allow_split_address: bool) -> Option<std::net::IpAddr> {
+    (!allow_split_address).then(|| peer.ip())
+}

@@ -1,0 +1,239 @@
+//! Carries out what the machine of a session decides: proofs, admission, phases.
+
+use std::time::Instant;
+
+use linerate_model::ServerEvent;
+use linerate_model::network::Network;
+use linerate_model::path::{PhaseKind, PhaseSpec};
+use linerate_model::policy::FactsAccess;
+use linerate_native::hex;
+use linerate_native::message::{FlowGrant, Hello, MINOR, Ready, Welcome};
+use linerate_native::server::{Action, Input};
+use linerate_native::stream_head::StreamKind;
+use linerate_sys::clock;
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_trust::{Role, proof, verify};
+
+use super::Context;
+use super::active_phase::ActivePhase;
+use super::native_server::{KINDS, NAME, NOTICE, address_of};
+use super::responder::Responder;
+use super::session::{Session, announced};
+use super::tokens::Tokens;
+use crate::dialect::native::boot_id;
+use crate::reporter::Reporter;
+use crate::server::context::ServerContext;
+use crate::server::limits::quotas::QuotaRequest;
+use crate::server::limits::resource_quota::Requirements;
+
+/// What a session may use of the server's.
+pub(super) struct Shared<'a> {
+    pub(super) context: &'a Context,
+    pub(super) epoll: &'a Epoll,
+    pub(super) tokens: &'a mut Tokens,
+}
+
+/// Tokens of probes over new connections per phase.
+const PROBE_TOKENS: u32 = 200;
+/// Probe flows per phase.
+const FLOWS_MAX: u32 = 8;
+
+impl Session {
+    /// Does what the machine decided.
+    pub(super) fn act(&mut self, action: Action, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
+        let now = Instant::now();
+        match action {
+            Action::Send(bytes) => self.send(&bytes),
+            Action::Challenge { token_name } => self.challenge(&token_name, shared.context),
+            Action::CheckProof { proof } => self.check_proof(&proof),
+            Action::CheckLogin { .. } => self.machine.handle_local(now, Input::LoginChecked(false)),
+            Action::Admit(hello) => self.admit(hello, shared.context, server),
+            Action::Resume(resume) => self.resume = Some(resume),
+            Action::OpenPhase { spec, .. } => self.open_phase(&spec, shared, server),
+            Action::Start { .. } => self.start_phase(now, shared.epoll),
+            Action::Stop { .. } => self.end_phase(now),
+            Action::Clock { sent_ns } => {
+                let now_ns = clock::monotonic_ns();
+                self.machine.handle_local(now, Input::Clock { sent_ns, received_ns: now_ns, replied_ns: now_ns });
+            }
+            Action::SendFacts => {
+                let facts = self.facts.take().unwrap_or_else(|| "null".to_owned());
+                self.machine.handle_local(now, Input::Facts(facts));
+            }
+            Action::ControlLost => self.drop_connection(),
+            Action::Close(reason) => self.closed = Some(reason),
+        }
+    }
+
+    fn challenge(&mut self, token_name: &str, context: &Context) {
+        let token = context.tokens.as_ref().and_then(|tokens| tokens.get(token_name));
+        let input = match (token, self.exporter()) {
+            (Some(token), Some(exporter)) => {
+                self.token = Some(token.clone());
+                Input::Challenge { proof: proof(token, &exporter, Role::Server) }
+            }
+            _ => refused("token", "the server has no token of this name"),
+        };
+        self.machine.handle_local(Instant::now(), input);
+    }
+
+    fn check_proof(&mut self, client_proof: &[u8; 32]) {
+        self.is_proven = match (&self.token, self.exporter()) {
+            (Some(token), Some(exporter)) => verify(token, &exporter, Role::Client, client_proof),
+            _ => false,
+        };
+        self.machine.handle_local(Instant::now(), Input::ProofChecked(self.is_proven));
+    }
+
+    fn admit(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
+        let now = Instant::now();
+        server.pending_limit.leave(self.id());
+        if context.tokens.is_some() && !self.is_proven {
+            let explanation = "the client names no token".to_owned();
+            server.out.server_event(&ServerEvent::LoginFailed { peer: self.peer, cause: "token", explanation });
+            return self.machine.handle_local(now, refused("token", "this server demands a token"));
+        }
+        let spec = announced(&hello);
+        let streams = hello.streams_max.saturating_mul(2);
+        let user = self.token.as_ref().map(|token| token.name().to_owned());
+        let request = QuotaRequest {
+            address: Network::of_client(self.peer.ip()),
+            user: user.clone(),
+            streams,
+            duration: spec.end.duration(),
+            bytes: hello.bytes_max.unwrap_or(0),
+            last_blocks_bytes: 0,
+            rate_bps: hello.rate_bps.unwrap_or(u64::MAX),
+            requirements: Requirements::of(&spec, streams),
+        };
+        if let Err(reason) = server.admission.take(self.id(), request) {
+            server.log_refusal(self.peer, reason);
+            return self.machine.handle_local(now, refused("limit", &reason.to_string()));
+        }
+        match Responder::start(context.tls.clone()) {
+            Ok(responder) => self.responder = Some(responder),
+            Err(error) => {
+                server.admission.release(self.id());
+                return self.machine.handle_local(now, refused("resources", &error.to_string()));
+            }
+        }
+        server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
+        let welcome = self.welcome(context, server);
+        self.hello = Some(hello);
+        self.machine.handle_local(now, Input::Admitted(Box::new(welcome)));
+    }
+
+    fn welcome(&self, context: &Context, server: &ServerContext<'_>) -> Welcome {
+        Welcome {
+            minor: MINOR,
+            features: Vec::new(),
+            program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
+            session: self.name().to_owned(),
+            resume_secret: hex::encode(&self.resume_secret),
+            flow_secret: hex::encode(&self.flow_secret),
+            server_ns: clock::monotonic_ns(),
+            boot_id: boot_id(),
+            concurrent: server.stats.concurrent_max(self.id()),
+            facts: self.gives_facts(context),
+            ..Welcome::default()
+        }
+    }
+
+    /// Facts of this host go to clients that proved a token or are on a list of allowed addresses.
+    fn gives_facts(&self, context: &Context) -> bool {
+        match context.spec.policy.facts {
+            FactsAccess::All => true,
+            FactsAccess::None => false,
+            FactsAccess::Trusted => self.is_proven || !context.spec.policy.access.allow.is_empty(),
+        }
+    }
+
+    fn open_phase(&mut self, spec: &PhaseSpec, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
+        let now = Instant::now();
+        let allowed = self.hello.as_ref().map_or(0, |hello| hello.streams_max);
+        if spec.streams_max > allowed && !matches!(spec.kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps) {
+            let text = format!("{} streams, {allowed} were announced", spec.streams_max);
+            return self.refuse_phase(now, "streams", text);
+        }
+        let quota = server.admission.quotas().quota(self.id());
+        let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
+        let reporter = self.reporter(shared.context);
+        let opened =
+            ActivePhase::open(spec.clone(), quota, probes, self.peer, reporter, shared.context.requests.drops.clone());
+        let needs_udp = spec.probe_flows > 0 || spec.direction.is_some();
+        let udp = match needs_udp {
+            true => server.udp.open(NAME, &shared.context.spec.local, server.listeners.address()),
+            false => Ok(()),
+        };
+        match (opened, udp) {
+            (Ok(phase), Ok(())) => {
+                self.phase = Some(phase);
+                let ready = self.grant(spec, shared);
+                self.machine.handle_local(now, Input::Ready(ready));
+            }
+            (Err(error), _) | (_, Err(error)) => self.refuse_phase(now, "resources", error.to_string()),
+        }
+    }
+
+    fn refuse_phase(&mut self, now: Instant, clause: &str, text: String) {
+        self.machine.handle_local(now, Input::PhaseRefused { clause: clause.to_owned(), text, limit: None });
+    }
+
+    /// Follows the load of a phase, with a collector of facts if the client requests them and may have them.
+    fn reporter(&self, context: &Context) -> Reporter<'static> {
+        let mut reporter = Reporter::new(());
+        let wants = self.hello.as_ref().is_some_and(|hello| hello.wants_facts);
+        let want_peer_facts = wants && self.gives_facts(context);
+        let spec = linerate_model::TestSpec { want_peer_facts, ..linerate_model::TestSpec::default() };
+        reporter.add_collectors(&spec, &context.requests);
+        reporter
+    }
+
+    fn grant(&mut self, spec: &PhaseSpec, shared: &mut Shared<'_>) -> Ready {
+        let address = address_of(self.peer, shared.context.spec.policy.allow_split_address);
+        let (id, now) = (self.id(), Instant::now());
+        let tokens = &mut *shared.tokens;
+        tokens.revoke(id);
+        let directions = if spec.kind == PhaseKind::Both { 2 } else { 1 };
+        let streams = match spec.kind {
+            PhaseKind::Rr => vec![tokens.grant_stream(id, StreamKind::Rr, address, spec.streams_max)],
+            PhaseKind::Crr | PhaseKind::Cps => vec![tokens.grant_stream(id, StreamKind::Crr, address, u32::MAX)],
+            PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => {
+                let count = spec.streams_max * directions;
+                (0..count).map(|_| tokens.grant_stream(id, StreamKind::Load, address, 1)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let has_probes = matches!(spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
+        let probes = if has_probes { PROBE_TOKENS } else { 0 };
+        let probes = (0..probes).map(|_| tokens.grant_stream(id, StreamKind::Probe, address, 1));
+        let probes = probes.map(|token| hex::encode(&token)).collect();
+        let flow_count = spec.probe_flows.min(FLOWS_MAX) + u32::from(spec.direction.is_some() && spec.probe_flows == 0);
+        let mut flows = Vec::new();
+        for _ in 0..flow_count {
+            let flow = self.next_flow;
+            self.next_flow += 1;
+            flows.push(FlowGrant { flow, token: hex::encode(&tokens.grant_flow(id, flow, address, now)) });
+        }
+        let streams = streams.iter().map(|token| hex::encode(token)).collect();
+        Ready { streams, flows, probes, ..Ready::default() }
+    }
+
+    fn start_phase(&mut self, now: Instant, epoll: &Epoll) {
+        let token = self.id() * KINDS + NOTICE;
+        let Some(phase) = &mut self.phase else { return };
+        let started = phase.start();
+        if let Some(fd) = phase.notice_fd() {
+            // Without it the deadlines of the phase wake the session.
+            let _ = epoll.add(fd, token, Interest::READ);
+        }
+        match started {
+            Ok(at_ns) => self.machine.handle_local(now, Input::Started { at_ns }),
+            Err(error) => self.machine.handle_local(now, Input::Stopping(error.to_string())),
+        }
+    }
+}
+
+fn refused(clause: &str, text: &str) -> Input {
+    Input::Refused { clause: clause.to_owned(), text: text.to_owned(), limit: None }
+}

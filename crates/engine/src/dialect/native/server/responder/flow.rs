@@ -1,0 +1,167 @@
+//! A UDP flow of probes.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+
+use linerate_native::datagram::{
+    DatagramHead, DatagramType, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, ReceivedSequence, ReplyBody, SizeAnswer,
+    TOS_UNKNOWN,
+};
+use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::udp::{self, Message};
+use linerate_sys::{errno, sockopt};
+
+/// Answers the probes of one flow on its connected socket.
+pub(super) struct ProbeFlow {
+    fd: OwnedFd,
+    flow: u32,
+    tag: u64,
+    received: ReceivedSequence,
+    offset: RealtimeOffset,
+    /// Large datagrams that may still be sent to the client.
+    size_probes_left: u32,
+    /// The last of them, and its type of service, until a router reports that it is too large.
+    size_probe: Option<(DatagramHead, u8)>,
+    buffer: Vec<u8>,
+}
+
+/// What one call of [`ProbeFlow::answer`] read.
+#[derive(Debug, Default)]
+pub(super) struct FlowRead {
+    pub(super) probes: u64,
+    pub(super) foreign: u64,
+    pub(super) is_over: bool,
+}
+
+/// Datagrams per call, so that a flood on one flow leaves the others their turn.
+const DATAGRAMS_PER_CALL: u32 = 64;
+/// Datagrams that a flow may request, and their largest UDP payload.
+const SIZE_PROBES_MAX: u32 = 120;
+const SIZE_PROBE_BYTES_MAX: usize = 9_216;
+
+impl ProbeFlow {
+    pub(super) fn new(fd: OwnedFd, flow: u32, tag: u64) -> Self {
+        // Without these a time is that of the read, and marks are unknown.
+        let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
+        let _ = sockopt::set_receive_tos(&fd, true);
+        let _ = sockopt::set_receive_ttl(&fd, true);
+        let _ = sockopt::set_path_mtu_probe(&fd);
+        let _ = sockopt::set_receive_errors(&fd, true);
+        let buffer = vec![0; SIZE_PROBE_BYTES_MAX + 1];
+        let received = ReceivedSequence::default();
+        let (offset, size_probes_left) = (RealtimeOffset::read(), SIZE_PROBES_MAX);
+        Self { fd, flow, tag, received, offset, size_probes_left, size_probe: None, buffer }
+    }
+
+    /// Answers what has arrived.
+    pub(super) fn answer(&mut self) -> FlowRead {
+        let mut read = FlowRead::default();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.offset.refresh();
+        for count in 0..DATAGRAMS_PER_CALL {
+            match udp::recv_message(&self.fd, &mut buffer) {
+                Ok(message) => self.answer_one(&message, &mut read),
+                // The socket was ready for errors alone.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && count == 0 => self.take_errors(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.take_errors(),
+            }
+            if read.is_over {
+                break;
+            }
+        }
+        self.buffer = buffer;
+        read
+    }
+
+    /// Errors of earlier sends. As long as one is queued the socket stays ready. The client learns of a size that a router
+    /// reports; other errors it notices by itself.
+    fn take_errors(&mut self) {
+        while let Ok(error) = udp::take_error(&self.fd, &mut [0; 64]) {
+            if let Some(bytes) = error.mtu_bytes()
+                && let Some((head, tos)) = self.size_probe.take()
+            {
+                self.answer_size(&head, FLAG_TOO_LARGE, SizeAnswer { bytes, tos });
+            }
+        }
+    }
+
+    fn answer_one(&mut self, message: &Message<'_>, read: &mut FlowRead) {
+        let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
+        let known = DatagramHead::decode(message.data).filter(|head| head.flow == self.flow);
+        let Some(head) = known.filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::Knock) else {
+            read.foreign += 1;
+            return;
+        };
+        match head.datagram_type {
+            DatagramType::Probe => {
+                let before = self.received.distinct();
+                self.received.on_datagram(head.sequence);
+                read.probes += self.received.distinct() - before;
+                self.reply(message, &head, received_ns);
+            }
+            DatagramType::SizeProbe if head.flags & FLAG_SIZE_REQUEST != 0 => self.send_size_probe(message, &head),
+            DatagramType::SizeProbe => self.confirm_size(message, &head),
+            // Its answer was lost.
+            DatagramType::Knock => {
+                self.send(&DatagramHead { datagram_type: DatagramType::Open, tag: self.tag, ..head }, &[]);
+            }
+            DatagramType::Bye => read.is_over = true,
+            _ => read.foreign += 1,
+        }
+    }
+
+    /// A reply is as long as its probe.
+    fn reply(&self, message: &Message<'_>, head: &DatagramHead, received_ns: u64) {
+        let mut reply = message.data.to_vec();
+        DatagramHead { datagram_type: DatagramType::Reply, flags: 0, ..*head }.encode_into(&mut reply);
+        let body = ReplyBody {
+            received_ns,
+            sent_ns: clock::monotonic_ns().max(received_ns),
+            received_count: self.received.distinct(),
+            tos: message.tos.unwrap_or(TOS_UNKNOWN),
+            ttl: message.ttl.unwrap_or(0),
+        };
+        body.encode_into(&mut reply);
+        let tos = message.tos.unwrap_or(0);
+        // A reply that cannot be sent is a lost one.
+        let _ = udp::send_with_tos(&self.fd, &reply, tos);
+    }
+
+    fn confirm_size(&self, message: &Message<'_>, head: &DatagramHead) {
+        let bytes = u32::try_from(message.full_len).unwrap_or(u32::MAX);
+        self.answer_size(head, 0, SizeAnswer { bytes, tos: message.tos.unwrap_or(TOS_UNKNOWN) });
+    }
+
+    /// Sends a datagram of the size and type of service that the client requests, as often as that is allowed.
+    fn send_size_probe(&mut self, message: &Message<'_>, head: &DatagramHead) {
+        let Some(wanted) = SizeAnswer::decode(message.data) else { return };
+        let len = (wanted.bytes as usize).clamp(HEAD_LEN, SIZE_PROBE_BYTES_MAX);
+        if self.size_probes_left == 0 {
+            return;
+        }
+        self.size_probes_left -= 1;
+        let mut datagram = vec![0; len];
+        DatagramHead { flags: 0, ..*head }.encode_into(&mut datagram);
+        let sent = udp::send_with_tos(&self.fd, &datagram, wanted.tos);
+        self.size_probe = sent.is_ok().then_some((*head, wanted.tos));
+        if sent.is_err_and(|error| error.raw_os_error() == Some(errno::EMSGSIZE)) {
+            let bytes = sockopt::path_mtu(&self.fd).unwrap_or(0);
+            self.answer_size(head, FLAG_TOO_LARGE, SizeAnswer { bytes, tos: wanted.tos });
+        }
+    }
+
+    fn answer_size(&self, head: &DatagramHead, flags: u8, answer: SizeAnswer) {
+        let mut body = [0; HEAD_LEN + 8];
+        answer.encode_into(&mut body);
+        let body = body.get(HEAD_LEN..).unwrap_or_default();
+        self.send(&DatagramHead { datagram_type: DatagramType::SizeAnswer, flags, ..*head }, body);
+    }
+
+    fn send(&self, head: &DatagramHead, body: &[u8]) {
+        let mut datagram = vec![0; HEAD_LEN];
+        head.encode_into(&mut datagram);
+        datagram.extend_from_slice(body);
+        let _ = udp::send(self.fd.as_fd(), &datagram);
+    }
+}

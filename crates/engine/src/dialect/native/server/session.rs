@@ -1,0 +1,380 @@
+//! One client: its control connection, its protocol machine and the phase that runs.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use linerate_model::service::{HandshakeCause, RefusalReason};
+use linerate_model::{
+    EndCondition, EndpointTotals, Failure, FailureKind, Flow, ServerEvent, StreamId, StreamRole, StreamSummary,
+    Summary, TestSpec,
+};
+use linerate_native::hex;
+use linerate_native::message::{Hello, Resume};
+use linerate_native::opening::ACCEPTED;
+use linerate_native::server::{CloseReason, Input, Machine};
+use linerate_native::stream_head::{StreamHead, StreamKind};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::sockopt;
+use linerate_trust::{ServerSession, Token, random, verify_resume};
+
+use super::active_phase::ActivePhase;
+use super::native_server::{CONTROL, KINDS, own};
+use super::phases::Shared;
+use super::responder::{Responder, Task};
+use super::{Context, HANDSHAKE_TIMEOUT};
+use crate::dialect::native::datagrams::FlowId;
+use crate::dialect::native::tls_stream::TlsStream;
+use crate::server;
+use crate::server::context::ServerContext;
+use crate::server::server_stats::ByteTotals;
+
+/// A client.
+pub(super) struct Session {
+    id: u64,
+    pub(super) peer: SocketAddr,
+    /// Absent between two connections of a session that goes on.
+    connection: Option<Connection>,
+    pub(super) machine: Machine,
+    opened: Instant,
+    /// Name that a client resumes it by.
+    name: String,
+    pub(super) resume_secret: [u8; 32],
+    pub(super) flow_secret: [u8; 32],
+    pub(super) responder: Option<Responder>,
+    pub(super) phase: Option<ActivePhase>,
+    /// Facts of this host over the last load.
+    pub(super) facts: Option<String>,
+    /// The token that the client proves.
+    pub(super) token: Option<Token>,
+    pub(super) is_proven: bool,
+    pub(super) hello: Option<Box<Hello>>,
+    /// Bytes of the phases that are over.
+    moved: ByteTotals,
+    pub(super) next_flow: u32,
+    pub(super) resume: Option<Resume>,
+    pub(super) closed: Option<CloseReason>,
+    /// A limit of the server that ended it.
+    stopped_by: Option<RefusalReason>,
+}
+
+/// A control connection.
+struct Connection {
+    fd: OwnedFd,
+    tls: TlsStream,
+    waits_for_room: bool,
+}
+
+impl Session {
+    pub(super) fn new(id: u64, fd: OwnedFd, peer: SocketAddr, context: &Context) -> Self {
+        let _ = sockopt::TCP_NODELAY.set(&fd, true);
+        let mut tls = TlsStream::server(ServerSession::new(&context.tls));
+        tls.send_before(&ACCEPTED);
+        // A new connection has room for a few bytes; a failure shows at the next read.
+        let _ = tls.flush(fd.as_fd());
+        let now = Instant::now();
+        Self {
+            id,
+            peer,
+            connection: Some(Connection { fd, tls, waits_for_room: false }),
+            machine: Machine::new(now),
+            opened: now,
+            name: hex::encode(&random::<16>()),
+            resume_secret: random(),
+            flow_secret: random(),
+            responder: None,
+            phase: None,
+            facts: None,
+            token: None,
+            is_proven: false,
+            hello: None,
+            moved: ByteTotals::default(),
+            next_flow: 1,
+            resume: None,
+            closed: None,
+            stopped_by: None,
+        }
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn flow_secret(&self) -> &[u8; 32] {
+        &self.flow_secret
+    }
+
+    /// Absent between two connections.
+    pub(super) fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.connection.as_ref().map(|connection| connection.fd.as_fd())
+    }
+
+    /// Admission has accepted it.
+    pub(super) fn is_admitted(&self) -> bool {
+        self.hello.is_some()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    pub(super) fn take_resume(&mut self) -> Option<Resume> {
+        self.resume.take()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let handshake = self.is_handshaking().then(|| self.opened + HANDSHAKE_TIMEOUT);
+        let phase = self.phase.as_ref().and_then(ActivePhase::deadline);
+        self.machine.poll_timeout().into_iter().chain(handshake).chain(phase).min()
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.tls.is_handshaking())
+    }
+
+    /// Something has arrived on the control connection, or there is room again.
+    pub(super) fn on_control(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        let now = Instant::now();
+        match connection.tls.receive(connection.fd.as_fd()) {
+            Ok(plaintext) if plaintext.is_empty() => {}
+            Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
+            // A client that resumes a session resets the connection before: this one has ended without a message.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.closed = Some(CloseReason::Lost),
+            Err(error) => {
+                tracing::debug!(client = self.id, %error, "control connection lost");
+                self.connection = None;
+                self.machine.control_lost(now);
+            }
+        }
+    }
+
+    /// Lets time pass, and carries out what the machine decides.
+    pub(super) fn advance(&mut self, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
+        let now = Instant::now();
+        if self.is_handshaking() && now >= self.opened + HANDSHAKE_TIMEOUT {
+            self.connection = None;
+            self.machine.control_lost(now);
+        }
+        self.machine.handle_timeout(now);
+        self.advance_phase(now);
+        while let Some(action) = self.machine.poll_action() {
+            self.act(action, shared, server);
+        }
+        self.watch(shared.epoll);
+    }
+
+    fn advance_phase(&mut self, now: Instant) {
+        let Some(phase) = &mut self.phase else { return };
+        if let Some(sample) = phase.advance() {
+            self.machine.handle_local(now, Input::Tick(sample));
+        }
+        if self.connection.is_none() && phase.has_lost_its_streams() {
+            // The network may lose the control connection; without any connection the client has ended.
+            self.closed = Some(CloseReason::Lost);
+        }
+        if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
+            self.end_phase(now);
+        }
+    }
+
+    /// Ends the phase and passes its result on.
+    pub(super) fn end_phase(&mut self, now: Instant) {
+        let Some(mut phase) = self.phase.take() else { return };
+        phase.stop_senders();
+        let totals = phase.totals();
+        self.moved.received_bytes += totals.received_bytes;
+        self.moved.sent_bytes += totals.sent_bytes;
+        let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
+        let (result, facts) = phase.finish(probes);
+        self.facts = facts.or(self.facts.take());
+        self.machine.handle_local(now, Input::PhaseEnded(Box::new(result)));
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        let Some(connection) = &mut self.connection else { return };
+        if connection.tls.send(connection.fd.as_fd(), bytes).is_err() {
+            self.connection = None;
+            self.machine.control_lost(Instant::now());
+        }
+    }
+
+    /// Sends what waits, as far as there is room.
+    pub(super) fn flush(&mut self) {
+        while let Some(action) = self.machine.poll_action() {
+            if let linerate_native::server::Action::Send(bytes) = action {
+                self.send(&bytes);
+            }
+        }
+    }
+
+    /// The connection is closed; the session goes on.
+    pub(super) fn drop_connection(&mut self) {
+        self.connection = None;
+    }
+
+    fn watch(&mut self, epoll: &Epoll) {
+        let Some(connection) = &mut self.connection else { return };
+        let waits = connection.tls.has_unsent();
+        if waits != connection.waits_for_room {
+            connection.waits_for_room = waits;
+            let interest = if waits { Interest::BOTH } else { Interest::READ };
+            // Modifying a registered descriptor fails only when memory is short; the next send tries again.
+            let _ = epoll.modify(connection.fd.as_fd(), self.id * KINDS + CONTROL, interest);
+        }
+    }
+
+    /// Keying material of the present connection.
+    pub(super) fn exporter(&self) -> Option<[u8; 32]> {
+        self.connection.as_ref()?.tls.exporter()
+    }
+
+    /// Continues over the connection of another session that has not begun.
+    pub(super) fn take_over(&mut self, other: &mut Self, resume: &Resume, epoll: &Epoll) -> Result<(), String> {
+        let exporter = other.exporter().ok_or("the connection is not encrypted")?;
+        let proof: [u8; 32] = hex::decode(&resume.proof).ok_or("the proof is not hexadecimal")?;
+        if !verify_resume(&self.resume_secret, &exporter, resume.number, resume.received, &proof) {
+            return Err("the proof is wrong".to_owned());
+        }
+        self.machine.resume(Instant::now(), resume).map_err(|error| error.to_string())?;
+        let connection = other.connection.take().ok_or("the connection is closed")?;
+        epoll.add(connection.fd.as_fd(), self.id * KINDS + CONTROL, Interest::READ).map_err(|error| error.text())?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Another session has taken the connection, or has not.
+    pub(super) fn on_handed_over(&mut self, outcome: Result<(), String>) {
+        let input = match outcome {
+            Ok(()) => Input::HandedOver,
+            Err(text) => Input::Refused { clause: "resume".to_owned(), text, limit: None },
+        };
+        self.machine.handle_local(Instant::now(), input);
+    }
+
+    /// Takes a stream whose token was valid. False if the phase has no use for it.
+    pub(super) fn add_stream(&mut self, fd: &OwnedFd, head: StreamHead, context: &Context) -> bool {
+        let Some(fd) = own(fd) else { return false };
+        if head.kind == StreamKind::Load {
+            return self.phase.as_mut().is_some_and(|phase| phase.add_stream(fd, &head, &context.tls));
+        }
+        // Probes go on while a load drains, after the end of its phase.
+        let transaction = self.phase.as_ref().and_then(|phase| phase.spec.transaction);
+        match &self.responder {
+            Some(responder) => responder.give(Task::Connection { fd, head, transaction }),
+            None => return false,
+        }
+        true
+    }
+
+    /// Takes a flow whose knock was answered.
+    pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId, _context: &Context) {
+        match &mut self.phase {
+            // A failure shows as a flow without data.
+            Some(phase) if phase.spec.direction.is_some() => drop(phase.add_flow(fd, id)),
+            _ => {
+                if let Some(responder) = &self.responder {
+                    responder.give(Task::Flow { fd, flow: id.flow, tag: id.tag });
+                }
+            }
+        }
+    }
+
+    /// The server ends by a signal.
+    pub(super) fn stop_server(&mut self, signal_text: &str) {
+        let reason = format!("the server ends by signal {signal_text}");
+        self.machine.handle_local(Instant::now(), Input::Stopping(reason));
+    }
+
+    /// The session is over: closes its connection and reports what it was.
+    pub(super) fn end(mut self, server: &mut ServerContext<'_>) {
+        self.phase = None;
+        let outcome = self.outcome();
+        let summary = self.summary();
+        let was_test = server.end_test(self.id, self.name.clone(), self.moved, Some(&summary), &outcome);
+        if !was_test && let Err(failure) = &outcome {
+            server.out.server_event(&ServerEvent::HandshakeFailed {
+                peer: self.peer,
+                cause: HandshakeCause::Parameters,
+                explanation: failure.message.clone(),
+            });
+        }
+        if let Some(connection) = self.connection.take() {
+            server.close(connection.fd, Vec::new());
+        }
+    }
+
+    /// Both directions, for the log and for records.
+    fn summary(&self) -> Summary {
+        let duration_ns = linerate_sys::clock::as_ns(self.opened.elapsed());
+        let totals = |bytes| Some(EndpointTotals { bytes, duration_ns, udp: None });
+        let forward = StreamSummary {
+            role: StreamRole::Receiver,
+            flow: Flow::Forward,
+            receiver: totals(self.moved.received_bytes),
+            ..StreamSummary::default()
+        };
+        let reverse = StreamSummary {
+            id: StreamId(1),
+            role: StreamRole::Sender,
+            flow: Flow::Reverse,
+            sender: totals(self.moved.sent_bytes),
+            ..StreamSummary::default()
+        };
+        Summary { streams: vec![forward, reverse], ..Summary::default() }
+    }
+
+    fn outcome(&self) -> Result<(), Failure> {
+        let message = match (&self.stopped_by, &self.closed) {
+            (Some(reason), _) => reason.to_string(),
+            (None, Some(CloseReason::Bye | CloseReason::Left | CloseReason::HandedOver)) => return Ok(()),
+            (None, Some(reason)) => describe(reason),
+            (None, None) => "the server ended it".to_owned(),
+        };
+        Err(Failure { kind: FailureKind::Error, message, code: None })
+    }
+}
+
+fn describe(reason: &CloseReason) -> String {
+    match reason {
+        CloseReason::Refused { clause } => format!("refused: {clause}"),
+        CloseReason::Unproven => "the client does not prove its token".to_owned(),
+        CloseReason::Fault(fault) => format!("a message of the client is wrong: {fault}"),
+        CloseReason::PeerFault(fault) => format!("the client rejects a message: {fault}"),
+        CloseReason::Timeout => "the client did not send what was due in time".to_owned(),
+        CloseReason::Lost => "the control connection was lost".to_owned(),
+        CloseReason::TimeLimit => "the agreed time is over".to_owned(),
+        CloseReason::ResultLate => "no result in time".to_owned(),
+        _ => "the server ended it".to_owned(),
+    }
+}
+
+impl server::Session for Session {
+    fn totals(&mut self) -> ByteTotals {
+        let running = self.phase.as_ref().map(ActivePhase::totals).unwrap_or_default();
+        ByteTotals {
+            received_bytes: self.moved.received_bytes + running.received_bytes,
+            sent_bytes: self.moved.sent_bytes + running.sent_bytes,
+        }
+    }
+
+    fn stop(&mut self, reason: RefusalReason) {
+        self.stopped_by = Some(reason);
+        self.machine.handle_local(Instant::now(), Input::Stopping(reason.to_string()));
+    }
+}
+
+/// The test as statistics and quotas see it: both directions, for the longest time that the client announces.
+pub(super) fn announced(hello: &Hello) -> TestSpec {
+    TestSpec {
+        direction: linerate_model::Direction::Bidirectional,
+        streams: hello.streams_max,
+        end: EndCondition::Duration(std::time::Duration::from_nanos(hello.duration_max_ns)),
+        ..TestSpec::default()
+    }
+}

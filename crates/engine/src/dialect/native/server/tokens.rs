@@ -1,0 +1,141 @@
+//! Tokens that bind streams and flows to the phase they were granted for.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use linerate_native::stream_head::StreamKind;
+
+/// Token of a stream or a flow.
+pub(super) type Token = [u8; 16];
+
+/// What a token is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grant {
+    /// A stream of this kind.
+    Stream(StreamKind),
+    /// A UDP flow with this number.
+    Flow(u32),
+}
+
+#[derive(Debug)]
+struct Entry {
+    session: u64,
+    grant: Grant,
+    /// Address of the client; absent where another one is allowed.
+    address: Option<IpAddr>,
+    uses_left: u32,
+    expires: Option<Instant>,
+}
+
+/// All tokens of a server.
+#[derive(Debug, Default)]
+pub(super) struct Tokens {
+    entries: HashMap<Token, Entry>,
+    /// Wrong ones per address, within the last period.
+    wrong: HashMap<IpAddr, (u32, Instant)>,
+}
+
+/// A token of a flow is to be used within this time.
+const FLOW_TIMEOUT: Duration = Duration::from_secs(10);
+/// Wrong tokens of one address per period; more make it wait for the rest of the period.
+const WRONG_MAX: u32 = 20;
+const WRONG_PERIOD: Duration = Duration::from_secs(60);
+/// Addresses whose wrong tokens are counted.
+const ADDRESSES_MAX: usize = 4096;
+
+impl Tokens {
+    /// Makes a token for a stream; `uses` connections may begin with it.
+    pub(super) fn grant_stream(&mut self, session: u64, kind: StreamKind, address: Option<IpAddr>, uses: u32) -> Token {
+        self.grant(Entry { session, grant: Grant::Stream(kind), address, uses_left: uses, expires: None })
+    }
+
+    /// Makes a token for a flow.
+    pub(super) fn grant_flow(&mut self, session: u64, flow: u32, address: Option<IpAddr>, now: Instant) -> Token {
+        let expires = Some(now + FLOW_TIMEOUT);
+        self.grant(Entry { session, grant: Grant::Flow(flow), address, uses_left: 1, expires })
+    }
+
+    fn grant(&mut self, entry: Entry) -> Token {
+        let token = linerate_trust::random();
+        self.entries.insert(token, entry);
+        token
+    }
+
+    /// Uses a token; returns its session and what it is for. `None` for one that is wrong, used, too old or of another
+    /// address, and while the address waits.
+    pub(super) fn take(&mut self, token: &Token, from: IpAddr, now: Instant) -> Option<(u64, Grant)> {
+        if self.waits(from, now) {
+            return None;
+        }
+        let entry = self.entries.get_mut(token).filter(|entry| {
+            entry.uses_left > 0
+                && entry.expires.is_none_or(|expires| now < expires)
+                && entry.address.is_none_or(|address| address == from)
+        });
+        let Some(entry) = entry else {
+            self.note_wrong(from, now);
+            return None;
+        };
+        entry.uses_left -= 1;
+        Some((entry.session, entry.grant))
+    }
+
+    /// A phase or a session is over: its tokens are worth nothing any more.
+    pub(super) fn revoke(&mut self, session: u64) {
+        self.entries.retain(|_, entry| entry.session != session);
+    }
+
+    fn waits(&self, address: IpAddr, now: Instant) -> bool {
+        let recent = |(count, since): &(u32, Instant)| *count >= WRONG_MAX && now < *since + WRONG_PERIOD;
+        self.wrong.get(&address).is_some_and(recent)
+    }
+
+    fn note_wrong(&mut self, address: IpAddr, now: Instant) {
+        if self.wrong.len() >= ADDRESSES_MAX {
+            self.wrong.retain(|_, (_, since)| now < *since + WRONG_PERIOD);
+        }
+        if self.wrong.len() < ADDRESSES_MAX || self.wrong.contains_key(&address) {
+            let (count, since) = self.wrong.entry(address).or_insert((0, now));
+            if now >= *since + WRONG_PERIOD {
+                (*count, *since) = (0, now);
+            }
+            *count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+
+    #[test]
+    fn token_is_used_once_by_its_address_and_in_time() {
+        let (mut tokens, now) = (Tokens::default(), Instant::now());
+        let stream = tokens.grant_stream(7, StreamKind::Load, Some(CLIENT), 1);
+        let flow = tokens.grant_flow(7, 3, Some(CLIENT), now);
+        assert_eq!(tokens.take(&stream, OTHER, now), None, "another address");
+        assert_eq!(tokens.take(&stream, CLIENT, now), Some((7, Grant::Stream(StreamKind::Load))));
+        assert_eq!(tokens.take(&stream, CLIENT, now), None, "used");
+        assert_eq!(tokens.take(&flow, CLIENT, now + FLOW_TIMEOUT), None, "too old");
+        assert_eq!(tokens.take(&[0; 16], CLIENT, now), None, "never granted");
+        let late = tokens.grant_stream(8, StreamKind::Crr, None, 2);
+        tokens.revoke(8);
+        assert_eq!(tokens.take(&late, CLIENT, now), None, "its session is over");
+    }
+
+    #[test]
+    fn address_with_many_wrong_tokens_waits_and_no_other_does() {
+        let (mut tokens, now) = (Tokens::default(), Instant::now());
+        for _ in 0..WRONG_MAX {
+            assert_eq!(tokens.take(&[1; 16], CLIENT, now), None);
+        }
+        let good = tokens.grant_stream(1, StreamKind::Load, None, 3);
+        assert_eq!(tokens.take(&good, CLIENT, now), None);
+        assert!(tokens.take(&good, OTHER, now).is_some());
+        assert!(tokens.take(&good, CLIENT, now + WRONG_PERIOD).is_some());
+    }
+}

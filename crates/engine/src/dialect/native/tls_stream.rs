@@ -1,0 +1,212 @@
+//! A TLS session over a non-blocking socket.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::BorrowedFd;
+
+use linerate_sys::stream_io;
+use linerate_trust::{CHANNEL_BINDING, ClientSession, Fingerprint, ServerSession, TlsError};
+
+/// One end of a session, with what is read and not yet taken, and what is encrypted and not yet sent.
+pub(super) struct TlsStream {
+    session: Session,
+    received: Vec<u8>,
+    taken: usize,
+    outgoing: Vec<u8>,
+    sent: usize,
+    /// Bytes of the peer that precede the session and have not arrived.
+    skipped: usize,
+}
+
+enum Session {
+    Client(ClientSession),
+    Server(ServerSession),
+}
+
+/// Plaintext that one write encrypts at most: four records.
+const WRITE_BYTES_MAX: usize = 64 * 1024;
+/// Ciphertext of one read.
+const READ_BYTES: usize = 64 * 1024;
+
+impl TlsStream {
+    pub(super) fn client(session: ClientSession) -> Self {
+        Self::new(Session::Client(session))
+    }
+
+    pub(super) fn server(session: ServerSession) -> Self {
+        Self::new(Session::Server(session))
+    }
+
+    fn new(session: Session) -> Self {
+        Self { session, received: Vec::new(), taken: 0, outgoing: Vec::new(), sent: 0, skipped: 0 }
+    }
+
+    /// Bytes that precede the session on the wire leave first.
+    pub(super) fn send_before(&mut self, bytes: &[u8]) {
+        self.outgoing.extend_from_slice(bytes);
+    }
+
+    /// So many bytes of the peer precede the session; they are not looked at.
+    pub(super) fn skip_before(&mut self, bytes: usize) {
+        self.skipped = bytes;
+    }
+
+    /// Reads the socket until it is empty, sends what the handshake needs, and returns the plaintext so far.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the peer has closed the connection, `InvalidData` when it violates TLS, and those of the socket.
+    pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+        let mut ciphertext = [0; 16 * 1024];
+        loop {
+            match stream_io::recv(fd, &mut ciphertext) {
+                // What arrived before the end is delivered first; the next call finds the end again.
+                Ok(0) if !self.received.is_empty() => break,
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(len) => self.feed(ciphertext.get(..len).unwrap_or_default())?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) if !self.received.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        match would_block_is_ok(self.flush(fd)) {
+            Err(error) if self.received.is_empty() => Err(error),
+            _ => Ok(std::mem::take(&mut self.received)),
+        }
+    }
+
+    /// Takes ciphertext that was read elsewhere.
+    pub(super) fn feed(&mut self, ciphertext: &[u8]) -> io::Result<()> {
+        let skipped = self.skipped.min(ciphertext.len());
+        self.skipped -= skipped;
+        let ciphertext = ciphertext.get(skipped..).unwrap_or_default();
+        self.session.receive(ciphertext).map_err(invalid)?;
+        self.received.extend(self.session.take_received());
+        Ok(())
+    }
+
+    /// Encrypts all of it, and sends what the socket takes.
+    pub(super) fn send(&mut self, fd: BorrowedFd<'_>, plaintext: &[u8]) -> io::Result<()> {
+        self.session.send(plaintext).map_err(invalid)?;
+        would_block_is_ok(self.flush(fd))
+    }
+
+    /// Something encrypted waits for room in the socket.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.sent < self.outgoing.len()
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        match &self.session {
+            Session::Client(session) => session.is_handshaking(),
+            Session::Server(session) => session.is_handshaking(),
+        }
+    }
+
+    /// Keying material that binds proofs to this session (RFC 9266), once the handshake is complete.
+    pub(super) fn exporter(&self) -> Option<[u8; 32]> {
+        match &self.session {
+            Session::Client(session) => session.exporter(CHANNEL_BINDING),
+            Session::Server(session) => session.exporter(CHANNEL_BINDING),
+        }
+    }
+
+    /// Key of the server, at a client.
+    pub(super) fn peer(&self) -> Option<Fingerprint> {
+        match &self.session {
+            Session::Client(session) => session.peer(),
+            Session::Server(_) => None,
+        }
+    }
+
+    /// Sends what is encrypted; `WouldBlock` while some of it is left.
+    pub(super) fn flush(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        loop {
+            if self.sent == self.outgoing.len() {
+                (self.outgoing, self.sent) = (self.session.take_outgoing(), 0);
+                if self.outgoing.is_empty() {
+                    return Ok(());
+                }
+            }
+            self.sent += stream_io::send(fd, self.outgoing.get(self.sent..).unwrap_or_default())?;
+        }
+    }
+
+    /// Writes a part of a stream of bytes; what is encrypted and not yet sent counts as written.
+    pub(super) fn write(&mut self, fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.flush(fd)?;
+        let mut written = 0;
+        for part in parts {
+            let len = part.len().min(WRITE_BYTES_MAX - written);
+            self.session.send(part.get(..len).unwrap_or_default()).map_err(invalid)?;
+            written += len;
+        }
+        would_block_is_ok(self.flush(fd))?;
+        Ok(written)
+    }
+
+    /// Reads a part of a stream of bytes; 0 at its end.
+    pub(super) fn read(&mut self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.received.len() {
+            (self.received, self.taken) = (Vec::new(), 0);
+            let mut ciphertext = vec![0; READ_BYTES];
+            let len = stream_io::recv(fd, &mut ciphertext)?;
+            if len == 0 {
+                return Ok(0);
+            }
+            self.feed(ciphertext.get(..len).unwrap_or_default())?;
+            would_block_is_ok(self.flush(fd))?;
+        }
+        let left = self.received.get(self.taken..).unwrap_or_default();
+        let len = left.len().min(buffer.len());
+        match (left.get(..len), buffer.get_mut(..len)) {
+            (Some(from), Some(to)) if len > 0 => to.copy_from_slice(from),
+            // A part of a record.
+            _ => return Err(ErrorKind::WouldBlock.into()),
+        }
+        self.taken += len;
+        Ok(len)
+    }
+}
+
+fn would_block_is_ok(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+        other => other,
+    }
+}
+
+/// The peer, or a bound of ours, ends the session.
+#[expect(clippy::needless_pass_by_value, reason = "errors are passed by `map_err`")]
+fn invalid(error: TlsError) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, error.to_string())
+}
+
+impl Session {
+    fn send(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
+        match self {
+            Self::Client(session) => session.send(plaintext),
+            Self::Server(session) => session.send(plaintext),
+        }
+    }
+
+    fn receive(&mut self, ciphertext: &[u8]) -> Result<(), TlsError> {
+        match self {
+            Self::Client(session) => session.receive(ciphertext),
+            Self::Server(session) => session.receive(ciphertext),
+        }
+    }
+
+    fn take_outgoing(&mut self) -> Vec<u8> {
+        match self {
+            Self::Client(session) => session.take_outgoing(),
+            Self::Server(session) => session.take_outgoing(),
+        }
+    }
+
+    fn take_received(&mut self) -> Vec<u8> {
+        match self {
+            Self::Client(session) => session.take_received(),
+            Self::Server(session) => session.take_received(),
+        }
+    }
+}

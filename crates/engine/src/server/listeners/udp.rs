@@ -1,0 +1,149 @@
+//! First datagrams of UDP flows, on the server's port.
+//!
+//! UDP has no accept: the first datagram of a flow arrives at the server's port like any other. The listener is the
+//! unconnected socket on that port, open while a dialect needs it. The first bytes of a datagram decide on its dialect. When
+//! a flow is accepted, a new socket takes the listener's place and the old one is connected to the sender, so that from then
+//! on the kernel itself keeps the flows apart. Datagrams of others that had arrived in the old socket before are kept for the
+//! dialects.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use linerate_model::spec::LocalOptions;
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::socket::{self, Connect, Protocol};
+use linerate_sys::{OsError, udp};
+
+use super::open_bound;
+use crate::error::{EngineError, Operation};
+
+/// The unconnected socket on the server's port.
+#[derive(Debug)]
+pub(crate) struct UdpListener {
+    /// Readable while the socket is.
+    epoll: Epoll,
+    socket: Option<Socket>,
+    /// Dialects that need it.
+    users: BTreeSet<&'static str>,
+    waiting: VecDeque<FirstDatagram>,
+}
+
+#[derive(Debug)]
+struct Socket {
+    fd: OwnedFd,
+    local: LocalOptions,
+    address: SocketAddr,
+}
+
+/// A datagram from an address without a flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FirstDatagram {
+    pub(crate) from: SocketAddr,
+    /// The address as the socket has it, possibly IPv4-mapped.
+    raw: SocketAddr,
+    /// Its first bytes, at most [`FIRST_BYTES_MAX`].
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Bytes of a first datagram that are kept.
+pub(crate) const FIRST_BYTES_MAX: usize = 128;
+/// Datagrams read per turn.
+const DATAGRAMS_PER_TURN: usize = 256;
+
+impl UdpListener {
+    pub(in crate::server) fn new() -> Result<Self, EngineError> {
+        let epoll = Epoll::new().map_err(Operation::Init.failed())?;
+        Ok(Self { epoll, socket: None, users: BTreeSet::new(), waiting: VecDeque::new() })
+    }
+
+    pub(in crate::server) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Opens the socket for a dialect, at the address of the TCP listener.
+    pub(crate) fn open(
+        &mut self,
+        user: &'static str,
+        local: &LocalOptions,
+        address: SocketAddr,
+    ) -> Result<(), EngineError> {
+        if self.socket.is_none() {
+            let fd = self.bind(local, address)?;
+            self.socket = Some(Socket { fd, local: local.clone(), address });
+        }
+        self.users.insert(user);
+        Ok(())
+    }
+
+    /// A dialect needs it no more.
+    pub(crate) fn close(&mut self, user: &str) {
+        self.users.remove(user);
+        if self.users.is_empty() {
+            self.socket = None;
+            self.waiting.clear();
+        }
+    }
+
+    /// Datagrams arrived at a socket that has become a flow since.
+    pub(in crate::server) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Datagrams received since the last call. One that the network doubled is returned once.
+    pub(in crate::server) fn take(&mut self) -> Vec<FirstDatagram> {
+        let mut datagrams: Vec<FirstDatagram> = self.waiting.drain(..).collect();
+        if let Some(socket) = &self.socket {
+            datagrams.extend(read(socket.fd.as_fd()));
+        }
+        let mut seen: Vec<FirstDatagram> = Vec::with_capacity(datagrams.len());
+        for datagram in datagrams {
+            if !seen.contains(&datagram) {
+                seen.push(datagram);
+            }
+        }
+        seen
+    }
+
+    /// Accepts a flow: the socket that received its first datagram is connected to its sender.
+    pub(crate) fn accept(&mut self, first: &FirstDatagram) -> Result<OwnedFd, EngineError> {
+        let fail = Operation::AcceptStream.failed();
+        let Some(Socket { fd, local, address }) = self.socket.take() else {
+            return Err(fail(OsError::new("accept", first.from, ErrorKind::NotConnected.into())));
+        };
+        match self.bind(&local, address) {
+            Ok(next) => self.socket = Some(Socket { fd: next, local, address }),
+            Err(error) => {
+                self.socket = Some(Socket { fd, local, address });
+                return Err(error);
+            }
+        }
+        let _ = self.epoll.remove(fd.as_fd());
+        match socket::connect(fd.as_fd(), &first.raw).map_err(&fail)? {
+            Connect::Done | Connect::InProgress => {}
+        }
+        self.waiting.extend(read(fd.as_fd()).into_iter().filter(|datagram| datagram.from != first.from));
+        Ok(fd)
+    }
+
+    fn bind(&self, local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, EngineError> {
+        let fail = Operation::ListenStream.failed();
+        let fd = open_bound(local, address, Protocol::Udp).map_err(&fail)?;
+        self.epoll.add(fd.as_fd(), 0, Interest::READ).map_err(&fail)?;
+        Ok(fd)
+    }
+}
+
+fn read(fd: BorrowedFd<'_>) -> Vec<FirstDatagram> {
+    let mut buffer = [0; FIRST_BYTES_MAX];
+    let mut datagrams = Vec::new();
+    for _ in 0..DATAGRAMS_PER_TURN {
+        let Ok((len, raw)) = udp::recv_from(fd, &mut buffer) else {
+            break;
+        };
+        let bytes = buffer.get(..len).unwrap_or(&buffer).to_vec();
+        datagrams.push(FirstDatagram { from: socket::unmap(raw), raw, bytes });
+    }
+    datagrams
+}
