@@ -92,7 +92,7 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 }
 
 /// Findings that explain another one away: on the same host, and flow control anywhere.
-const EXPLAINS: [(&str, &str); 11] = [
+const EXPLAINS: [(&str, &str); 12] = [
     // A step in speed, or pause frames, lose and delay packets as a policer does.
     ("LNK-03", "PATH-01"),
     ("LNK-03", "PATH-06"),
@@ -100,6 +100,8 @@ const EXPLAINS: [(&str, &str); 11] = [
     // The queue in front of this host's own shaper grows and drops.
     ("QD-01", "PATH-02"),
     ("QD-01", "QD-02"),
+    // The same queue, with its direction and its size.
+    ("LAT-02", "PATH-02"),
     // An emulated network behaves as configured.
     ("QD-03", "PATH-01"),
     ("QD-03", "PATH-02"),
@@ -196,7 +198,7 @@ impl Outcomes {
             return;
         };
         for (layer, finding) in &mut self.findings {
-            if *layer > first && matches!(layer, Layer::Window | Layer::Network) {
+            if *layer > first && matches!(layer, Layer::Window | Layer::Network | Layer::Latency) {
                 finding.remedy.clear();
                 finding.undo.clear();
                 finding.retest_after = Some(cause.clone());

@@ -8,6 +8,7 @@
 //! * [`compare`]: two hosts or two points in time
 //! * [`arithmetic`]: ceilings of links, buses, windows and hashes
 //! * [`diagnose_test`]: a test observed by one or both ends, and where the datagrams of a UDP test went
+//! * [`path::diagnose_path`]: an examined path, phase by phase
 //! * [`sweep_reasons`]: why a setting of a sweep is worse than another
 //! * [`http`]: what limited the cells of the HTTP lab, and what its plans need
 
@@ -16,6 +17,7 @@
 pub mod arithmetic;
 pub mod classes;
 pub mod observation;
+pub mod path;
 pub mod timeline;
 
 mod derive;

@@ -16,6 +16,7 @@ pub(crate) const RECEIVER_CPU: &str = "receiver-cpu-app";
 pub(crate) const RECEIVER_SOFTIRQ: &str = "receiver-cpu-softirq";
 pub(crate) const APPLICATION: &str = "application-limited";
 pub(crate) const FIREWALL: &str = "firewall";
+pub(crate) const PATH_RATE: &str = "path-rate";
 pub(crate) const PATH: &str = "path";
 pub(crate) const PATH_OR_RECEIVER: &str = "path-or-receiver";
 pub(crate) const NIC_QUEUE_RX: &str = "nic-queue-rx";
@@ -66,6 +67,7 @@ pub(crate) const ALL: &[Limit] = &[
     Limit::new(RECEIVER_WINDOW, &["WIN-01"])
         .distinguished_by("raise net.ipv4.tcp_rmem on the receiver and measure again"),
     Limit::new(SENDER_WINDOW, &["WIN-02"]).distinguished_by("raise net.ipv4.tcp_wmem on the sender and measure again"),
+    Limit::new(PATH_RATE, &["PATH-09"]).distinguished_by("measure other hosts over the same path"),
     Limit::new(PATH, &["PATH-10", "PATH-11"]).distinguished_by("measure other hosts over the same path"),
     Limit::new(PATH_OR_RECEIVER, &["PATH-11"]),
     Limit::new("policer", &["PATH-01"]),

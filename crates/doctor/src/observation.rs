@@ -133,7 +133,7 @@ fn timeline(
 }
 
 /// Facts of a run that only the server has: about its threads and what it sent.
-const REPORTED_BY_PEER: [&str; 22] = [
+const REPORTED_BY_PEER: [&str; 23] = [
     "server_cpus",
     "receiver_thread_cpu",
     "sender_thread_cpu",
@@ -154,6 +154,7 @@ const REPORTED_BY_PEER: [&str; 22] = [
     "retransmits",
     "retransmit_share",
     "sndbuf_bytes",
+    "notsent_bytes",
     "sent_packets",
     "loss_share",
 ];

@@ -13,6 +13,9 @@ pub struct Period {
     /// Intervals the period consists of. One interval has no spread, so no verdict rests on it.
     pub intervals: usize,
     deltas: BTreeMap<String, Delta>,
+    /// Lengths of queues, which rise and fall: sums over the readings.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    levels: BTreeMap<String, Level>,
     /// The period interval by interval. Not serialised: a peer receives the sums alone.
     #[serde(skip)]
     steps: Vec<Self>,
@@ -23,6 +26,16 @@ pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Intervals that are stored separately. A test of more than ten minutes is judged by its beginning.
 pub(crate) const STEPS_MAX: usize = 600;
+
+/// What facts end with that are lengths of queues.
+const LEVEL: &str = ".backlog";
+
+/// Readings of a value that rises and falls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Level {
+    sum: u64,
+    readings: u64,
+}
 
 /// How much one counter grew.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +91,13 @@ impl Period {
                 }
             }
         }
+        for key in after.facts.keys().filter(|key| key.ends_with(LEVEL)) {
+            if let Some(value) = after.whole(key) {
+                let level = Level { sum: value, readings: 1 };
+                step.levels.insert(key.clone(), level);
+                self.levels.entry(key.clone()).or_default().add(level);
+            }
+        }
         if self.steps.len() < STEPS_MAX {
             self.steps.push(step);
         }
@@ -95,6 +115,12 @@ impl Period {
         self.deltas.get(key)
     }
 
+    /// Mean length of a queue over the readings; `None` where it was not read.
+    pub(crate) fn level(&self, key: &str) -> Option<f64> {
+        let level = self.levels.get(key).filter(|level| level.readings > 0)?;
+        Some(crate::scope::to_f64(level.sum) / crate::scope::to_f64(level.readings))
+    }
+
     /// All counters that were read, in the order of their keys.
     pub fn deltas(&self) -> impl Iterator<Item = (&str, &Delta)> {
         self.deltas.iter().map(|(key, delta)| (key.as_str(), delta))
@@ -103,6 +129,13 @@ impl Period {
     /// Sets a growth that was measured elsewhere, for example by the other end.
     pub fn set(&mut self, key: impl Into<String>, delta: Delta) {
         self.deltas.insert(key.into(), delta);
+    }
+}
+
+impl Level {
+    fn add(&mut self, other: Self) {
+        self.sum = self.sum.saturating_add(other.sum);
+        self.readings = self.readings.saturating_add(other.readings);
     }
 }
 
@@ -160,6 +193,23 @@ mod tests {
         assert_eq!(grown, [(1.0, Some(4)), (2.0, None)], "what did not grow is left out");
         let travelled = serde_json::to_string(&period).expect("plain data");
         assert!(!travelled.contains("steps"), "{travelled}");
+    }
+
+    #[test]
+    fn length_of_a_queue_is_the_mean_of_its_readings() {
+        let with = |seconds, backlog: i64| {
+            let mut snapshot = at(seconds, 0, None);
+            snapshot.set("nic.e.qdisc.root.backlog", backlog, "test");
+            snapshot
+        };
+        let period = Period::over(&[with(0, 9_000), with(1, 100), with(2, 300)]).expect("three readings");
+        assert_eq!(period.level("nic.e.qdisc.root.backlog"), Some(200.0), "the first reading is before the period");
+        assert_eq!(period.level("x"), None);
+        let steps: Vec<_> = period.steps().iter().map(|step| step.level("nic.e.qdisc.root.backlog")).collect();
+        assert_eq!(steps, [Some(100.0), Some(300.0)]);
+        let text = serde_json::to_string(&period).expect("plain data");
+        let sent: Period = serde_json::from_str(&text).expect("our own");
+        assert_eq!(sent.level("nic.e.qdisc.root.backlog"), Some(200.0));
     }
 
     #[test]

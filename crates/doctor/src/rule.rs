@@ -29,6 +29,8 @@ pub(crate) enum Layer {
     Window,
     /// Loss, policers and hashing on the way.
     Network,
+    /// Delay under load.
+    Latency,
     /// Limits of applications and tools.
     Application,
 }

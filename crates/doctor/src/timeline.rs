@@ -12,8 +12,8 @@ use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure};
 
 pub use direction::TestInterval;
-pub(crate) use direction::median;
 use direction::{DirectionStats, loss_share};
+pub(crate) use direction::{added_up, median, shares};
 
 /// Facts of one run under their names without `run.N.`.
 pub type RunFacts = BTreeMap<String, Value>;
@@ -213,7 +213,8 @@ fn retransmissions(
     }
 }
 
-fn insert(facts: &mut RunFacts, name: &str, value: Option<Value>) {
+/// Adds a fact that is known.
+pub(crate) fn insert(facts: &mut RunFacts, name: &str, value: Option<Value>) {
     if let Some(value) = value {
         facts.insert(name.to_owned(), value);
     }

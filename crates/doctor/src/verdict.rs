@@ -5,7 +5,8 @@ use linerate_model::limit::limit_sentence;
 
 use crate::elimination;
 use crate::limit::{self, Limit};
-use crate::rule::Layer;
+use crate::rule::{Layer, NoMatch};
+use crate::rules::narrowest_hop;
 use crate::scope::{Host, Run, Scope};
 
 /// There was load, and nothing explains it.
@@ -32,12 +33,30 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
         return Some(cause);
     }
     let eliminated = scope.runs().find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
+    let eliminated = eliminated.and_then(|(name, run)| Some((more_specific(scope, findings, name, &run)?, run)));
     Some(eliminated.map_or(cause, |(name, run)| {
-        let is_offload = matches!(name, limit::HOST_CPU | limit::SENDER_CPU) && strongest(findings, "OFF-01").is_some();
-        let name = if is_offload { limit::OFFLOAD } else { name };
         let confidence = if name == limit::PATH_OR_RECEIVER { Confidence::Low } else { Confidence::High };
         limited(name, limit_sentence(name), confidence, &run.label())
     }))
+}
+
+/// The limit that was found by elimination, or what explains it. `None` for the path of an examination in which facts are
+/// missing that could show another limit.
+fn more_specific(
+    scope: &Scope<'_>,
+    findings: &[(Layer, Finding)],
+    name: &'static str,
+    run: &Run<'_>,
+) -> Option<&'static str> {
+    match name {
+        limit::HOST_CPU | limit::SENDER_CPU if strongest(findings, "OFF-01").is_some() => Some(limit::OFFLOAD),
+        limit::PATH if run.text("phase").is_ok() => match narrowest_hop(scope, run) {
+            Ok(_) => Some(limit::PATH_RATE),
+            Err(NoMatch::Unknown(_)) => None,
+            Err(_) => Some(limit::PATH),
+        },
+        name => Some(name),
+    }
 }
 
 /// Whether the place that lost most datagrams decides instead of this cause: a rate that was reached, or drops of any number.

@@ -13,7 +13,7 @@ use crate::kernel::file::Buffer;
 use crate::kernel::{self, cpu, procfs, sockets};
 use crate::nic::links::Link;
 use crate::nic::{ethtool, links, route, sysfs};
-use crate::{short_file, tc};
+use crate::tc;
 
 const SOFTIRQS: &str = "/proc/softirqs";
 
@@ -81,7 +81,7 @@ pub(crate) fn identity() -> Snapshot {
     let mut snapshot = Snapshot::new(system.node, Source::Live);
     snapshot.kernel = Some(system.release);
     snapshot.monotonic_ns = Some(clock::monotonic_ns());
-    snapshot.boot_id = short_file::read("/proc/sys/kernel/random/boot_id");
+    snapshot.boot_id = clock::boot_id().ok();
     snapshot.privileged = Some(privileges::is_root());
     snapshot
 }

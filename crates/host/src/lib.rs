@@ -14,6 +14,7 @@ pub mod fuzzing;
 pub mod import;
 
 mod collect;
+mod drops;
 mod error;
 mod kernel;
 mod lab;
@@ -24,6 +25,7 @@ mod short_file;
 mod tc;
 
 pub use collect::{Request, collect};
+pub use drops::drops;
 pub use error::ReadError;
 pub use kernel::connections::Connections;
 pub use kernel::process::listening_processes;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use linerate_model::measure::{MeasureName, Unit};
-use linerate_model::record::{Measure, RunState, Trial, Way};
-use linerate_model::stored_name;
+use linerate_model::measure::{MeasureName, Unit, path_names, path_target, why_absent};
+use linerate_model::path::PathReport;
+use linerate_model::record::{Detail, Measure, RunState, Trial, Way};
 use thiserror::Error;
 
 use crate::stats::median;
@@ -24,13 +24,56 @@ struct Clause {
     text: String,
     /// Every trial must hold it, not only their median.
     is_for_all: bool,
-    measure: MeasureName,
-    /// `None` for every direction that was measured.
-    way: Option<Way>,
+    names: Names,
     operator: Operator,
     bound: f64,
     /// The bound was typed without a unit.
     is_bare: bool,
+}
+
+/// What the name of a clause stands for. Both measures have one unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// In tests of a path only.
+    OfPath(Target),
+    /// In other runs only, or in all.
+    Same(Target),
+    /// Another measure in tests of a path.
+    Different { of_path: Target, other: Target },
+}
+
+/// A measure and a direction; `None` for every direction that was measured.
+type Target = (MeasureName, Option<Way>);
+
+impl Names {
+    fn of(name: &str) -> Option<Self> {
+        let (plain, way) = match name.rsplit_once('.') {
+            Some((name, "forward")) => (name, Some(Way::Forward)),
+            Some((name, "reverse")) => (name, Some(Way::Reverse)),
+            _ => (name, None),
+        };
+        let other = plain.parse().ok().map(|measure| (measure, way));
+        match (path_target(name), other) {
+            (Some(of_path), Some(other)) if of_path != other => Some(Self::Different { of_path, other }),
+            (_, Some(other)) => Some(Self::Same(other)),
+            (of_path, None) => of_path.map(Self::OfPath),
+        }
+    }
+
+    fn target(self, trials: &[&Trial]) -> Target {
+        match self {
+            Self::OfPath(target) | Self::Same(target) => target,
+            Self::Different { of_path, .. } if trials.iter().any(|trial| path(trial).is_some()) => of_path,
+            Self::Different { other, .. } => other,
+        }
+    }
+
+    /// Any of the measures, for its unit.
+    fn measure(self) -> MeasureName {
+        let (Self::OfPath((measure, _)) | Self::Same((measure, _)) | Self::Different { other: (measure, _), .. }) =
+            self;
+        measure
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +110,8 @@ pub struct ExpectError {
 pub struct Missed {
     /// The limit as typed.
     pub clause: String,
-    /// Direction of the measure, where the run has several.
-    pub way: Option<Way>,
+    /// Direction of the measure, where the run has several: `forward` and `reverse`, or `up` and `down` of a path.
+    pub way: Option<&'static str>,
     /// What was found.
     pub found: Found,
 }
@@ -96,7 +139,7 @@ impl fmt::Display for Missed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.clause)?;
         if let Some(way) = self.way {
-            write!(f, "{}: ", stored_name(way))?;
+            write!(f, "{way}: ")?;
         }
         match &self.found {
             Found::Nothing(reason) => f.write_str(reason),
@@ -106,6 +149,9 @@ impl fmt::Display for Missed {
                 let percent = 100.0 * (value - bound).abs() / bound.abs();
                 let share = if bound.abs() > 0.0 { format!(" ({percent:.1} %)") } else { String::new() };
                 let side = if value < bound { "below" } else { "above" };
+                if !unit.scale().is_empty() && value.total_cmp(bound).is_ne() {
+                    return write!(f, "{trial}{}, {side} {}", unit.text(*value), unit.text(*bound));
+                }
                 match value.total_cmp(bound).is_eq() {
                     true => write!(f, "{trial}{}, which is the limit itself", unit.text(*value)),
                     false => write!(f, "{trial}{}, {distance}{share} {side} {}", unit.text(*value), unit.text(*bound)),
@@ -134,44 +180,44 @@ impl Expectations {
 
 impl Clause {
     fn missed(&self, trials: &[&Trial]) -> Vec<Missed> {
-        let ways = self.ways(trials);
+        let target = self.names.target(trials);
+        let ways = ways(trials, target);
         if ways.is_empty() {
-            return vec![self.nothing(absence(trials, self.measure))];
+            return vec![self.nothing(absence(trials, target))];
         }
         let has_several = ways.len() > 1;
+        let is_of_path = trials.iter().any(|trial| path(trial).is_some());
         let of_way = |way: Way| {
-            let found =
-                if self.is_for_all { self.missed_by_any(trials, way) } else { self.missed_by_median(trials, way) };
-            Some(Missed { clause: self.text.clone(), way: has_several.then_some(way), found: found? })
+            let measure = target.0;
+            let found = match self.is_for_all {
+                true => self.missed_by_any(trials, measure, way),
+                false => self.missed_by_median(trials, measure, way),
+            };
+            let way = has_several.then(|| way_name(way, is_of_path));
+            Some(Missed { clause: self.text.clone(), way, found: found? })
         };
         ways.into_iter().filter_map(of_way).collect()
     }
 
-    /// The directions to look at: the one that was typed, or each that has values; the sum where there is only that.
-    fn ways(&self, trials: &[&Trial]) -> Vec<Way> {
-        let is_measured = |way: &Way| trials.iter().any(|trial| value(trial, self.measure, *way).is_some());
-        let chosen = self.way.map_or_else(|| vec![Way::Forward, Way::Reverse], |way| vec![way]);
-        let found: Vec<Way> = chosen.into_iter().filter(is_measured).collect();
-        let sum = [Way::Sum].into_iter().filter(|way| found.is_empty() && self.way.is_none() && is_measured(way));
-        sum.chain(found.iter().copied()).collect()
-    }
-
-    fn missed_by_median(&self, trials: &[&Trial], way: Way) -> Option<Found> {
-        let values: Vec<f64> = trials.iter().filter_map(|trial| value(trial, self.measure, way)).collect();
+    fn missed_by_median(&self, trials: &[&Trial], measure: MeasureName, way: Way) -> Option<Found> {
+        let values: Vec<f64> = trials.iter().filter_map(|trial| value(trial, measure, way)).collect();
         let middle = median(&values)?;
         (!self.holds(middle)).then(|| self.value(middle, None))
     }
 
-    fn missed_by_any(&self, trials: &[&Trial], way: Way) -> Option<Found> {
-        trials.iter().find_map(|trial| match value(trial, self.measure, way) {
+    fn missed_by_any(&self, trials: &[&Trial], measure: MeasureName, way: Way) -> Option<Found> {
+        trials.iter().find_map(|trial| match value(trial, measure, way) {
             Some(value) if self.holds(value) => None,
             Some(value) => Some(self.value(value, Some(trial.no))),
-            None => Some(Found::Nothing(format!("trial {}: {}", trial.no, absence(&[*trial], self.measure)))),
+            None => {
+                let reason = absence(&[*trial], (measure, Some(way)));
+                Some(Found::Nothing(format!("trial {}: {reason}", trial.no)))
+            }
         })
     }
 
     fn value(&self, value: f64, trial: Option<u32>) -> Found {
-        Found::Value { value, bound: self.bound, unit: self.measure.info().unit, trial }
+        Found::Value { value, bound: self.bound, unit: self.names.measure().info().unit, trial }
     }
 
     fn nothing(&self, reason: String) -> Missed {
@@ -192,11 +238,38 @@ impl Clause {
     }
 
     fn unit_name(&self) -> Option<&'static str> {
-        match self.measure.info().unit {
+        match self.names.measure().info().unit {
             Unit::BitsPerSecond => Some("bit/s"),
             Unit::BytesPerSecond => Some("byte/s"),
             _ => None,
         }
+    }
+}
+
+/// The directions to look at: the one that was typed, or each that has values; the sum where there is only that.
+fn ways(trials: &[&Trial], (measure, way): Target) -> Vec<Way> {
+    let is_measured = |way: &Way| trials.iter().any(|trial| value(trial, measure, *way).is_some());
+    let chosen = way.map_or_else(|| vec![Way::Forward, Way::Reverse], |way| vec![way]);
+    let found: Vec<Way> = chosen.into_iter().filter(is_measured).collect();
+    let sum = [Way::Sum].into_iter().filter(|sum| found.is_empty() && way.is_none() && is_measured(sum));
+    sum.chain(found.iter().copied()).collect()
+}
+
+/// What a trial found on a path; `None` of one that did something else.
+fn path(trial: &Trial) -> Option<&PathReport> {
+    match &trial.detail {
+        Some(Detail::Path(report)) => Some(&**report),
+        _ => None,
+    }
+}
+
+const fn way_name(way: Way, is_of_path: bool) -> &'static str {
+    match (way, is_of_path) {
+        (Way::Forward, false) => "forward",
+        (Way::Reverse, false) => "reverse",
+        (Way::Forward, true) => "up",
+        (Way::Reverse, true) => "down",
+        (Way::Sum, _) => "both",
     }
 }
 
@@ -206,7 +279,11 @@ fn value(trial: &Trial, name: MeasureName, way: Way) -> Option<f64> {
 }
 
 /// Why no trial has a value.
-fn absence(trials: &[&Trial], measure: MeasureName) -> String {
+fn absence(trials: &[&Trial], (measure, way): Target) -> String {
+    let of_path = trials.iter().filter_map(|trial| path(trial));
+    if let Some(reason) = of_path.filter_map(|report| why_absent(report, measure, way)).next() {
+        return format!("{measure} is absent: {reason}");
+    }
     let complete = trials.iter().any(|trial| trial.state == RunState::Complete);
     let reason = trials.iter().find_map(|trial| trial.reason.clone());
     match (complete, reason) {
@@ -242,23 +319,20 @@ fn clause(text: &str) -> Result<Clause, Wrong> {
     let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| text[at..].starts_with(sign)).unwrap_or(OPERATORS[4]);
     let (left, bound_text) = (&text[..at], &text[at + sign.len()..]);
     let (is_for_all, name) = left.trim().strip_prefix("all:").map_or((false, left.trim()), |name| (true, name));
-    let (name, way) = match name.rsplit_once('.') {
-        Some((name, "forward")) => (name, Some(Way::Forward)),
-        Some((name, "reverse")) => (name, Some(Way::Reverse)),
-        _ => (name, None),
-    };
     let name_at = characters(text.find(name).unwrap_or(0));
-    let measure = name.parse().map_err(|()| (name_at, unknown_measure(name)))?;
+    let names = Names::of(name).ok_or_else(|| (name_at, unknown_measure(name)))?;
     let bound_at = characters(at + sign.len());
-    let (bound, is_bare) = bound(bound_text.trim(), measure).map_err(|reason| (bound_at, reason))?;
-    Ok(Clause { text: text.trim().to_owned(), is_for_all, measure, way, operator, bound, is_bare })
+    let (bound, is_bare) = bound(bound_text.trim(), names.measure()).map_err(|reason| (bound_at, reason))?;
+    Ok(Clause { text: text.trim().to_owned(), is_for_all, names, operator, bound, is_bare })
 }
 
 /// Names a measure may have been meant by one that there is not.
 #[must_use]
 pub fn unknown_measure(name: &str) -> String {
-    let mut names: Vec<&str> = MeasureName::all().flat_map(|info| info.short.into_iter().chain([info.name])).collect();
+    let catalogue = MeasureName::all().flat_map(|info| info.short.into_iter().chain([info.name]));
+    let mut names: Vec<&str> = catalogue.chain(path_names()).collect();
     names.sort_by_key(|known| (distance(known, name), known.len()));
+    names.dedup();
     format!("there is no measure \"{name}\"; near it: {}", names[..3].join(", "))
 }
 
@@ -284,15 +358,22 @@ fn suffixes(unit: Unit) -> &'static [(&'static str, f64)] {
         Unit::BitsPerSecond | Unit::BytesPerSecond | Unit::PerSecond | Unit::Count => DECIMAL,
         Unit::Nanoseconds => &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
         Unit::Share => &[("", 1.0), ("%", 0.01)],
-        Unit::Cores | Unit::SecondsPerGib => &[("", 1.0)],
+        Unit::Bytes => &[("", 1.0), ("B", 1.0)],
+        Unit::RoundTripsPerMinute => &[("", 1.0), ("RPM", 1.0)],
+        Unit::Cores | Unit::SecondsPerGib | Unit::OpinionScore | Unit::Grade | Unit::Confidence => &[("", 1.0)],
     }
 }
 
 /// A bound in the unit of the measure, and whether it came without a suffix.
 fn bound(text: &str, measure: MeasureName) -> Result<(f64, bool), String> {
+    let unit = measure.info().unit;
+    if !unit.scale().is_empty() {
+        let unknown = || format!("expected one of {}, found \"{text}\"", unit.scale().join(", "));
+        return unit.position(text).map(|place| (place, false)).ok_or_else(unknown);
+    }
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
     let (number, suffix) = text.split_at(digits);
-    let suffixes = suffixes(measure.info().unit);
+    let suffixes = suffixes(unit);
     let factor = suffixes.iter().find(|(known, _)| *known == suffix).map(|(_, factor)| factor);
     let number: Option<f64> = number.parse().ok();
     match (number, factor) {
@@ -316,6 +397,9 @@ impl fmt::Display for Expectations {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::measure::of_path;
+    use serde_json::json;
+
     use super::*;
 
     fn trial(no: u32, measures: &[(MeasureName, Way, f64)]) -> Trial {
@@ -398,6 +482,76 @@ mod tests {
         assert_eq!(expectations.missed(&[]).len(), 1);
     }
 
+    /// A path of 95.5 Mbit/s down and 19.1 Mbit/s up, without datagrams and without a 99th percentile up.
+    fn path_trial() -> Trial {
+        let delay =
+            |p50: i64, p99: Option<i64>| json!({"n": 1400, "lost": 9, "p50_ns": p50, "p95_ns": p50, "p99_ns": p99});
+        let load = |kind: &str, p99: Option<i64>, rpm: f64, more: serde_json::Value| {
+            let mut phase = json!({"kind": kind, "confidence": "high", "streams": 4, "rtt": delay(112_000_000, p99),
+                "added_p50_ns": 99_600_000, "rpm": rpm});
+            phase.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            phase
+        };
+        let report: PathReport = serde_json::from_value(json!({
+            "schema": "linerate.path/1", "state": "complete", "profile": "default", "elapsed_ns": 27_000_000_000_u64,
+            "bytes_sent": 1, "bytes_received": 2, "resumed": 0,
+            "target": {"host": "lab.example", "port": 5201, "address": "192.0.2.7", "family": "ipv4", "dialect": "native",
+                "identity": "known"},
+            "size": {"up": {"mtu": 1400, "how": "reported"}, "down": {"mtu": 1500, "how": "unlimited"}},
+            "idle": {"rtt": {"n": 200, "lost": 0, "p50_ns": 12_400_000}},
+            "phases": [
+                load("down", Some(113_600_000), 517.0, json!({"down_bps": 95.5e6})),
+                load("up", None, 522.0, json!({"up_bps": 19.1e6, "up_retransmits": 12})),
+                load("both", Some(219_000_000), 283.0, json!({"down_bps": 94.1e6, "up_bps": 18.7e6, "confidence": "medium"})),
+            ],
+            "grade": {"letter": "C", "added_ns": 97_600_000, "probe": "udp"},
+            "voice": {"loaded_mos": 4.3},
+            "absent": {"datagrams": "UDP is blocked"},
+        }))
+        .expect("a report");
+        Trial { measures: of_path(&report), detail: Some(Detail::Path(Box::new(report))), ..trial(0, &[]) }
+    }
+
+    #[test]
+    fn names_have_the_meaning_of_the_run_they_are_held_against() {
+        let trials = [path_trial()];
+        let held = "down>=95M,rx>=95M,up>19M,rx.forward<20M,both.down>94M,both.up<19M,idle.p50<=12.4ms,p50=112ms,p95>100ms,\
+                    down.p99<114ms,both.p99=219ms,added<100ms,grade<=C,grade>=D,grade>F,rpm>=500,rpm.down=517,rpm.up>=522RPM,\
+                    retr<=12,mos>=4.2,mtu>=1400,mtu.down=1500,confidence>=high,confidence.both=medium,all:rpm>500";
+        assert_eq!(missed(held, &trials), Vec::<String>::new());
+        let broken = "down>96M,rx>=900M,up>20M,grade>=B,grade=A+,rpm>=520,mtu>1400,confidence.both>medium,p50<5ms";
+        let mut found = missed(broken, &trials);
+        found.dedup();
+        assert_eq!(found.join(","), broken);
+        let http = [trial(0, &[(MeasureName::LatencyP99Ns, Way::Sum, 4e6)])];
+        assert_eq!(missed("p99<5ms", &http), Vec::<String>::new());
+        assert_eq!(missed("grade>=F", &http), ["grade>=F"]);
+    }
+
+    #[test]
+    fn a_limit_of_a_path_is_missed_in_the_words_of_a_path() {
+        let trials = [path_trial()];
+        for (limit, line) in [
+            ("rx>=191M", "rx>=191M: 95.5 Mbit/s, 95.5 Mbit/s (50.0 %) below 191 Mbit/s"),
+            ("grade>=B", "grade>=B: C, below B"),
+            ("confidence.both=high", "confidence.both=high: medium, below high"),
+            ("added<30ms", "added<30ms: up: 99.6 ms, 69.6 ms (232.0 %) above 30.0 ms"),
+            ("loss<1%", "loss<1%: lost_share is absent: UDP is blocked"),
+            ("all:reorder<1%", "all:reorder<1%: reordered_share is absent: UDP is blocked"),
+            (
+                "up.p99<30ms",
+                "up.p99<30ms: loaded_rtt_p99_ns is absent: 9 of 1409 probes were lost, or they are too few for this \
+                 percentile",
+            ),
+            ("idle.p99<5ms", "idle.p99<5ms: idle_rtt_p99_ns is absent: 200 probes are too few for this percentile"),
+            ("one_way_p50_ns<1s", "one_way_p50_ns<1s: one_way_p50_ns was not measured"),
+        ] {
+            let limits: Expectations = limit.parse().expect("well-formed");
+            let missed = limits.missed(&[&trials[0]]);
+            assert_eq!(missed.first().map(ToString::to_string).as_deref(), Some(line));
+        }
+    }
+
     #[test]
     fn errors_point_at_the_character_and_name_what_is_near() {
         let rows = [
@@ -410,6 +564,11 @@ mod tests {
             ("rx>=-1", 4, "expected a number"),
             ("", 0, "expected <"),
             ("rx>1,", 5, "expected <"),
+            ("rpm>=100,dwn>1M", 9, "near it: down"),
+            ("down.p98<5ms", 0, "there is no measure \"down.p98\""),
+            ("grade>=G", 7, "expected one of F, D, C, B, A, A+, found \"G\""),
+            ("confidence>=2", 12, "expected one of low, medium, high"),
+            ("idle.p50<5", 9, "units of idle_rtt_p50_ns: ns, us"),
         ];
         for (text, at, reason) in rows {
             let error = text.parse::<Expectations>().expect_err(text);

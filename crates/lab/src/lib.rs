@@ -8,8 +8,9 @@
 //! their number is no measure of confidence.
 //!
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP lab, whose experiment
-//! has a fixed form, and [`proof`] compares a setting of a host with a fix of it. Runs that were kept are compared by
-//! [`compare`](mod@compare), watched by [`change_point`] and held against limits by [`expect`].
+//! has a fixed form, [`proof`] compares a setting of a host with a fix of it, and [`path`] plans and judges the examination
+//! of a path. Runs that were kept are compared by [`compare`](mod@compare), watched by [`change_point`] and held against
+//! limits by [`expect`].
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +20,11 @@ pub mod expect;
 mod explore;
 mod factor;
 mod findings;
+#[cfg(any(test, fuzzing))]
+#[path = "../fuzzing/mod.rs"]
+pub mod fuzzing;
 pub mod http;
+pub mod path;
 mod plan;
 pub mod proof;
 mod runner;

@@ -31,7 +31,7 @@ pub use error::StoreError;
 pub use linerate_model::record::RunRow;
 pub use list::{Filter, Sort};
 pub use names::load_named;
-pub use place::Place;
+pub use place::{Place, state_directory};
 pub use recorder::{Recorded, Recorder};
 pub use store::Store;
 pub use write::Saved;

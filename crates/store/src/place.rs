@@ -68,11 +68,11 @@ impl Place {
         if let Some(named) = option.map(OsString::from).or_else(|| variable("LINERATE_STORE")) {
             let text = named.to_string_lossy();
             if text.starts_with("postgresql://") || text.starts_with("postgres://") {
-                return Self::url(&text, &state_directory(variable)?).map(Some);
+                return Self::url(&text, &state_directory_of(variable)?).map(Some);
             }
             return Ok((named != "off").then(|| Self::file(named)));
         }
-        Ok(Some(Self::file(state_directory(variable)?.join("history.db"))))
+        Ok(Some(Self::file(state_directory_of(variable)?.join("history.db"))))
     }
 
     /// A database of a PostgreSQL server. Records that wait for it are in the directory `state`.
@@ -91,8 +91,18 @@ impl Place {
     }
 }
 
-/// The directory for the state of the service or of the user.
-fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
+/// The directory for the state of the service or of the user: `$STATE_DIRECTORY`, `$XDG_STATE_HOME/linerate` or
+/// `~/.local/state/linerate`. It is made where it does not exist, for its owner alone.
+///
+/// # Errors
+/// Where none is named, or it cannot be made.
+pub fn state_directory() -> Result<PathBuf, StoreError> {
+    let directory = state_directory_of(|name| env::var_os(name).filter(|value| !value.is_empty()))?;
+    private_directory().create(&directory).map_err(StoreError::file(&directory))?;
+    Ok(directory)
+}
+
+fn state_directory_of(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
     // systemd sets STATE_DIRECTORY, separated by colons where a unit has several (systemd.exec(5)).
     let of_service = variable("STATE_DIRECTORY")
         .map(|list| PathBuf::from(list.to_string_lossy().split(':').next().unwrap_or_default().to_owned()));

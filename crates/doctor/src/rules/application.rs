@@ -56,13 +56,16 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
-fn line_rate(run: &Run<'_>) -> Ruling {
+/// Whether the link of this host is full.
+pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     if run.is("same_host") {
         return inapplicable(Inapplicable::Test, "loopback has no line rate");
     }
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);
-    let Some(speed) = known.or_else(|| inferred_speed_mbps(goodput.value / 1e6)) else {
+    // The rate of a hop between the hosts looks like that of a link; an examined path has rules of its own for it.
+    let inferred = || run.text("phase").is_err().then(|| inferred_speed_mbps(goodput.value / 1e6)).flatten();
+    let Some(speed) = known.or_else(inferred) else {
         return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
     };
     let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());

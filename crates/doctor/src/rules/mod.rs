@@ -7,6 +7,7 @@ pub(crate) mod cell;
 mod cpu;
 pub(crate) mod flags;
 mod flow_control;
+mod latency;
 mod link;
 mod measurement;
 mod network;
@@ -22,12 +23,13 @@ pub(crate) mod sweep;
 mod virtualisation;
 mod window;
 
+pub(crate) use network::narrowest_hop;
 pub(crate) use virtualisation::receive_aggregation_differs;
 
 use crate::rule::{Layer, Rule};
 
 /// The rules of each layer, in the order in which a reader should think about them.
-const CATALOGUE: [(Layer, &[Rule]); 15] = [
+const CATALOGUE: [(Layer, &[Rule]); 16] = [
     (Layer::Measurement, measurement::RULES),
     (Layer::Path, path::RULES),
     (Layer::Link, link::RULES),
@@ -42,6 +44,7 @@ const CATALOGUE: [(Layer, &[Rule]); 15] = [
     (Layer::Offload, qdisc::RULES),
     (Layer::Window, window::RULES),
     (Layer::Network, network::RULES),
+    (Layer::Latency, latency::RULES),
     (Layer::Application, application::RULES),
 ];
 

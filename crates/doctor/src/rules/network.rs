@@ -2,10 +2,13 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use super::application::line_rate;
+use super::latency::longest_queue_us;
+use super::qdisc::sets_rate_of;
 use crate::arithmetic::mathis_bps;
 use crate::limit;
-use crate::rule::{Rule, Ruling, clear, matched, require, unknown};
-use crate::scope::{Host, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Run};
+use crate::rule::{NoMatch, Rule, Ruling, clear, matched, require, unknown};
+use crate::scope::{Host, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run("PATH-01", Severity::High, "A policer drops above its rate", path_01)
@@ -15,6 +18,12 @@ pub(super) const RULES: &[Rule] = &[
              token bucket that drops. Pacing at its rate avoids the losses.",
         )
         .reference("Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016"),
+    Rule::scope("PATH-09", Severity::Info, "The narrowest hop of the path sets the rate", path_09)
+        .explanation(
+            "The rate is steady, and the round trip or the loss rises with the load, while both hosts have time left and none of \
+             their shapers has this rate. Nothing in these two hosts can be tuned for more.",
+        )
+        .reference("RFC 6349, section 3; RFC 9097"),
     Rule::run("PATH-10", Severity::High, "The path between the hosts is the limit", path_10)
         .explanation(
             "The sender had data outstanding all the time, and neither host was at a limit of its own. The network \
@@ -79,15 +88,110 @@ fn path_01(run: &Run<'_>) -> Ruling {
 }
 
 fn path_02(run: &Run<'_>) -> Ruling {
-    let inflation = run.number("rtt_inflation")?;
-    require(inflation.value >= QUEUE_INFLATION_MIN, || format!("the round trip grows {:.1} times", inflation.value))?;
-    let rtt = run.number("rtt_us")?;
+    let grown = run.inflation()?;
+    require(grown.times >= QUEUE_INFLATION_MIN, || format!("the round trip grows {:.1} times", grown.times))?;
+    let rtt = grown.loaded?;
     // On a path of microseconds the scheduler alone triples the round trip.
     require(rtt.value >= QUEUE_RTT_MIN_US, || format!("a round trip of {:.0} us under load", rtt.value))?;
+    if run.number("rtt_idle_us").is_ok() {
+        let longest = longest_queue_us(run)?;
+        require(longest >= QUEUE_RTT_MIN_US, || "most of the queue is in the sending host (LAT-01)".to_owned())?;
+    }
     Ok(matched()
-        .read(&inflation, "below 3")
+        .read(&grown.read, growth_text(&grown.read, grown.times))
         .read(&rtt, "microseconds under load")
         .advice("use active queue management at the narrowest hop (cake, fq_codel), or BBR"))
+}
+
+/// What the growth of a round trip is compared with.
+fn growth_text(read: &Reading<f64>, times: f64) -> String {
+    if read.key.ends_with("_us") {
+        format!("it grows {times:.1} times, below 3 without a queue")
+    } else {
+        "below 3".to_owned()
+    }
+}
+
+fn path_09(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    scope.runs().map(|run| (run.subject(), narrowest_hop(scope, &run))).collect()
+}
+
+/// Largest difference of the rate in one second from its median of a rate that is steady.
+const STEADY_MAX: f64 = 0.1;
+
+/// Whether the rate is that of a hop between the hosts.
+pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
+    run.over_tcp()?;
+    run.is_limited_by(&[limit::PATH_RATE, limit::PATH])?;
+    require(!run.reaches_its_target(), || "the target rate is reached".to_owned())?;
+    let rate = run.goodput_bps()?;
+    let spread = run.number("end_spread")?;
+    require(spread.value <= STEADY_MAX, || format!("the rate varies by {:.0} %", spread.value * 100.0))?;
+    let rise = rise_with_load(run)?;
+    require_time_left(scope, run)?;
+    for host in &scope.hosts {
+        let there = run.at(*host);
+        let Some(nic) = there.nic() else {
+            return unknown("route.peer.dev", "which interface the test used is not known");
+        };
+        require(!sets_rate_of(&nic, &there)?, || "a shaper of these hosts sets the rate (QD-01)".to_owned())?;
+    }
+    require(line_rate(run).is_err(), || "the link is full (TOP-01)".to_owned())?;
+    let matched = matched()
+        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), "received")
+        .read(&spread, "at most 0.1: a steady rate")
+        .because_all(rise.evidence);
+    let watched = scope.hosts.len() > 1;
+    Ok(if watched { matched } else { matched.cap(Confidence::Medium) }.advice(
+        "nothing in these two hosts can be tuned for more rate: a faster link, or a higher rate of the hop in between",
+    ))
+}
+
+/// What rises with the load, as evidence: the round trip of probes, or the loss of probes or segments.
+fn rise_with_load(run: &Run<'_>) -> Ruling {
+    const RTT_MIN_US: f64 = 2_000.0;
+    const RTT_MIN: f64 = 0.1;
+    const LOSS_MIN: f64 = 1e-3;
+    let pair = |idle: &str, loaded: &str| Ok::<_, NoMatch>((run.number(idle)?, run.number(loaded)?));
+    let rtt = pair("rtt_idle_us", "rtt_loaded_us");
+    let lost = pair("probe_loss_idle_share", "probe_loss_share");
+    let mut rise = matched();
+    if let Ok((idle, loaded)) = &rtt
+        && loaded.value - idle.value >= RTT_MIN_US.max(RTT_MIN * idle.value)
+    {
+        rise = rise.read(idle, "without load").read(loaded, "within 2 ms and a tenth of that without load");
+    }
+    if let Ok((idle, loaded)) = &lost
+        && loaded.value >= idle.value + LOSS_MIN
+    {
+        rise = rise.read(loaded, format!("{} without load", idle.value));
+    }
+    if let Some(loss) = run.loss() {
+        rise = rise.read(&loss, "below 0.001");
+    }
+    if !rise.evidence.is_empty() {
+        return Ok(rise);
+    }
+    rtt?;
+    lost?;
+    run.number("retransmit_share")?;
+    clear("neither round trip nor loss rises with the load")
+}
+
+/// Continues where no program of the test and no receive work of the hosts is at its limit.
+fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
+    const FULL: f64 = 0.9;
+    const SOFTIRQ_FULL: f64 = 0.85;
+    for end in ["sender", "receiver"] {
+        let thread = run.number(&format!("{end}_thread_cpu"));
+        let cpu = thread.or_else(|_| run.number(&format!("{end}_process_cpu")))?;
+        require(cpu.value < FULL, || format!("the {end} uses {:.0} % of a CPU", cpu.value * 100.0))?;
+    }
+    for host in &scope.hosts {
+        let softirq = host.cpu_loads()?.iter().map(|load| load.softirq).fold(0.0, f64::max);
+        require(softirq < SOFTIRQ_FULL, || format!("a CPU of {} is full of interrupt work", host.name()))?;
+    }
+    Ok(())
 }
 
 fn path_10(run: &Run<'_>) -> Ruling {
@@ -109,8 +213,8 @@ fn path_10(run: &Run<'_>) -> Ruling {
     let loss = run.loss();
     let is_steady = run.number("later_spread").is_ok_and(|spread| spread.value <= 0.1);
     Ok(match (run.queue(), loss, is_steady) {
-        (Some((_, inflation)), ..) => matched
-            .read(&inflation, "times the idle round trip: a queue in front of a slower hop")
+        (Some(grown), ..) => matched
+            .read(&grown.read, "the round trip grows under load: a queue in front of a slower hop")
             .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
         (None, Some(_), true) => matched.advice(format!(
             "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: look for one on the \

@@ -147,6 +147,19 @@ impl<'a> Nic<'a> {
         self.host.delta(&self.key(&format!("stats64.{direction}_bytes")))
     }
 
+    /// Length of the queue of its root discipline, bytes: mean over the period, otherwise at the last reading.
+    pub(crate) fn backlog_bytes(&self) -> Result<Reading<f64>, NoMatch> {
+        let kind = self.text("qdisc.root.kind");
+        if let Some(kind) = kind.ok().filter(|kind| kind.value == "noqueue") {
+            return Ok(Reading { key: kind.key, value: 0.0, inferred: false });
+        }
+        let key = self.key("qdisc.root.backlog");
+        match self.host.period.and_then(|period| period.level(&key)) {
+            Some(value) => Ok(Reading { key, value, inferred: false }),
+            None => self.host.number(&key),
+        }
+    }
+
     /// MTU, or Ethernet's where it is unknown.
     pub(crate) fn mtu(&self) -> f64 {
         self.number("net.mtu").map_or(1500.0, |reading| reading.value)

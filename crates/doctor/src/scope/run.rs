@@ -27,6 +27,17 @@ pub(crate) struct Run<'a> {
     pub(crate) index: usize,
 }
 
+/// Growth of the round trip under load.
+#[derive(Debug)]
+pub(crate) struct Inflation {
+    /// The round trip under load, of that without.
+    pub(crate) times: f64,
+    /// What it was concluded from beside the round trip under load: the growth itself, or the round trip without load.
+    pub(crate) read: Reading<f64>,
+    /// Round trip under load, microseconds.
+    pub(crate) loaded: Result<Reading<f64>, NoMatch>,
+}
+
 /// Runs one snapshot may contain.
 const RUNS_MAX: usize = 10_000;
 
@@ -77,10 +88,22 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The round trip under load, and how many times the idle one it is, where both show a queue.
-    pub(crate) fn queue(&self) -> Option<(Reading<f64>, Reading<f64>)> {
-        let at_least = |fact: &str, least: f64| self.number(fact).ok().filter(|reading| reading.value >= least);
-        at_least("rtt_us", QUEUE_RTT_MIN_US).zip(at_least("rtt_inflation", QUEUE_INFLATION_MIN))
+    /// How the round trip grows under load: of probes, where there were any; otherwise of the test's own segments.
+    pub(crate) fn inflation(&self) -> Result<Inflation, NoMatch> {
+        let (idle, loaded) = (self.number("rtt_idle_us"), self.number("rtt_loaded_us"));
+        if idle.is_err() && loaded.is_err() {
+            let (times, loaded) = (self.number("rtt_inflation")?, self.number("rtt_us"));
+            return Ok(Inflation { times: times.value, read: times, loaded });
+        }
+        let (idle, loaded) = (idle?, loaded?);
+        let times = if idle.value > 0.0 { loaded.value / idle.value } else { 1.0 };
+        Ok(Inflation { times, read: idle, loaded: Ok(loaded) })
+    }
+
+    /// The same where it shows a queue.
+    pub(crate) fn queue(&self) -> Option<Inflation> {
+        let is_long = |grown: &Inflation| grown.loaded.as_ref().is_ok_and(|rtt| rtt.value >= QUEUE_RTT_MIN_US);
+        self.inflation().ok().filter(|grown| grown.times >= QUEUE_INFLATION_MIN && is_long(grown))
     }
 
     /// How many of the retransmitted segments the receiver had already, where most were: they came late and were not lost.
@@ -138,6 +161,16 @@ impl<'a> Run<'a> {
             Some(snapshot) => Some(Host { snapshot, period: None, other: Some(self.host.snapshot) }),
             None => (own == end || self.is("same_host")).then_some(self.host),
         }
+    }
+
+    /// The same run as the other host has it.
+    pub(crate) fn at(&self, host: Host<'a>) -> Self {
+        Self { host, index: self.index }
+    }
+
+    /// Time that an amount of data takes at the rate of this run, microseconds.
+    pub(crate) fn time_us(&self, bytes: f64) -> Result<f64, NoMatch> {
+        Ok(bytes * 8.0 / self.goodput_bps()?.value * 1e6)
     }
 
     /// Continues only for a UDP test.

@@ -141,7 +141,8 @@ impl DirectionStats {
 /// The congestion window grew; see [`DirectionStats::intervals`].
 const SLOW_START: &str = "slow_start";
 
-fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
+/// The sum of what several senders waited for.
+pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
     rows.into_iter().fold(TcpLimits::default(), |sum, row| TcpLimits {
         busy_us: sum.busy_us.saturating_add(row.busy_us),
         rwnd_limited_us: sum.rwnd_limited_us.saturating_add(row.rwnd_limited_us),
@@ -150,7 +151,7 @@ fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
 }
 
 /// What senders waited for, of the time they had something to send; and how much of `seconds` that was.
-fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
+pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
     let Some(limits) = limits.filter(|limits| limits.busy_us > 0) else {
         return;
     };

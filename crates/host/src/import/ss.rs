@@ -94,6 +94,11 @@ fn state(words: &[&str]) -> Option<State> {
         dsack_segments: Some(small("dsack_dups")),
         reordering_segments: small("reordering").max(3),
         reorder_seen: Some(small("reord_seen")),
+        ecn_negotiated: words.contains(&"ecn"),
+        ecn_seen: words.contains(&"ecnseen"),
+        delivered_segments: Some(small("delivered")),
+        delivered_ce_segments: Some(small("delivered_ce")),
+        notsent_bytes: Some(small("notsent")),
         delivery_rate_bps: rate("delivery_rate"),
         pacing_rate_bps: rate("pacing_rate"),
         bytes_acked: Some(count("bytes_acked")),
@@ -164,6 +169,17 @@ LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
             assert_eq!(snapshot.text("run.0.congestion"), Some("cubic"));
             assert_eq!((snapshot.value("run.0.busy_share"), snapshot.value("run.1.tool")), (None, None));
         }
+    }
+
+    #[test]
+    fn what_ss_prints_of_a_socket_alone_is_read_too() {
+        let read = |text: &str| state(&text.split(' ').collect::<Vec<_>>()).expect("a state").0;
+        let info = read("ts sack ecn ecnseen bbr wscale:7,7 rto:204 rtt:1/1 delivered:9 delivered_ce:2 notsent:70");
+        assert_eq!((info.ecn_negotiated, info.ecn_seen), (true, true));
+        let counts = (info.delivered_segments, info.delivered_ce_segments, info.notsent_bytes);
+        assert_eq!(counts, (Some(9), Some(2), Some(70)));
+        let info = read("ts sack bbr wscale:7,7 rto:204 rtt:1/1 delivered:9");
+        assert_eq!((info.ecn_negotiated, info.ecn_seen, info.delivered_ce_segments), (false, false, Some(0)));
     }
 
     #[test]

@@ -12,11 +12,14 @@ use crate::short_file::read;
 use filters::Filters;
 use shapers::Classes;
 
-const GET_QDISC: u16 = 38;
+pub(crate) const GET_QDISC: u16 = 38;
 const GET_CLASS: u16 = 42;
 const GET_FILTER: u16 = 46;
+/// `TCA_STATS2`, and `TCA_STATS_QUEUE` in it.
+pub(crate) const STATISTICS: u16 = 7;
+const QUEUE: u16 = 3;
 const SRC: &str = "rtnetlink:GETQDISC";
-const ROOT: u32 = 0xffff_ffff;
+pub(crate) const ROOT: u32 = 0xffff_ffff;
 const INGRESS: u32 = 0xffff_fff1;
 /// Parents of the filters of `ingress` and `clsact`: on receipt and on sending.
 const FILTERS_IN: u32 = 0xffff_fff2;
@@ -94,12 +97,12 @@ fn command(name: &str, own: &[Qdisc]) -> Option<String> {
 }
 
 fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
-    let Some(statistics) = attribute(body, 7) else { return };
+    let Some(statistics) = attribute(body, STATISTICS) else { return };
     let basic = attribute(statistics, 1).unwrap_or_default();
-    let queue = attribute(statistics, 3).unwrap_or_default();
+    let queue = attribute(statistics, QUEUE).unwrap_or_default();
     let counters = [
         ("bytes", u64_at(basic, 0)),
-        ("drops", u32_at(queue, 8).map(u64::from)),
+        ("drops", drops(statistics)),
         ("requeues", u32_at(queue, 12).map(u64::from)),
         ("overlimits", u32_at(queue, 16).map(u64::from)),
     ];
@@ -109,6 +112,11 @@ fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
         }
     }
     snapshot.set_known_in(format!("{key}.backlog"), u32_at(queue, 4), "bytes", SRC);
+}
+
+/// Packets that a discipline dropped, of its `TCA_STATS2`.
+pub(crate) fn drops(statistics: &[u8]) -> Option<u64> {
+    u32_at(attribute(statistics, QUEUE)?, 8).map(u64::from)
 }
 
 /// Classes or filters of one interface below `parent`.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::finding::Difference;
 use linerate_model::record::{Body, Detail, RunRecord, Trial};
 use linerate_model::snapshot::Snapshot;
+use linerate_model::stored_name;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -87,6 +88,10 @@ fn specification(trial: Option<&Trial>) -> Members {
             if let Some(protocol) = run.load.as_ref().and_then(|load| load.protocol.as_ref()) {
                 members.insert("protocol".to_owned(), protocol.to_string());
             }
+        }
+        Some(Detail::Path(report)) => {
+            members.insert("profile".to_owned(), stored_name(report.profile));
+            members.insert("dialect".to_owned(), stored_name(report.target.dialect));
         }
         None => {}
     }

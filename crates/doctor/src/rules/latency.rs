@@ -1,0 +1,298 @@
+//! Delay under load: queues of the hosts, queues of the path, and the marks that keep queues short.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::rule::{Match, NoMatch, Rule, Ruling, clear, matched, require, unknown};
+use crate::scope::{Host, Nic, Reading, Run};
+use crate::setting::Change;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule::run("LAT-01", Severity::Low, "Data waits in the sending host", lat_01)
+        .explanation(
+            "More data is ready than leaves. What waits in a socket delays its own connection alone, what waits in the queueing \
+             discipline of an interface delays everything that leaves through it.",
+        )
+        .reference("tc-fq_codel(8); kernel networking/ip-sysctl, tcp_notsent_lowat"),
+    Rule::run("LAT-02", Severity::Medium, "A queue on the path delays packets", lat_02)
+        .explanation(
+            "Packets wait in front of the narrowest hop for as long as the load lasts. Throughput does not suffer; calls, games \
+             and new connections do.",
+        )
+        .reference("RFC 5481, section 4.2; RFC 8290, RFC 8033"),
+    Rule::host("ECN-01", Severity::Low, "Marks in the IP header are cleared on the way", ecn_01)
+        .explanation(
+            "A hop overwrites the ECN field or the DSCP. Without ECN, congestion is signalled by loss alone; without its DSCP, a \
+             packet gets no priority behind that hop.",
+        )
+        .reference("RFC 3168; RFC 2474"),
+];
+
+/// A shorter delay is no complaint: the bound of the grade A+.
+const QUEUE_MIN_US: f64 = 5_000.0;
+/// The bound of the grade B, from which on calls and games suffer.
+const QUEUE_LONG_US: f64 = 30_000.0;
+/// Twice what a load with `TCP_NOTSENT_LOWAT` keeps in its sockets (5 ms).
+const SOCKET_MIN_US: f64 = 10_000.0;
+/// Delay in the streams of the load beyond that of the probes which shows a queue for each flow.
+const FLOW_QUEUE_MIN_US: f64 = 30_000.0;
+/// New connections that wait for this part of what the streams of the load wait use the same queue.
+const SHARED_MIN: f64 = 0.5;
+
+/// What waits in the queueing discipline of the sending host.
+#[derive(Debug)]
+struct OwnQueue<'a> {
+    nic: Nic<'a>,
+    backlog: Reading<f64>,
+    /// Time it takes at the rate of the test.
+    us: f64,
+}
+
+/// The queue of the sending host's interface; `None` where nothing of that host is known.
+fn own_queue<'a>(run: &Run<'a>) -> Result<Option<OwnQueue<'a>>, NoMatch> {
+    let Some(sender) = run.end("sender") else { return Ok(None) };
+    // The period belongs to the host of the run.
+    let sender = if sender.name() == run.host.name() { run.host } else { sender };
+    let Some(nic) = run.at(sender).nic() else {
+        return unknown("route.peer.dev", "which interface the test used is not known");
+    };
+    let backlog = nic.backlog_bytes()?;
+    let us = run.time_us(backlog.value)?;
+    Ok(Some(OwnQueue { nic, backlog, us }))
+}
+
+/// Data in the sockets of the senders, and the time it takes at the rate of the test, microseconds.
+fn socket_queue(run: &Run<'_>) -> Result<(Reading<f64>, f64), NoMatch> {
+    let waiting = run.number("notsent_bytes")?;
+    let us = run.time_us(waiting.value)?;
+    Ok((waiting, us))
+}
+
+fn lat_01(run: &Run<'_>) -> Ruling {
+    run.over_tcp()?;
+    let (discipline, socket) = (own_queue(run), socket_queue(run));
+    if let Ok(Some(queue)) = &discipline
+        && queue.us >= QUEUE_MIN_US
+    {
+        return Ok(in_discipline(queue));
+    }
+    match &socket {
+        Ok((waiting, us)) if *us >= SOCKET_MIN_US => return Ok(in_socket(run, waiting, *us)),
+        _ => {}
+    }
+    let (_, socket_us) = socket?;
+    match discipline? {
+        Some(queue) => clear(format!("{} in the sockets, {} in {}", ms(socket_us), ms(queue.us), queue.nic.name)),
+        None => unknown("nic.*.qdisc.root.backlog", "the sender sent no facts"),
+    }
+}
+
+fn in_discipline(queue: &OwnQueue<'_>) -> Match {
+    let OwnQueue { nic, backlog, us } = queue;
+    let name = nic.name;
+    let severity = if *us >= QUEUE_LONG_US { Severity::Medium } else { Severity::Low };
+    matched()
+        .severity(severity)
+        .because("wait in the queueing discipline", ms(*us), "below 5 ms at the rate of the test")
+        .read(backlog, format!("bytes in the queueing discipline of {name}"))
+        .on(nic.host.name())
+        .change_or(shorter_queue(nic), || {
+            format!(
+                "give {name} a discipline that keeps queues short, fq_codel or cake, in the place of what `tc qdisc show dev \
+                 {name}` prints; a shaper stays in front of it"
+            )
+        })
+}
+
+fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
+    /// What is usual where delays matter.
+    const LOWAT_BYTES: f64 = 131_072.0;
+    const KEY: &str = "net.ipv4.tcp_notsent_lowat";
+    let matched = matched()
+        .because("wait in the sockets", ms(us), "below 10 ms at the rate of the test")
+        .read(waiting, "bytes that the programs have written and the kernel has not sent");
+    let is_high = |host: &Host<'_>| host.number(&format!("sysctl.{KEY}")).is_ok_and(|old| old.value > LOWAT_BYTES);
+    match run.end("sender").filter(is_high) {
+        Some(sender) => matched.on(sender.name()).sysctl(&sender, KEY, &format!("{LOWAT_BYTES}")),
+        None => matched.advice(format!(
+            "set TCP_NOTSENT_LOWAT in the program, or {KEY} of the sender, to {LOWAT_BYTES}; only this connection waits"
+        )),
+    }
+}
+
+/// A discipline with shorter queues in the place of the one at the root, where it can be restored.
+fn shorter_queue(nic: &Nic<'_>) -> Option<Change> {
+    match nic.text("qdisc.root.kind").ok()?.value {
+        "pfifo_fast" | "pfifo" | "bfifo" => nic.replace_root("fq_codel", ""),
+        "tbf" => shorter_tbf(nic.root_command()?),
+        _ => None,
+    }
+}
+
+/// The same token bucket with a queue of 20 ms, where its queue is longer (tc-tbf(8): `limit` is `burst` and what waits for
+/// tokens).
+fn shorter_tbf(command: &str) -> Option<Change> {
+    const QUEUE_S: f64 = 0.02;
+    let words: Vec<&str> = command.split(' ').collect();
+    let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)).copied();
+    let number = |name: &str, unit: &str| after(name)?.trim_end_matches(unit).parse::<f64>().ok();
+    let limit = number("burst", "")? + number("rate", "bit")? / 8.0 * QUEUE_S;
+    if limit >= number("limit", "")? {
+        return None;
+    }
+    let old = format!(" limit {}", after("limit")?);
+    Some((command.replacen(&old, &format!(" limit {limit:.0}"), 1), command.to_owned()))
+}
+
+/// A queue on the path in one direction.
+struct PathQueue {
+    /// `up`, `down`, or empty where only the round trip is known.
+    direction: &'static str,
+    /// Beyond what waits in the sending host.
+    us: f64,
+    read: Vec<Reading<f64>>,
+}
+
+fn lat_02(run: &Run<'_>) -> Ruling {
+    run.over_tcp()?;
+    let own = own_queue(run)?;
+    let own_us = own.as_ref().map_or(0.0, |queue| queue.us);
+    let queues = path_queues(run, own_us)?;
+    let Some(queue) = queues.into_iter().max_by(|a, b| a.us.total_cmp(&b.us)).filter(|queue| queue.us >= QUEUE_MIN_US)
+    else {
+        return queue_per_flow(run, own_us);
+    };
+    let rate = run.goodput_bps()?.value;
+    let severity = if queue.us >= QUEUE_LONG_US { Severity::Medium } else { Severity::Low };
+    let amount = format!("{} {}", ms(queue.us), queue.direction);
+    let size = format!("{:.0} KiB at {:.1} Mbit/s", rate * queue.us / 8e6 / 1024.0, rate / 1e6);
+    let mut matched = matched().severity(severity).because("queue", amount.trim_end(), "below 5 ms").because(
+        "queue holds",
+        size,
+        "rate times delay",
+    );
+    for reading in &queue.read {
+        matched = matched.read(reading, "median of the probes");
+    }
+    matched = sharing(run, matched);
+    if own.is_none() {
+        let server = "a server that sends facts (`linerate serve --facts all`) shows whether the queue is its own";
+        matched = matched.cap(Confidence::Medium).advice(server);
+    }
+    Ok(matched.advice(format!(
+        "fq_codel or cake at {:.1} Mbit/s, 95 % of the rate, {}",
+        0.95 * rate / 1e6,
+        match queue.direction {
+            "up" => "on the router of the client's side",
+            "down" => "on the hop in front of the client's link, or on its router for what arrives",
+            _ => "at the narrowest hop",
+        }
+    )))
+}
+
+/// Longest queue on the path, microseconds.
+pub(super) fn longest_queue_us(run: &Run<'_>) -> Result<f64, NoMatch> {
+    let own_us = own_queue(run)?.map_or(0.0, |queue| queue.us);
+    Ok(path_queues(run, own_us)?.iter().map(|queue| queue.us).fold(0.0, f64::max))
+}
+
+/// Queues on the path by direction; where only round trips are known, both together.
+fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
+    let (up, down) = (run.number("queue_up_us"), run.number("queue_down_us"));
+    if up.is_err() && down.is_err() {
+        let (idle, loaded) = (run.number("rtt_idle_us")?, run.number("rtt_loaded_us")?);
+        let us = loaded.value - idle.value - own_us;
+        return Ok(vec![PathQueue { direction: "", us, read: vec![idle, loaded] }]);
+    }
+    let (up, down) = (up?, down?);
+    let loaded = if run.is("reverse") { "down" } else { "up" };
+    // What a load in both directions does to the other one is that run's queue.
+    let is_both = run.text("phase").is_ok_and(|phase| phase.value == "both");
+    let queues = [("up", up), ("down", down)].into_iter().filter(|(direction, _)| !is_both || *direction == loaded);
+    Ok(queues
+        .map(|(direction, read)| {
+            let us = if direction == loaded { read.value - own_us } else { read.value };
+            PathQueue { direction, us, read: vec![read] }
+        })
+        .collect())
+}
+
+/// Whether new connections wait as long as the streams of the load.
+fn sharing(run: &Run<'_>, matched: Match) -> Match {
+    let added = |loaded: &str, idle: &str| Some(run.number(loaded).ok()?.value - run.number(idle).ok()?.value);
+    let (Some(new), Some(own)) = (added("foreign_us", "foreign_idle_us"), added("in_band_us", "rtt_idle_us")) else {
+        return matched;
+    };
+    let text = format!("{} more under load, the streams of the load {}", ms(new.max(0.0)), ms(own.max(0.0)));
+    match own > 0.0 {
+        true if new >= SHARED_MIN * own => {
+            matched.because("shared by all flows: new connections", text, "one queue for all")
+        }
+        true => matched.because("per flow: new connections", text, "a queue for each flow, or priority for new ones"),
+        false => matched,
+    }
+}
+
+/// A queue that the probes do not share: only the streams of the load wait in it.
+fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
+    let (in_band, probes) = (run.number("in_band_us")?, run.number("rtt_loaded_us")?);
+    let (_, socket_us) = socket_queue(run)?;
+    let waits_us = in_band.value - probes.value - socket_us - own_us;
+    require(waits_us >= FLOW_QUEUE_MIN_US, || {
+        format!("probes wait less than 5 ms on the path, the streams of the load {} more", ms(waits_us.max(0.0)))
+    })?;
+    Ok(matched()
+        .severity(Severity::Low)
+        .because("queue per flow", ms(waits_us), "below 30 ms beyond what waits in the sending host")
+        .read(&in_band, "median round trip in the streams of the load")
+        .read(&probes, "median of the probes: other flows do not wait")
+        .advice("nothing for other flows; a program with a shorter window or BBR keeps its own queue short"))
+}
+
+fn ecn_01(host: &Host<'_>) -> Ruling {
+    let (ecn, dscp) = (host.text("path.ecn"), host.text("path.dscp"));
+    let is_lost = |marks: &Result<Reading<&str>, NoMatch>| {
+        marks.as_ref().is_ok_and(|marks| ["cleared", "changed"].iter().any(|word| marks.value.contains(word)))
+    };
+    let mut found = matched();
+    for (marks, threshold) in [(&ecn, "kept in both directions"), (&dscp, "kept in both directions")] {
+        if let (true, Ok(marks)) = (is_lost(marks), marks) {
+            found = found.read_text(marks, threshold);
+        }
+    }
+    if is_lost(&ecn) {
+        let advice =
+            "look for a router, tunnel or firewall rule that writes the whole TOS byte; only it can be changed";
+        return Ok(found.advice(advice));
+    }
+    if is_lost(&dscp) {
+        // Networks may use other code points than their neighbours.
+        return Ok(found
+            .severity(Severity::Info)
+            .advice("agree on DSCPs with the network in between, or do without them"));
+    }
+    clear(format!("ECN {}, DSCP {}", ecn?.value, dscp?.value))
+}
+
+fn ms(us: f64) -> String {
+    format!("{:.1} ms", us / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_bucket_keeps_its_rate_and_gets_a_queue_of_20_ms() {
+        let bucket = |limit: u32| {
+            format!("tc qdisc replace dev e root handle 1: tbf rate 100000000bit burst 32000 limit {limit}")
+        };
+        // 32,000 bytes of burst and 100 Mbit/s over 20 ms, which is 250,000 bytes.
+        assert_eq!(shorter_tbf(&bucket(1_250_000)), Some((bucket(282_000), bucket(1_250_000))));
+        assert_eq!(shorter_tbf(&bucket(282_000)), None);
+        for unreadable in
+            ["", "tc qdisc del dev e root", "tbf rate xbit burst 1 limit 2", "tbf rate 1bit burst 1 limit"]
+        {
+            assert_eq!(shorter_tbf(unreadable), None, "{unreadable}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Datagrams on a schedule, and transactions.
+
+use linerate_model::path::{Datagrams, Dialect, EndpointPhase, PathDirection, PhaseKind, PhaseResult, Transactions};
+use linerate_model::units::{ns_to_s, rate_bps};
+
+use super::{Absent, ConcludeInput, Context, direction_name};
+use crate::path::delays::round_trips;
+use crate::path::loss::loss_by_place;
+
+/// Headers of IP and UDP in bytes.
+const HEADERS_V4: u64 = 28;
+const HEADERS_V6: u64 = 48;
+
+/// Datagrams by direction, in the order in which they were sent.
+pub(super) fn datagrams(context: &Context<'_>, absent: &mut Absent) -> Vec<Datagrams> {
+    let is_paced = |kind| matches!(kind, PhaseKind::Datagrams | PhaseKind::Pps | PhaseKind::Pace);
+    let phases = context.input.phases.iter().filter(|phase| is_paced(phase.spec.kind));
+    let directions = |phase: &PhaseResult| match phase.spec.direction {
+        Some(direction) => vec![direction],
+        None => vec![PathDirection::Down, PathDirection::Up],
+    };
+    let all = phases.flat_map(|phase| directions(phase).into_iter().map(move |direction| (phase, direction)));
+    all.filter_map(|(phase, direction)| of_direction(context, phase, direction, absent)).collect()
+}
+
+fn of_direction(
+    context: &Context<'_>,
+    phase: &PhaseResult,
+    direction: PathDirection,
+    absent: &mut Absent,
+) -> Option<Datagrams> {
+    let kind = phase.spec.kind;
+    let mut lacks = |reason: &str| absent.add(kind.name(), format!("{}: {reason}", direction_name(direction)));
+    let Some(remote) = &phase.remote else {
+        lacks("the server did not report its counts");
+        return None;
+    };
+    let (sender, receiver) = match direction {
+        PathDirection::Down => (remote, &phase.local),
+        PathDirection::Up => (&phase.local, remote),
+    };
+    let loss = match loss_by_place(sender, receiver) {
+        Ok(loss) => loss,
+        Err(reason) => {
+            lacks(&reason.to_string());
+            return None;
+        }
+    };
+    if loss.sent == 0 {
+        lacks("no datagram was sent");
+        return None;
+    }
+    let headers = if context.input.target.family == "ipv6" { HEADERS_V6 } else { HEADERS_V4 };
+    let packet_bytes = u64::from(phase.spec.datagram_bytes) + headers;
+    let bps =
+        |packets: u64, end: &EndpointPhase| rate_bps(packets.saturating_mul(packet_bytes), ns_to_s(end.elapsed_ns));
+    // Receivers of iperf3 count late datagrams and duplicates together.
+    let has_order = context.input.target.dialect == Dialect::Native;
+    let share = |part: u64| part as f64 / loss.received.max(1) as f64;
+    Some(Datagrams {
+        kind,
+        direction,
+        sent_bps: bps(sender.datagrams_sent, sender),
+        received_bps: bps(receiver.datagrams_received, receiver),
+        reordered_share: share(receiver.reordered),
+        reordering_extent: has_order.then_some(receiver.reordering_extent),
+        duplicate_share: has_order.then(|| share(receiver.duplicates)),
+        longest_loss_burst: has_order.then_some(receiver.longest_loss_burst),
+        jitter_ns: receiver.jitter_ns,
+        lateness: sender.lateness,
+        gaps: receiver.gaps,
+        longest_train: receiver.longest_train,
+        loss,
+    })
+}
+
+/// Requests and responses of `rr` and `crr`.
+pub(super) fn transactions(input: &ConcludeInput) -> Vec<Transactions> {
+    let is_transaction = |kind| matches!(kind, PhaseKind::Rr | PhaseKind::Crr);
+    let phases = input.phases.iter().filter(|phase| is_transaction(phase.spec.kind));
+    phases.filter_map(of_transactions).collect()
+}
+
+fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
+    let latency = round_trips(&phase.transactions);
+    let seconds = ns_to_s(phase.local.elapsed_ns);
+    let each = |end: &EndpointPhase| end.cpu_ns.checked_div(latency.n).filter(|_| end.cpu_ns > 0);
+    (latency.n > 0 && seconds > 0.0).then(|| Transactions {
+        kind: phase.spec.kind,
+        flows: phase.spec.streams_max,
+        per_s: latency.n as f64 / seconds,
+        client_cpu_ns: each(&phase.local),
+        server_cpu_ns: phase.remote.as_ref().and_then(each),
+        latency,
+    })
+}
