@@ -79,12 +79,12 @@ fn verbatim(label: &str, text: &str) -> Block {
 }
 
 /// Text that is wrapped within its column.
-fn wrapped(label: &str, text: impl Into<String>) -> Block {
+pub(crate) fn wrapped(label: &str, text: impl Into<String>) -> Block {
     Block::entry(label, COLUMN, printable(&text.into()))
 }
 
 /// Wrapped text under a label that has the colour of a severity.
-fn graded(label: &str, severity: Severity, text: &str) -> Block {
+pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let label = format!("{label:<COLUMN$}");
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();

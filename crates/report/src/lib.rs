@@ -3,6 +3,7 @@
 //! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go in, text comes out.
 //!
 //! * [`compare`]: two sides, and whether one is worse
+//! * [`curve`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
@@ -10,6 +11,7 @@
 //! * [`service`]: logs and numbers of a server
 //! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
+//! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
 //! * [`history`]: lists of runs
 //! * [`trial`]: the closing line of `linerate try`
@@ -18,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod curve;
 pub mod doctor;
 pub mod export;
 pub mod history;
@@ -25,6 +28,7 @@ pub mod http;
 pub mod iperf2;
 pub mod iperf3;
 pub mod live;
+pub mod path;
 pub mod record;
 pub mod sweep;
 pub mod trend;

@@ -4,9 +4,9 @@ use linerate_model::live::LiveHttp;
 use linerate_model::numbers::clock;
 use linerate_report::http::{end_words, second_words};
 
-use crate::curve;
 use crate::page::{Page, Tone};
 use crate::sweep::levels;
+use linerate_report::curve;
 
 pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     let mut pieces = vec![page.piece(Tone::Title, "linerate http"), page.word(&http.target)];

@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod curve;
 mod help;
 mod http;
 mod page;

@@ -2,8 +2,8 @@
 
 use linerate_model::live::{LiveLevel, LiveSweep, LiveTest};
 use linerate_model::numbers::{MISSING, clock, rate};
+use linerate_report::curve;
 
-use crate::curve;
 use crate::page::{Page, Tone};
 use crate::table::{self, Column, Row};
 

@@ -5,11 +5,12 @@ use linerate_model::numbers::{MISSING, bytes, digits, rate};
 use linerate_model::spec::Direction;
 use linerate_model::stream::Flow;
 use linerate_model::units::ns_to_s;
+use linerate_report::curve;
 use ratatui_core::text::Span;
 
 use crate::page::{Page, Tone};
+use crate::server;
 use crate::table::{self, Column, Row};
-use crate::{curve, server};
 
 const COLUMNS: [Column; 8] = [
     Column { head: "STREAM", width: 6, is_right: true, order: 0 },

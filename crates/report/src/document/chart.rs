@@ -135,6 +135,11 @@ impl Axis {
     }
 }
 
+/// A value at an axis that begins at 0.
+pub(crate) fn from_zero(text: impl Fn(f64) -> String) -> impl Fn(f64) -> String {
+    move |value| if value == 0.0 { "0".to_owned() } else { text(value) }
+}
+
 /// Most series of a drawing; more are not distinguishable.
 pub(crate) const SERIES_MAX: usize = 8;
 /// Places whose values are listed one by one, and stretches of which a longer series keeps the lowest and the highest value.

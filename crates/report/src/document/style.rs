@@ -78,7 +78,7 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// Our own signs in ASCII. Letters of others stay: their owner can read them.
-const SPELLED: [(char, &str); 11] = [
+const SPELLED: [(char, &str); 12] = [
     ('≥', ">="),
     ('≤', "<="),
     ('→', "->"),
@@ -90,6 +90,7 @@ const SPELLED: [(char, &str); 11] = [
     ('µ', "u"),
     ('μ', "u"),
     ('²', "2"),
+    ('±', "+/-"),
 ];
 
 fn spelled(out: &mut String, c: char) {

@@ -157,7 +157,7 @@ impl Table {
         let mut out = String::new();
         let title = format!("{} {}", self.id, self.title);
         if !title.trim().is_empty() {
-            for line in wrapped(&style.line(title.trim_end()), LINE_CHARS) {
+            for line in wrapped(&style.line(title.trim()), LINE_CHARS) {
                 let _ = writeln!(out, "{}", style.bold(&line));
             }
         }

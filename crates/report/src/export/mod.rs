@@ -35,7 +35,7 @@ pub(crate) fn protocol(run: &RunRecord) -> Option<String> {
     }
     run.trials.iter().find_map(|trial| match trial.detail.as_ref()? {
         Detail::Test(test) => Some(stored_name(test.header.spec.transport)),
-        Detail::Cell(_) => None,
+        Detail::Cell(_) | Detail::Path(_) => None,
     })
 }
 
@@ -55,6 +55,11 @@ pub(crate) fn unit_symbol(unit: Unit) -> &'static str {
         Unit::SecondsPerGib => "s/GiBy",
         Unit::Share => "1",
         Unit::Count => "{count}",
+        Unit::Bytes => "By",
+        Unit::RoundTripsPerMinute => "{round_trip}/min",
+        Unit::OpinionScore => "{score}",
+        Unit::Grade => "{grade}",
+        Unit::Confidence => "{confidence}",
     }
 }
 
@@ -73,5 +78,8 @@ pub fn value_text(value: f64, unit: Unit) -> String {
         Unit::SecondsPerGib => format!("{} s/GiB", numbers::digits(value)),
         Unit::Share => percent(value),
         Unit::Count => format!("{value}"),
+        Unit::Bytes | Unit::RoundTripsPerMinute | Unit::OpinionScore | Unit::Grade | Unit::Confidence => {
+            unit.text(value)
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The report of a server's test that a client requests (`--get-server-output`).
 
 use std::io::{self, Write};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::event::{Event, ServerOutput};
@@ -17,7 +18,7 @@ use crate::Output;
 #[must_use]
 pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
     let (options, budget) = (Arc::new(options), RowBudget::new());
-    Box::new(move || {
+    Rc::new(move || {
         let options = Arc::clone(&options);
         let document = |options| JsonReport(Document::new(options, Some(budget.clone())));
         match options.style {

@@ -7,7 +7,7 @@ use linerate_model::record::{Body, Detail, RunRecord};
 use serde_json::Value;
 
 /// The record with roles in place of host names, addresses for documentation (RFC 5737, RFC 3849) in place of real ones, and
-/// without users, machine and boot ids. Titles and notes stay, but for the names in them.
+/// without users, keys of hosts, machine and boot ids. Titles and notes stay, but for the names in them.
 #[must_use]
 pub fn anonymized(record: &RunRecord) -> RunRecord {
     let mut names = Names::of(record);
@@ -16,6 +16,11 @@ pub fn anonymized(record: &RunRecord) -> RunRecord {
         host.host_key = None;
         if let Some(snapshot) = &mut host.snapshot {
             snapshot.boot_id = None;
+        }
+    }
+    for trial in &mut copy.trials {
+        if let Some(Detail::Path(report)) = &mut trial.detail {
+            report.target.fingerprint = None;
         }
     }
     // Both ways through text: the code that reads and writes records as text is there already.
@@ -56,8 +61,10 @@ impl Names {
             names.add(host.snapshot.as_ref().map(|snapshot| snapshot.host.as_str()), &host.role);
         }
         for trial in &record.trials {
-            if let Some(Detail::Test(detail)) = &trial.detail {
-                names.add(Some(&detail.header.peer_host), "server");
+            match &trial.detail {
+                Some(Detail::Test(detail)) => names.add(Some(&detail.header.peer_host), "server"),
+                Some(Detail::Path(report)) => names.add(Some(&report.target.host), "server"),
+                _ => {}
             }
         }
         match &record.body {

@@ -9,7 +9,7 @@ use super::intervals::{Value, merged, streams, sum, values, warm_up_ns};
 use super::measures::{Values, value, way};
 use super::page::is_swept;
 use super::{Stretch, measures};
-use crate::document::chart::{Axis, Band, Chart, LineStyle, Point, SERIES_MAX, Series};
+use crate::document::chart::{Axis, Band, Chart, LineStyle, Point, SERIES_MAX, Series, from_zero};
 use crate::document::plot::Plot;
 use crate::http::numbers::percent;
 use crate::numbers::{clock, digits, rate};
@@ -100,11 +100,6 @@ fn stream_name(direction: Way, number: u32) -> String {
         Way::Reverse => format!("stream {number}, to client"),
         _ => format!("stream {number}"),
     }
-}
-
-/// A value at an axis that begins at 0.
-fn from_zero(text: impl Fn(f64) -> String) -> impl Fn(f64) -> String {
-    move |value| if value == 0.0 { "0".to_owned() } else { text(value) }
 }
 
 fn bits(value: &Value) -> f64 {

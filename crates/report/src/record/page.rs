@@ -7,6 +7,7 @@ use flate2::write::GzEncoder;
 use linerate_lab::http::trials::with_runs;
 use linerate_lab::sweep::recorded_runs;
 use linerate_model::measure::MeasureName;
+use linerate_model::path::PathReport;
 use linerate_model::record::{Body, Detail, HttpLoad, RunKind, RunRecord, RunState, TestDetail, Trial};
 use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
@@ -18,6 +19,7 @@ use crate::document::{Block, Document, Download};
 use crate::http::{LoadReport, load_blocks, study};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
+use crate::path::Depth;
 use crate::sweep;
 
 /// Most runs of one report.
@@ -93,7 +95,11 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
 fn title(record: &RunRecord) -> String {
     let what = match &record.body {
         Body::Sweep(_) => "sweep".to_owned(),
-        Body::Test | Body::Session(_) => test(record).map_or_else(|| "throughput test".to_owned(), test_name),
+        Body::Test | Body::Session(_) => match (path(record), test(record)) {
+            (Some((report, _)), _) => format!("path test, profile {}", stored_name(report.profile)),
+            (None, Some(detail)) => test_name(detail),
+            (None, None) => "throughput test".to_owned(),
+        },
         Body::HttpLoad(_) => "HTTP load".to_owned(),
         Body::HttpLab(_) => "HTTP lab".to_owned(),
         Body::Doctor => "diagnosis".to_owned(),
@@ -113,6 +119,25 @@ fn test(record: &RunRecord) -> Option<&TestDetail> {
         Some(Detail::Test(detail)) => Some(&**detail),
         _ => None,
     })
+}
+
+/// What the first test of a path found, and how many there are.
+fn path(record: &RunRecord) -> Option<(&PathReport, usize)> {
+    let mut reports = record.trials.iter().filter_map(|trial| match &trial.detail {
+        Some(Detail::Path(report)) => Some(&**report),
+        _ => None,
+    });
+    Some((reports.next()?, 1 + reports.count()))
+}
+
+/// The report of a test of a path.
+fn path_blocks(record: &RunRecord, has_charts: bool) -> Vec<Block> {
+    let Some((report, count)) = path(record) else {
+        return Vec::new();
+    };
+    let several = (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
+    let depth = if has_charts { Depth::Page } else { Depth::Short };
+    several.into_iter().chain(crate::path::blocks(report, None, depth)).collect()
 }
 
 /// `TCP, 4 streams, server to client`
@@ -155,11 +180,12 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
             blocks.extend(study::blocks(&with_runs(found, &record.trials)).into_iter().skip(1));
         }
         Body::HttpLoad(found) => blocks.extend(load(record, found)),
-        _ => {}
+        _ => blocks.extend(path_blocks(record, has_charts)),
     }
     if has_charts {
         let plots = charts::plots(record, &measures, stretch);
-        if plots.is_empty() && matches!(record.kind, RunKind::Test | RunKind::Session) {
+        let has_own = path(record).is_some();
+        if plots.is_empty() && !has_own && matches!(record.kind, RunKind::Test | RunKind::Session) {
             blocks.push(Block::Paragraph("No charts: no values over time were recorded.".to_owned()));
         }
         blocks.extend(plots.into_iter().map(Block::Plot));
@@ -167,7 +193,11 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
     let has_settings = measures::primary(&measures).first().is_some_and(|values| values.settings().len() > 1);
     // Settings have no common value.
     if let Some(table) = measures::table(&measures).filter(|_| !has_settings) {
-        blocks.extend([Block::Heading("Figures".to_owned()), Block::Table(table)]);
+        blocks.extend(match path(record) {
+            // The report of the path has them in its own order.
+            Some(_) => vec![Block::Details("All measures".to_owned(), Box::new(Block::Table(table)))],
+            None => vec![Block::Heading("Figures".to_owned()), Block::Table(table)],
+        });
     }
     // The report of a sweep has them with what it compares.
     let trials = measures::trials(record, &measures).filter(|_| !is_swept(record));
@@ -341,7 +371,13 @@ fn raw(records: &[RunRecord]) -> Vec<Block> {
 }
 
 fn without_series(trial: &Trial) -> Trial {
-    Trial { series: Vec::new(), ..trial.clone() }
+    let mut short = Trial { series: Vec::new(), ..trial.clone() };
+    if let Some(Detail::Path(report)) = &mut short.detail {
+        for phase in &mut report.phases {
+            (phase.series, phase.rtt_series) = (Vec::new(), Vec::new());
+        }
+    }
+    short
 }
 
 fn deflated(record: &RunRecord) -> Vec<u8> {

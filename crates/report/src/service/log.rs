@@ -252,6 +252,9 @@ fn line_of(event: &ServerEvent) -> Line {
             let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Info, "handshake_failed", sentence, members)
         }
+        E::HostKey { text } => {
+            line(Level::Info, "host_key", format!("native tests: host key {text}"), json!({ "host_key": text }))
+        }
         E::Reloaded => line(Level::Info, "reloaded", "address lists read again".to_owned(), json!({})),
         E::Stopping { signal_text } => {
             let sentence = format!("stopping: {signal_text}");

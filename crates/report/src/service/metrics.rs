@@ -103,7 +103,10 @@ impl Metrics {
             ServerEvent::HandshakeFailed { cause, .. } => {
                 increment(&mut counts.handshakes_failed, label("cause", stored_name(*cause)));
             }
-            ServerEvent::Listening { .. } | ServerEvent::Reloaded | ServerEvent::Stopping { .. } => {}
+            ServerEvent::Listening { .. }
+            | ServerEvent::HostKey { .. }
+            | ServerEvent::Reloaded
+            | ServerEvent::Stopping { .. } => {}
         }
     }
 

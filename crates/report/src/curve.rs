@@ -1,31 +1,29 @@
 //! Lines of points as characters: one row, or several.
 
-use linerate_report::Glyphs;
+use crate::glyphs::Glyphs;
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
 /// The newest points in one row of at most `width` characters, the highest point at full height.
-pub(crate) fn row(values: impl DoubleEndedIterator<Item = f64>, width: usize, glyphs: Glyphs) -> String {
+#[must_use]
+pub fn row(values: impl DoubleEndedIterator<Item = f64>, width: usize, glyphs: Glyphs) -> String {
     let values = newest(values, width);
     let max = maximum(&values);
     values.iter().map(|value| level(share(*value, max), glyphs)).collect()
 }
 
 /// One character for a share, 0..=1.
-pub(crate) fn level(share: f64, glyphs: Glyphs) -> char {
+#[must_use]
+pub fn level(share: f64, glyphs: Glyphs) -> char {
     let ramp = ramp(glyphs);
     let at = (share.clamp(0.0, 1.0) * (ramp.len() - 1) as f64).round() as usize;
     ramp.get(at).copied().unwrap_or(' ')
 }
 
 /// The newest points as columns in `height` rows, from the top, each as wide as there are points; the axis begins at 0.
-pub(crate) fn rows(
-    values: impl DoubleEndedIterator<Item = f64>,
-    width: usize,
-    height: usize,
-    glyphs: Glyphs,
-) -> Vec<String> {
+#[must_use]
+pub fn rows(values: impl DoubleEndedIterator<Item = f64>, width: usize, height: usize, glyphs: Glyphs) -> Vec<String> {
     let values = newest(values, width);
     let max = maximum(&values);
     let steps = ramp(glyphs).len();
@@ -56,7 +54,8 @@ fn newest(values: impl DoubleEndedIterator<Item = f64>, width: usize) -> Vec<f64
 }
 
 /// The highest point.
-pub(crate) fn maximum(values: &[f64]) -> f64 {
+#[must_use]
+pub fn maximum(values: &[f64]) -> f64 {
     values.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max)
 }
 
