@@ -30,6 +30,8 @@ pub(crate) mod serve;
 mod sweep;
 #[cfg(feature = "full")]
 mod systemd;
+#[cfg(feature = "full")]
+mod test;
 mod try_self;
 #[cfg(feature = "full")]
 mod watch;
@@ -37,7 +39,7 @@ mod watch;
 use std::io::{self, Write};
 
 #[cfg(not(feature = "full"))]
-use absent::{compare, doctor, expect, history, http, record, report, sweep, systemd, watch};
+use absent::{compare, doctor, expect, history, http, record, report, sweep, systemd, test, watch};
 use linerate::Outcome;
 
 /// Reports on standard error why `command` ends with this outcome.

@@ -19,6 +19,7 @@ fn stdout_of(words: &[&str]) -> String {
 fn texts_are_as_reviewed() {
     let rows: &[(&str, &[&str])] = &[
         ("help.txt", &["--help"]),
+        ("test-help.txt", &["test", "--help"]),
         ("serve-help.txt", &["serve", "--help"]),
         ("links-help.txt", &["links", "--help"]),
         ("doctor-help.txt", &["doctor", "--help"]),

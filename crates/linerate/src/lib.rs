@@ -3,6 +3,7 @@
 //! * [`Client`] runs a test against an iperf3 server and returns its totals; [`Server`] serves such tests.
 //! * [`diagnose()`] reads this host, or saved facts, and reports what limits it.
 //! * [`sweep()`] finds the best setting of a path; [`http`] serves and loads HTTP.
+//! * [`path`] examines a path: rate, latency under load, loss by place, verdict.
 //! * [`compare`](mod@compare) judges runs that were kept.
 //! * [`watch`] repeats a run on a grid; [`otlp`] sends runs to a collector.
 //! * [`import`](import::import_file) adds reports of other programs to the history.
@@ -40,6 +41,8 @@ pub mod live;
 #[cfg(feature = "full")]
 pub mod otlp;
 mod outcome;
+#[cfg(feature = "full")]
+pub mod path;
 pub mod progress;
 #[cfg_attr(not(feature = "full"), path = "absent/record.rs")]
 pub mod record;

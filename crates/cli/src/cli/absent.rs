@@ -50,6 +50,7 @@ commands! {
     http, HttpArgs, "http";
     report, ReportArgs, "report";
     sweep, SweepArgs, "sweep";
+    test, TestArgs, "test";
     systemd, SystemdArgs, "generate systemd";
     watch, WatchArgs, "watch";
 }

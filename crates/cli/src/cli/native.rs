@@ -14,6 +14,7 @@ use super::links::{self, LinksArgs};
 use super::report::{self, ReportArgs};
 use super::serve::ServeArgs;
 use super::sweep::SweepArgs;
+use super::test::TestArgs;
 use super::try_self;
 use super::watch::WatchArgs;
 use linerate::Outcome;
@@ -30,6 +31,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   linerate try                                see it work, on this machine alone
+  linerate test 192.0.2.7                     how good is that path, and what limits it?
   linerate serve                              wait for clients on port 5201, any number at once
   linerate iperf3 -s                          the same with the reports of iperf3
   linerate iperf3 -c 192.0.2.7                test the path to that server, 10 seconds of TCP
@@ -52,7 +54,7 @@ Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 n
 /// A text without the examples of commands that this build leaves out.
 pub(super) fn of_this_build(text: &str) -> String {
     let is_there = |words: &str| match words {
-        _ if words.starts_with("doctor") || words.starts_with("sweep") => cfg!(feature = "full"),
+        _ if ["doctor", "sweep", "test"].iter().any(|command| words.starts_with(command)) => cfg!(feature = "full"),
         _ if words.starts_with("compare") || words.starts_with("watch") => cfg!(feature = "full"),
         _ => cfg!(feature = "full") || !words.starts_with("generate systemd"),
     };
@@ -77,6 +79,10 @@ Exit codes: 0 sound, 1 not sound, 2 wrong command line, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Examine a path: rate of both directions, latency under load, loss by place, and what limits it
+    ///
+    /// Runs several phases against `linerate serve`, and what is left of them against an iperf3 server.
+    Test(Box<TestArgs>),
     /// Test a path, or serve tests, with the options of iperf3
     ///
     /// Takes exactly the options of iperf3, speaks its protocol and writes its reports; `linerate iperf3 --help`
@@ -153,6 +159,7 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
     match cli.command {
         Command::Iperf3 { options } => super::iperf3::main("iperf3".as_ref(), &options),
         Command::Iperf2 { options } => super::iperf2::main("iperf2".as_ref(), &options),
+        Command::Test(args) => super::test::main(*args),
         Command::Serve(options) => super::serve::main(*options),
         Command::Try => try_self::main(),
         Command::Doctor(args) => super::doctor::main(&args),
@@ -175,11 +182,14 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
 pub(super) fn run_length(words: &[OsString]) -> Result<std::time::Duration, String> {
     let argv = std::iter::once(OsString::from("linerate")).chain(words.iter().cloned());
     let length = match Cli::try_parse_from(argv).map_err(|error| error.to_string().trim_end().to_owned())?.command {
+        Command::Test(args) => super::test::run_length(*args),
         Command::Sweep(args) => super::sweep::run_length(&args),
         Command::Http(args) => super::http::run_length(&args),
         _ => None,
     };
-    length.ok_or_else(|| "this command cannot be watched: it is none of iperf3, iperf2, sweep and http load".to_owned())
+    length.ok_or_else(|| {
+        "this command cannot be watched: it is none of test, iperf3, iperf2, sweep and http load".to_owned()
+    })
 }
 
 /// Prints help, version or the error of a command line. A reader that has gone away is no error of ours.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, ServerLimits, ServerPolicy,
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, NativePolicy, ServerLimits, ServerPolicy,
 };
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
@@ -77,6 +77,19 @@ pub(crate) struct ServeArgs {
     /// Trusted are those that have logged in, and all clients if --allow is given. The facts are names, settings and counters of the interface a client came through, and settings of the kernel.
     #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = values::facts)]
     facts: FactsAccess,
+    /// Do not serve `linerate test`
+    #[cfg(feature = "full")]
+    #[arg(long, conflicts_with_all = ["host_key", "tokens"])]
+    no_native: bool,
+    /// Key by which clients of `linerate test` recognise this server, made at the first start [default: host_key.pem in the state
+    /// directory]
+    #[cfg(feature = "full")]
+    #[arg(long, value_name = "FILE")]
+    host_key: Option<PathBuf>,
+    /// Serve `linerate test` to clients alone that prove a token of this file, one a line, with a name before it or without
+    #[cfg(feature = "full")]
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
     /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -200,7 +213,7 @@ impl ServeArgs {
     fn resolve(self) -> Result<Service, String> {
         self.check_user()?;
         let auth = self.auth()?;
-        let warnings = self.warnings();
+        let mut warnings = self.warnings();
         let web = self.web_spec()?;
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
@@ -214,6 +227,7 @@ impl ServeArgs {
             interval: Some(SAMPLE_INTERVAL),
             ..LocalOptions::default()
         };
+        let native = self.native(&mut warnings);
         let spec = ServerSpec {
             local,
             auth,
@@ -227,6 +241,7 @@ impl ServeArgs {
                 iperf2,
                 iperf2_udp_reverse: self.iperf2_udp_reverse,
                 facts: self.facts,
+                native,
             },
             ..ServerSpec::default()
         };
@@ -245,6 +260,29 @@ impl ServeArgs {
         };
         let record = self.record.of_server()?;
         Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record, tui: self.tui, web })
+    }
+
+    /// Without a place for a key the key lasts as long as the server.
+    #[cfg(feature = "full")]
+    fn native(&self, warnings: &mut Vec<String>) -> Option<NativePolicy> {
+        if self.no_native {
+            return None;
+        }
+        let mut default = || match linerate::path::host_key_file() {
+            Ok(file) => Some(file),
+            Err(error) => {
+                warnings.push(format!("clients will not recognise this server after a restart: {error}"));
+                None
+            }
+        };
+        let host_key = self.host_key.clone().or_else(&mut default);
+        Some(NativePolicy { host_key, tokens: self.tokens.clone() })
+    }
+
+    #[cfg(not(feature = "full"))]
+    #[expect(clippy::unused_self, reason = "the full program has options for it")]
+    fn native(&self, _: &mut [String]) -> Option<NativePolicy> {
+        None
     }
 
     /// A user can be changed to, and nothing that is needed later is lost with the privileges.

@@ -64,7 +64,7 @@ pub(crate) struct RepeatArgs {
     /// History of the runs: a file, or off [default: that of the user or the service]
     #[arg(long, value_name = "FILE|off")]
     store: Option<String>,
-    /// A client: iperf3 -c ..., iperf2 -c ..., sweep ... or http load ...
+    /// A client: test ..., iperf3 -c ..., iperf2 -c ..., sweep ... or http load ...
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -77,6 +77,7 @@ when it changes.
 
 Examples:
   linerate watch --every 5m -- iperf3 -c 192.0.2.7 -t 5
+  linerate watch --every 1h --expect 'grade>=B' -- test 192.0.2.7 --profile quick
   linerate watch --every 1h --quiet 22:00-06:00,sat,sun -- sweep 192.0.2.7 --budget 10m
   linerate watch --every 5m --alert 'mail -s \"path\" root' -- iperf3 -c 192.0.2.7 -u -b 10M
   linerate watch --every 5m --metrics /var/lib/prometheus/node-exporter/linerate.prom -- iperf3 -c 192.0.2.7
@@ -241,6 +242,8 @@ mod tests {
             ("iperf3 -c h", 10),
             ("iperf3 -c h -t 5 -O 2", 7),
             ("iperf2 -c h -t 20", 20),
+            ("test h --profile quick", 10),
+            ("test h --only idle --repeat 3", 9),
             ("sweep h --budget 2m", 120),
             ("http load http://h/ -d 5s --warmup 1s", 6),
         ] {

@@ -24,6 +24,11 @@ pub(crate) mod observed_test {
         Reported { outcome: Err(failure(&Error::absent("the doctor"))), diagnosis: None }
     }
 
+    /// Counts no drops.
+    pub(crate) fn drops_for_clients() -> Option<linerate_model::path::HostDropsReader> {
+        None
+    }
+
     /// Sends no facts.
     pub(crate) fn facts_for_clients() -> Option<CollectorFactory<String>> {
         None

@@ -2,6 +2,7 @@
 //! its results, and the client's report ends with a diagnosis.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use linerate_doctor::observation::{EndpointObservation, diagnose_test};
 use linerate_doctor::{Observed, TestTimeline};
@@ -10,6 +11,7 @@ use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_host::Request;
 use linerate_model::event::Endpoint;
 use linerate_model::finding::Diagnosis;
+use linerate_model::path::HostDropsReader;
 use linerate_model::sink::{Collector, CollectorFactory, Tee};
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, Failure, Flow, SinkError};
@@ -80,12 +82,17 @@ fn report_end(
 
 /// Collects facts of this host for clients that request them and may have them.
 pub(crate) fn facts_for_clients() -> Option<CollectorFactory<String>> {
-    Some(Box::new(|| Box::new(Observer::new())))
+    Some(Rc::new(|| Box::new(Observer::new())))
+}
+
+/// Counts what this host drops while a client's datagrams pass.
+pub(crate) fn drops_for_clients() -> Option<HostDropsReader> {
+    Some(Rc::new(linerate_host::drops))
 }
 
 /// Follows a test and the host it runs on.
 #[derive(Default)]
-struct Observer {
+pub(crate) struct Observer {
     /// List of the CPUs that this process may use, before `-A` narrows it.
     cpus: Option<String>,
     timeline: TestTimeline,
@@ -114,7 +121,7 @@ impl Collector<String> for Observer {
 }
 
 impl Observer {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let numbers = |affinity: cpu::Affinity| affinity.cpus().map(|cpu| cpu.to_string()).collect::<Vec<_>>();
         Self { cpus: cpu::affinity().ok().map(|affinity| numbers(affinity).join(",")), ..Self::default() }
     }
@@ -124,7 +131,7 @@ impl Observer {
     }
 
     /// What this end knows; ends the watch.
-    fn observation(&mut self) -> Option<EndpointObservation> {
+    pub(crate) fn observation(&mut self) -> Option<EndpointObservation> {
         let mut observed = self.watch.take()?.finish()?;
         observed.snapshot.set_known("self.cpus", self.cpus.take(), "sched_getaffinity");
         let thread = busiest_thread(&observed);

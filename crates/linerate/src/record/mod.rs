@@ -264,7 +264,7 @@ pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Lab
     }
 }
 
-/// Key of what a test measured.
+/// Key of what a test measured. That of an examined path is known before: its profile and options are no part of the report.
 fn spec_key_of(trial: &Trial) -> String {
     match &trial.detail {
         Some(Detail::Test(detail)) => keys::spec_key("test", &detail.header.spec),
@@ -274,11 +274,9 @@ fn spec_key_of(trial: &Trial) -> String {
 
 /// Adds this host and the addresses of the data.
 fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option<Snapshot>) {
-    let stream = record.trials.iter().find_map(|trial| match &trial.detail {
-        Some(Detail::Test(detail)) => detail.streams.first().map(|stream| (stream.local, stream.remote)),
-        _ => None,
-    });
-    let remote = stream.map(|(_, remote)| remote).or(peer);
+    let details = || record.trials.iter().filter_map(|trial| trial.detail.as_ref());
+    let stream = details().find_map(stream_addresses);
+    let remote = stream.map(|(_, remote)| remote).or_else(|| details().find_map(server_address)).or(peer);
     let request = Request { peer: remote.map(|remote| remote.ip()), ..Request::default() };
     let snapshot = known.unwrap_or_else(|| collect(&request));
     let device = snapshot.value("route.peer.dev").map(ToString::to_string).unwrap_or_default();
@@ -289,7 +287,7 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
         facts_key: Some(keys::facts_key(&snapshot)),
         is_same_host: match stream {
             Some((local, remote)) => local.ip() == remote.ip(),
-            None => peer.is_some_and(|peer| is_local(peer.ip())),
+            None => remote.is_some_and(|remote| is_local(remote.ip())),
         },
         snapshot: Some(Box::new(snapshot)),
     };
@@ -298,6 +296,26 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
     let ends = stream.map(|(local, _)| local).into_iter().chain(remote);
     record.path.addresses = ends.map(|end| end.to_string()).collect();
     record.hosts = vec![host];
+}
+
+/// Local and remote address of the first stream.
+fn stream_addresses(detail: &Detail) -> Option<(SocketAddr, SocketAddr)> {
+    match detail {
+        Detail::Test(test) => test.streams.first().map(|stream| (stream.local, stream.remote)),
+        Detail::Path(report) => {
+            let mut streams = report.phases.iter().flat_map(|phase| &phase.stream_info);
+            streams.find_map(|stream| Some((stream.local?, stream.remote?)))
+        }
+        Detail::Cell(_) => None,
+    }
+}
+
+/// Address of the server of an examined path, which may have had no load.
+fn server_address(detail: &Detail) -> Option<SocketAddr> {
+    match detail {
+        Detail::Path(report) => Some(SocketAddr::new(report.target.address.parse().ok()?, report.target.port)),
+        _ => None,
+    }
 }
 
 fn path_key(client: &HostPart, server: &str, remote: Option<SocketAddr>, device: &str) -> String {

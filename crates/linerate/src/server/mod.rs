@@ -51,7 +51,11 @@ pub fn run_iperf3(
 
 /// Sends clients that ask for them the server's report and facts about this host.
 fn peer_requests(options: iperf3::Options) -> PeerRequests {
-    PeerRequests { report: Some(iperf3::peer_report(options)), facts: observed_test::facts_for_clients() }
+    PeerRequests {
+        report: Some(iperf3::peer_report(options)),
+        facts: observed_test::facts_for_clients(),
+        drops: observed_test::drops_for_clients(),
+    }
 }
 
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.

@@ -133,7 +133,7 @@ fn serve_clients(what: &Service, signals: Signals, live: Option<&Live>, view: Op
         reporter = live.observe(reporter, what.spec.policy.admission, records.as_ref());
     }
     let signals = ServiceSignals::new(signals);
-    let outcome = dialect::serve(&what.spec, requests, &mut *reporter, &signals, || assume_user(what));
+    let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || assume_user(what));
     drop(reporter);
     if let Some(message) = records.and_then(SessionRecords::close) {
         service::log_reporter(what.log, output.clone()).warning(&message);
@@ -203,6 +203,7 @@ fn trace(event: &ServerEvent) {
         ServerEvent::Refused { peer, reason } => debug!(%peer, ?reason, "client refused"),
         ServerEvent::LoginFailed { peer, cause, .. } => debug!(%peer, cause, "login failed"),
         ServerEvent::HandshakeFailed { peer, explanation, .. } => debug!(%peer, explanation, "handshake failed"),
+        ServerEvent::HostKey { text } => debug!(key = text, "host key"),
         ServerEvent::Reloaded => debug!("access lists reloaded"),
         ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
         ServerEvent::Progress(_) => {}

@@ -1,0 +1,408 @@
+//! The command line of `linerate test`.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_lab::expect::Expectations;
+use linerate_lab::path::{Offer, plan};
+use linerate_lab::sweep::grammar;
+use linerate_model::path::{PathSpec, PhaseKind, PhaseTransport, Profile};
+use linerate_model::spec::{AddressFamily, BindSpec};
+use linerate_sys::signal::{Signal, Signals};
+
+use super::expect::missed;
+use super::record::RecordArgs;
+use super::{complain, record};
+use linerate::expect::missed_by_run;
+use linerate::path::{IdentityOptions, PathResult, PathTest, SideProbe, Target, forget, test_path};
+use linerate::progress::style;
+use linerate::{Outcome, Progress};
+use linerate_report::path as report;
+
+const COMMAND: &str = "linerate test";
+const PORT: u16 = 5201;
+
+/// Examines a path.
+pub(crate) fn main(args: TestArgs) -> Outcome {
+    let limits = args.expect.clone();
+    let output = args.output.clone();
+    let (test, record_options) = match args.resolve() {
+        Ok(Resolved::Test(resolved)) => *resolved,
+        Ok(Resolved::Forget { host, port }) => return forget_key(&host, port),
+        Err(text) => return complain(COMMAND, &text, Outcome::Usage),
+    };
+    if let Err(reason) = output.check_files() {
+        return complain(COMMAND, &reason, Outcome::NotCompleted);
+    }
+    let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
+        Ok(signals) => signals,
+        Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
+    };
+    let mut progress = Progress::new(output.quiet);
+    let result = match test_path(&test, record_options, &signals, &mut progress) {
+        Ok(result) => result,
+        Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
+    };
+    progress.clear();
+    record::report(result.recorded.message.clone());
+    if let Err(reason) = write_reports(&output, &result) {
+        return complain(COMMAND, &reason, Outcome::NotCompleted);
+    }
+    if result.outcome == Outcome::Interrupted {
+        return result.outcome;
+    }
+    let found = limits.iter().flat_map(|limits| missed_by_run(limits, &result.recorded.record));
+    missed(COMMAND, limits.as_ref(), &found.collect::<Vec<_>>(), result.outcome)
+}
+
+/// Longest time of all repetitions against a native server; `None` where nothing is examined.
+pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
+    let (repeat, is_examined) = (args.repeat, !args.identity.forget);
+    let once = Duration::from_secs(plan(&args.spec(), &Offer::native()).seconds());
+    is_examined.then(|| once * repeat)
+}
+
+/// Which path is examined, and how.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct TestArgs {
+    /// The server: linerate serve, or iperf3 from version 3.12 on
+    #[arg(value_name = "HOST[:PORT]")]
+    host: String,
+    /// Time and data: quick (11 s), default (27 s), thorough (90 s), draft09 (parameters of the IETF draft on responsiveness)
+    #[arg(long, value_name = "PROFILE", default_value = "default")]
+    profile: ProfileArg,
+    /// Only these phases: size, idle, down, up, both, datagrams, and by name alone rr, crr, cps, pps, pace,
+    /// capacity
+    #[arg(long, value_name = "PHASE,...", value_delimiter = ',', value_parser = phase)]
+    only: Vec<PhaseKind>,
+    /// Without these phases
+    #[arg(long, value_name = "PHASE,...", value_delimiter = ',', value_parser = phase, conflicts_with = "only")]
+    skip: Vec<PhaseKind>,
+    /// Length of each load; below 5 its confidence is low
+    #[arg(short, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    time: Option<u64>,
+    /// Most bytes of all phases together, both directions
+    #[arg(long, value_name = "SIZE", value_parser = grammar::length)]
+    max_bytes: Option<u64>,
+    /// Streams of a load [default: one, then more until the rate stands still]
+    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    streams: Option<u32>,
+    /// Rate of each load and of datagrams [default: what the path carries]
+    #[arg(short = 'b', long, value_name = "RATE", value_parser = grammar::rate)]
+    rate: Option<u64>,
+    /// Congestion control of the loads
+    #[arg(short = 'C', long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// DSCP of loads and probes
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63))]
+    dscp: u8,
+    /// DSCPs of further probes, which show whether they wait less
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=63))]
+    probe_dscp: Vec<u8>,
+    /// Transport of the loads
+    #[arg(long, value_name = "TRANSPORT", default_value = "tcp")]
+    transport: TransportArg,
+    /// Bytes of a request of rr and crr
+    #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    request: u32,
+    /// Bytes of a response of rr and crr
+    #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    response: u32,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "v6")]
+    v4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    v6: bool,
+    /// Local address, or a device: %eth0, 192.0.2.1%eth0
+    #[arg(short = 'B', long, value_name = "ADDRESS[%DEV]")]
+    bind: Option<String>,
+    /// Wait for a busy server so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3600))]
+    wait: u64,
+    /// Examine so many times; limits of --expect hold for the medians
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+    /// Limits that the path must hold, for example down>=900M,p99<5ms,grade>=B
+    #[arg(long, value_name = "LIMITS")]
+    expect: Option<Expectations>,
+    /// Delay against an iperf3 server: ICMP echo, or connections that the busy server refuses
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    side_probe: SideProbeArg,
+    /// Do not ask the server for facts about its host
+    #[arg(long)]
+    no_facts: bool,
+    #[command(flatten)]
+    identity: IdentityArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+/// Identity of the server.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Identity of the server")]
+struct IdentityArgs {
+    /// The server's key has this fingerprint, as `linerate serve` prints it
+    #[arg(long, value_name = "sha256:...")]
+    pin: Option<String>,
+    /// Both ends prove that they have the token of this file
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Demand nothing of the server's identity, and remember nothing
+    #[arg(long, conflicts_with_all = ["pin", "token_file"])]
+    insecure: bool,
+    /// Fail where the server speaks iperf3 alone
+    #[arg(long)]
+    native: bool,
+    /// Forget the key of this server, instead of a test
+    #[arg(long)]
+    forget: bool,
+}
+
+/// Destinations and forms of the report.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Report")]
+struct OutputArgs {
+    /// Write the report as one JSON object, instead of text or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print no progress
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print more values and the evidence of the verdict
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+const NOTES: &str = "\
+Phases:
+  size       largest packets of each direction, DSCP and ECN
+  idle       delays without load
+  down, up   load from and to the server, and the delay that it adds to others
+  both       both at the same time
+  datagrams  loss by place, reordering and jitter at half of the rate found
+  rr, crr    requests and responses per second: on open connections, or a new one for each
+  cps, pps   most connections and datagrams per second without failures, and where these begin
+  pace       datagrams on a schedule of 1000 per second (or --rate)
+  capacity   most bits per second of IP packets, RFC 9097
+
+The server's key is remembered at the first test and compared afterwards, like ssh does.
+
+Examples:
+  linerate test 192.0.2.7                          how good is the path?
+  linerate test 192.0.2.7 --profile quick          in 11 seconds
+  linerate test 192.0.2.7 --expect 'down>=900M,p99<5ms'
+                                                   exit code 5 where it is not
+  linerate test 192.0.2.7 --only idle,rr           delays and requests alone
+
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer, refused, or another
+identity than demanded, 5 a limit of --expect was missed, 130 interrupted.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ProfileArg {
+    Quick,
+    Default,
+    Thorough,
+    Draft09,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TransportArg {
+    /// TCP
+    Tcp,
+    /// Multipath TCP, with a table of its subflows
+    Mptcp,
+    /// TLS 1.3 over TCP
+    Tls,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SideProbeArg {
+    /// The first that works
+    Auto,
+    /// ICMP echo, where net.ipv4.ping_group_range allows it
+    Icmp,
+    /// Connections to the port of the busy server
+    Busy,
+    /// No delay under load
+    None,
+}
+
+/// What a command line asks for.
+enum Resolved {
+    Test(Box<(PathTest, linerate::record::RecordOptions)>),
+    Forget { host: String, port: u16 },
+}
+
+impl TestArgs {
+    fn resolve(self) -> Result<Resolved, String> {
+        let (host, port) = host_and_port(&self.host)?;
+        if self.identity.forget {
+            return Ok(Resolved::Forget { host, port });
+        }
+        let record = self.record.resolve(true)?;
+        let bind = self.bind_spec();
+        let test = PathTest {
+            target: Target { host, port, bind, timeout: CONNECT_TIMEOUT },
+            identity: IdentityOptions {
+                pin: self.identity.pin.clone(),
+                token_file: self.identity.token_file.clone(),
+                insecure: self.identity.insecure,
+                requires_native: self.identity.native,
+            },
+            wants_facts: !self.no_facts,
+            wait_max: Duration::from_secs(self.wait),
+            repeat: self.repeat,
+            side_probe: match self.side_probe {
+                SideProbeArg::Auto => SideProbe::Auto,
+                SideProbeArg::Icmp => SideProbe::Icmp,
+                SideProbeArg::Busy => SideProbe::Busy,
+                SideProbeArg::None => SideProbe::None,
+            },
+            spec: self.spec(),
+        };
+        Ok(Resolved::Test(Box::new((test, record))))
+    }
+
+    fn spec(self) -> PathSpec {
+        PathSpec {
+            profile: match self.profile {
+                ProfileArg::Quick => Profile::Quick,
+                ProfileArg::Default => Profile::Default,
+                ProfileArg::Thorough => Profile::Thorough,
+                ProfileArg::Draft09 => Profile::Draft09,
+            },
+            only: self.only,
+            skip: self.skip,
+            load: self.time.map(Duration::from_secs),
+            bytes_max: self.max_bytes,
+            streams: self.streams,
+            rate_bps: self.rate.filter(|rate| *rate > 0),
+            congestion: self.congestion,
+            dscp: self.dscp,
+            probe_dscps: self.probe_dscp,
+            transport: match self.transport {
+                TransportArg::Tcp => PhaseTransport::Tcp,
+                TransportArg::Mptcp => PhaseTransport::Mptcp,
+                TransportArg::Tls => PhaseTransport::Tls,
+            },
+            request_bytes: self.request,
+            response_bytes: self.response,
+            ..PathSpec::default()
+        }
+    }
+
+    fn bind_spec(&self) -> BindSpec {
+        let family = match (self.v4, self.v6) {
+            (true, _) => Some(AddressFamily::V4),
+            (_, true) => Some(AddressFamily::V6),
+            _ => None,
+        };
+        let (host, device) = match self.bind.as_deref().map(|bind| bind.split_once('%').unwrap_or((bind, ""))) {
+            Some((host, device)) => {
+                (Some(host).filter(|host| !host.is_empty()), Some(device).filter(|d| !d.is_empty()))
+            }
+            None => (None, None),
+        };
+        BindSpec { host: host.map(str::to_owned), device: device.map(str::to_owned), family, ..BindSpec::default() }
+    }
+}
+
+/// Longest time to reach any address of the server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// `host`, `host:port`, `[address]:port`, or an IPv6 address.
+fn host_and_port(text: &str) -> Result<(String, u16), String> {
+    let with_port = |host: &str, port: &str| match port.parse() {
+        Ok(port) if port > 0 => Ok((host.to_owned(), port)),
+        _ => Err(format!("{text}: {port} is no port")),
+    };
+    if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        return match rest.strip_prefix(':') {
+            Some(port) => with_port(host, port),
+            None => Ok((host.to_owned(), PORT)),
+        };
+    }
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') => with_port(host, port),
+        _ => Ok((text.to_owned(), PORT)),
+    }
+}
+
+fn phase(text: &str) -> Result<PhaseKind, String> {
+    let known = || PhaseKind::ALL.map(PhaseKind::name).join(", ");
+    PhaseKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("the phases are {}", known()))
+}
+
+fn forget_key(host: &str, port: u16) -> Outcome {
+    match forget(host, port) {
+        Ok(true) => Outcome::Done,
+        Ok(false) => complain(COMMAND, &format!("no key of {host} port {port} is known"), Outcome::NotCompleted),
+        Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
+    }
+}
+
+impl OutputArgs {
+    /// Opens the files for writing, so that nothing is measured in vain.
+    fn check_files(&self) -> Result<(), String> {
+        for path in self.json.iter().flatten().chain(&self.html) {
+            let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+            opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String> {
+    let json = || report::json(&result.report) + "\n";
+    let to_file = |path: &PathBuf, text: String| {
+        fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    };
+    if let Some(path) = &output.html {
+        to_file(path, report::html(&result.report, result.diagnosis.as_ref()))?;
+    }
+    let text = match &output.json {
+        Some(None) => json(),
+        Some(Some(path)) => {
+            to_file(path, json())?;
+            report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style())
+        }
+        None => report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style()),
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("cannot write the report: {error}")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_follows_a_name_or_an_address_in_brackets() {
+        let parsed = |text: &str| host_and_port(text);
+        for (text, host, port) in [
+            ("lab.example", "lab.example", PORT),
+            ("lab.example:5300", "lab.example", 5300),
+            ("192.0.2.7:1", "192.0.2.7", 1),
+            ("2001:db8::7", "2001:db8::7", PORT),
+            ("[2001:db8::7]", "2001:db8::7", PORT),
+            ("[2001:db8::7]:5300", "2001:db8::7", 5300),
+        ] {
+            assert_eq!(parsed(text), Ok((host.to_owned(), port)), "{text}");
+        }
+        for text in ["h:0", "h:65536", "h:x", "[::1]:"] {
+            assert!(parsed(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Runs the phases of a plan against a native server.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use linerate_doctor::observation::EndpointObservation;
+use linerate_doctor::path::ObservedPhase;
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::native::client::{NativeClient, NativeError, Steering};
+use linerate_lab::path::{ClockFacts, Plan, PlannedPhase, round_trips};
+use linerate_model::path::{PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec, RateLadder};
+use linerate_report::path::{FinishedPhase, finished_line};
+use linerate_sys::clock;
+
+use super::finished;
+use super::searches::is_search;
+use super::steering::{Position, SharedObserver, ShownLoad, rate_bps};
+use crate::progress::{Progress, style};
+
+/// An examination that runs.
+pub(super) struct Examination {
+    pub(super) client: NativeClient,
+    plan: Plan,
+    spec: PathSpec,
+    dscps: Vec<u8>,
+    target: PathTarget,
+    pub(super) phases: Vec<PhaseResult>,
+    pub(super) ladders: Vec<RateLadder>,
+    observed: Vec<ObservedPhase>,
+    pub(super) absent: Vec<(String, String)>,
+    /// Rates that the loads found, for the datagrams after them.
+    down_bps: Option<f64>,
+    up_bps: Option<f64>,
+    has_failed: bool,
+}
+
+/// What an examination brought.
+pub(super) struct Collected {
+    pub(super) target: PathTarget,
+    pub(super) phases: Vec<PhaseResult>,
+    pub(super) ladders: Vec<RateLadder>,
+    pub(super) observed: Vec<ObservedPhase>,
+    pub(super) absent: Vec<(String, String)>,
+    pub(super) clock: ClockFacts,
+    pub(super) resumed: u32,
+    pub(super) concurrent_max: Option<u32>,
+}
+
+impl Examination {
+    pub(super) fn new(mut client: NativeClient, plan: Plan, spec: &PathSpec, target: PathTarget) -> Self {
+        let absent = plan.absent.clone();
+        client.set_host_drops(Rc::new(linerate_host::drops));
+        Self {
+            client,
+            plan,
+            spec: spec.clone(),
+            dscps: spec.probe_dscps.clone(),
+            target,
+            phases: Vec::new(),
+            ladders: Vec::new(),
+            observed: Vec::new(),
+            absent,
+            down_bps: None,
+            up_bps: None,
+            has_failed: false,
+        }
+    }
+
+    pub(super) fn remote(&self) -> SocketAddr {
+        self.client.peer().remote
+    }
+
+    /// No phase failed.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.has_failed
+    }
+
+    /// Runs all phases. One that the server refuses leaves the others alone.
+    pub(super) fn run(&mut self, interrupts: &dyn Interrupts, progress: &mut Progress) -> Result<(), NativeError> {
+        let phases = std::mem::take(&mut self.plan.phases);
+        let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
+        for (number, planned) in (1..).zip(&phases) {
+            let kind = planned.spec.kind;
+            let position = Position { kind, number, count, planned_ns: clock::as_ns(planned.duration_max) };
+            let ran = match is_search(kind) {
+                true => self.run_search(planned, position, interrupts, progress),
+                false => self.run_phase(planned, position, interrupts, progress),
+            };
+            match ran {
+                Ok(()) => {}
+                Err(NativeError::Refused { clause, text }) => {
+                    let reason = format!("the server refuses it: {text} ({clause})");
+                    self.fail(kind, &reason, progress);
+                }
+                Err(error) => {
+                    self.fail(kind, &error.to_string(), progress);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, kind: PhaseKind, reason: &str, progress: &mut Progress) {
+        self.has_failed = true;
+        progress.line(finished_line(FinishedPhase::Failed { kind, reason }, style()).trim_end());
+        self.absent.push((kind.name().to_owned(), reason.to_owned()));
+    }
+
+    fn run_phase(
+        &mut self,
+        planned: &PlannedPhase,
+        position: Position,
+        interrupts: &dyn Interrupts,
+        progress: &mut Progress,
+    ) -> Result<(), NativeError> {
+        let spec = self.resolved(planned);
+        if spec.direction.is_some() && spec.rate_bps.is_none() {
+            self.absent.push((spec.kind.name().to_owned(), "no load found a rate for it".to_owned()));
+            return Ok(());
+        }
+        let mut result = PhaseResult::of(spec.clone());
+        let observer = SharedObserver::new();
+        let ran = match planned.load {
+            Some(load) => {
+                let mut shown = ShownLoad::new(load, position, progress);
+                let steering = Steering { control: &mut shown, sink: Box::new(observer.clone()) };
+                let ran = self.client.run_phase(&spec, &self.dscps, Some(steering), interrupts, &mut result);
+                result.load = Some(shown.outcome());
+                ran
+            }
+            None => {
+                if progress.is_terminal() {
+                    progress.update(&format!("{} {}/{}", spec.kind.name(), position.number, position.count));
+                }
+                self.client.run_phase(&spec, &self.dscps, None, interrupts, &mut result)
+            }
+        };
+        let is_interrupted = matches!(ran, Err(NativeError::Interrupted(_)));
+        if ran.is_ok() || is_interrupted && result.local.elapsed_ns > 0 {
+            self.keep(result, &observer, is_interrupted, interrupts);
+            self.show_finished(progress);
+        }
+        ran
+    }
+
+    /// A phase that ended: a line, unless the live line of the next one takes its place.
+    fn show_finished(&self, progress: &mut Progress) {
+        progress.clear();
+        if progress.is_terminal() || progress.is_silent() {
+            return;
+        }
+        if let Some(line) = finished::line(&self.phases, &self.target, &self.spec, self.clock_facts()) {
+            progress.line(&line);
+        }
+    }
+
+    fn clock_facts(&self) -> ClockFacts {
+        ClockFacts { is_same_boot: self.client.is_same_boot(), disciplined: None }
+    }
+
+    /// Length of an IP packet with one of the datagrams.
+    pub(super) fn packet_bytes(&self, spec: &PhaseSpec) -> u32 {
+        let headers = if self.remote().is_ipv6() { 48 } else { 28 };
+        spec.datagram_bytes + headers
+    }
+
+    /// What both ends agree on, with a rate that depends on the loads before.
+    fn resolved(&self, planned: &PlannedPhase) -> PhaseSpec {
+        let mut spec = planned.spec.clone();
+        let packet_bytes = self.packet_bytes(&spec);
+        if let Some(rate_bps) = planned.datagram_rate_bps(self.down_bps, self.up_bps, packet_bytes) {
+            spec.rate_bps = Some(rate_bps);
+        }
+        if spec.probe_flows > 0 {
+            spec.probe_flows += u32::try_from(self.dscps.len()).unwrap_or(0);
+        }
+        spec
+    }
+
+    fn keep(
+        &mut self,
+        result: PhaseResult,
+        observer: &SharedObserver,
+        is_interrupted: bool,
+        interrupts: &dyn Interrupts,
+    ) {
+        let kind = result.spec.kind;
+        if kind == PhaseKind::Idle {
+            self.client.set_idle_rtt_ns(round_trips(&result.udp).p50_ns);
+        }
+        if result.load.is_some() {
+            let facts = if is_interrupted { None } else { self.client.facts(interrupts) };
+            let server = facts.as_deref().and_then(|facts| EndpointObservation::from_peer(facts).ok());
+            let client = observer.0.borrow_mut().observation();
+            self.observed.push(ObservedPhase { kind, client, server, remote: result.remote.clone() });
+            self.note_rates(&result);
+        }
+        self.phases.push(result);
+    }
+
+    /// Rates at the receivers over the part of the load that counts.
+    fn note_rates(&mut self, result: &PhaseResult) {
+        let Some(window) = result.load.as_ref().map(|load| load.window) else { return };
+        match result.spec.kind {
+            PhaseKind::Down => self.down_bps = rate_bps(&result.local.load, window, |sample| sample.down_bytes),
+            PhaseKind::Up => {
+                let remote = result.remote.as_ref().map(|remote| remote.load.as_slice()).unwrap_or_default();
+                self.up_bps = rate_bps(remote, window, |sample| sample.up_bytes);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the session.
+    pub(super) fn finish(self, failure: Option<&NativeError>) -> Collected {
+        let clock = self.clock_facts();
+        let collected = Collected {
+            clock,
+            target: self.target,
+            phases: self.phases,
+            ladders: self.ladders,
+            observed: self.observed,
+            absent: self.absent,
+            resumed: self.client.resumed(),
+            concurrent_max: Some(self.client.welcome().concurrent),
+        };
+        if failure.is_none() {
+            self.client.close();
+        }
+        collected
+    }
+}

@@ -1,0 +1,99 @@
+//! Who the server is: pins, tokens, and the hosts of earlier tests.
+
+use std::path::PathBuf;
+
+use linerate_engine::dialect::native::client::{Established, IdentityDemand, NativeClient, Peer};
+use linerate_model::path::{Dialect, Identity, PathTarget};
+use linerate_trust::{HostKey, KnownHosts, Token};
+
+use super::PathTest;
+use crate::{Error, Progress};
+
+/// What is demanded of the server.
+pub(super) fn demand(test: &PathTest) -> Result<IdentityDemand, Error> {
+    let options = &test.identity;
+    let pin =
+        options.pin.as_deref().map(str::parse).transpose().map_err(|error| Error::usage(format!("--pin: {error}")))?;
+    let token = options.token_file.as_deref().map(Token::from_file).transpose().map_err(Error::usage)?;
+    let known = match options.insecure {
+        true => None,
+        false => known_hosts().ok().and_then(|hosts| hosts.get(&test.target.host, test.target.port)),
+    };
+    let (insecure, requires_native) = (options.insecure, options.requires_native);
+    Ok(IdentityDemand { pin, token, known, accept_new: true, insecure, requires_native })
+}
+
+/// Keeps the key of a server that was met for the first time.
+pub(super) fn remember(test: &PathTest, peer: &Peer, progress: &mut Progress) {
+    if peer.identity != Identity::New {
+        return;
+    }
+    let kept = known_hosts().and_then(|mut hosts| {
+        for warning in hosts.warnings() {
+            progress.line(&format!("linerate test: {warning}"));
+        }
+        let remembered = hosts.remember(&test.target.host, test.target.port, peer.fingerprint);
+        remembered.map_err(Error::failed)
+    });
+    if let Err(error) = kept {
+        progress.line(&format!("linerate test: the key of {} is not remembered: {error}", test.target.host));
+    }
+}
+
+/// Forgets the key of a server; false if none was known.
+///
+/// # Errors
+/// When the file of known hosts cannot be read or written.
+pub fn forget(host: &str, port: u16) -> Result<bool, Error> {
+    known_hosts()?.forget(host, port).map_err(Error::failed)
+}
+
+/// Describes the server for reports.
+pub(super) fn target(test: &PathTest, client: &NativeClient) -> PathTarget {
+    let peer = client.peer();
+    PathTarget {
+        host: test.target.host.clone(),
+        port: test.target.port,
+        address: peer.remote.ip().to_string(),
+        family: if peer.remote.is_ipv6() { "ipv6" } else { "ipv4" }.to_owned(),
+        dialect: Dialect::Native,
+        program: Some(client.welcome().program.clone()),
+        identity: peer.identity,
+        fingerprint: Some(peer.fingerprint.to_string()),
+        connect_ns: Some(linerate_sys::clock::as_ns(peer.connect_time)),
+    }
+}
+
+/// Describes a server of iperf3, which has no key.
+pub(super) fn unproven(test: &PathTest, established: &Established) -> PathTarget {
+    let remote = established.remote;
+    PathTarget {
+        host: test.target.host.clone(),
+        port: test.target.port,
+        address: remote.ip().to_string(),
+        family: if remote.is_ipv6() { "ipv6" } else { "ipv4" }.to_owned(),
+        dialect: Dialect::Iperf3,
+        program: None,
+        identity: Identity::Unproven,
+        fingerprint: None,
+        connect_ns: Some(linerate_sys::clock::as_ns(established.connect_time)),
+    }
+}
+
+fn known_hosts() -> Result<KnownHosts, Error> {
+    KnownHosts::load(&path()?).map_err(Error::failed)
+}
+
+/// File of the key by which clients recognise this host as a server; it is made at the first call.
+///
+/// # Errors
+/// Where there is no state directory, or the key cannot be read or made.
+pub fn host_key_file() -> Result<PathBuf, Error> {
+    let file = linerate_store::state_directory().map_err(Error::failed)?.join("host_key.pem");
+    HostKey::load_or_create(&file).map_err(Error::failed)?;
+    Ok(file)
+}
+
+fn path() -> Result<PathBuf, Error> {
+    Ok(linerate_store::state_directory().map_err(Error::failed)?.join("known_hosts"))
+}

@@ -1,0 +1,243 @@
+//! `linerate test`: how good a path is, and what limits it. Joins the plan, the phases, the judgement and the diagnosis.
+
+mod ceilings;
+mod examination;
+mod finished;
+mod identity;
+mod iperf3;
+mod searches;
+mod steering;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::native::client::{self, Announcement, NativeError, Opened};
+use linerate_lab::path::{ConcludeInput, Offer, conclude, plan};
+use linerate_model::finding::Diagnosis;
+use linerate_model::measure::of_path;
+use linerate_model::path::{PathReport, PathSpec, PathState, PhaseKind, ProbeKind};
+use linerate_model::record::{Body, Detail, RunKind, RunState, Trial};
+use linerate_record::keys;
+use linerate_sys::clock;
+
+use crate::record::{RecordOptions, Recorded, Recording, Run};
+use crate::{Error, Outcome, Progress};
+use examination::Examination;
+pub use identity::{forget, host_key_file};
+pub use linerate_engine::dialect::native::client::Target;
+
+/// What is examined, and how.
+#[derive(Debug, Clone)]
+pub struct PathTest {
+    /// The server.
+    pub target: Target,
+    /// Phases, time and data.
+    pub spec: PathSpec,
+    /// What its identity must be.
+    pub identity: IdentityOptions,
+    /// The server's facts are wanted for the diagnosis.
+    pub wants_facts: bool,
+    /// Longest wait for a server that is busy.
+    pub wait_max: Duration,
+    /// How often the examination is repeated, at least once.
+    pub repeat: u32,
+    /// What measures the delay beside the tests of an iperf3 server.
+    pub side_probe: SideProbe,
+}
+
+/// What measures the delay beside the tests of an iperf3 server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SideProbe {
+    /// The first of the others that works.
+    #[default]
+    Auto,
+    /// ICMP echo.
+    Icmp,
+    /// Connections to the port of the server while it is busy; it refuses them at once.
+    Busy,
+    /// Nothing.
+    None,
+}
+
+/// What the user demands of the server's identity.
+#[derive(Debug, Clone, Default)]
+pub struct IdentityOptions {
+    /// Fingerprint of its key: `sha256:…`.
+    pub pin: Option<String>,
+    /// File of a token that both ends prove.
+    pub token_file: Option<PathBuf>,
+    /// Nothing is demanded, and nothing is remembered.
+    pub insecure: bool,
+    /// A server of another dialect is a failure.
+    pub requires_native: bool,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct PathResult {
+    /// The report of the last repetition.
+    pub report: PathReport,
+    /// What limits the path.
+    pub diagnosis: Option<Diagnosis>,
+    /// The record of all repetitions.
+    pub recorded: Recorded,
+    /// [`Outcome::Done`], or why it did not reach its end.
+    pub outcome: Outcome,
+}
+
+/// One examination.
+struct Examined {
+    report: PathReport,
+    diagnosis: Option<Diagnosis>,
+    outcome: Outcome,
+}
+
+/// Streams per direction that are announced to the server.
+const STREAMS_MAX: u32 = 16;
+/// Time beside the phases: connecting, draining, results.
+const OVERHEAD: Duration = Duration::from_secs(60);
+
+/// Examines a path. A signal ends it with a report of the phases that are complete.
+///
+/// # Errors
+/// Where nothing was measured: the server does not answer, refuses, or is not the one that was demanded.
+pub fn test_path(
+    test: &PathTest,
+    record: RecordOptions,
+    interrupts: &dyn Interrupts,
+    progress: &mut Progress,
+) -> Result<PathResult, Error> {
+    let mut recording = Recording::begin(record, run(test));
+    let mut last = None;
+    for repeat in 0..test.repeat.max(1) {
+        let started_ns = recording.elapsed_ns();
+        let examined = examine(test, interrupts, progress)?;
+        recording.add(trial(&examined, repeat, started_ns, recording.elapsed_ns()));
+        let is_over = examined.outcome != Outcome::Done;
+        last = Some(examined);
+        if is_over {
+            break;
+        }
+    }
+    let Examined { report, diagnosis, outcome } = last.ok_or_else(|| Error::failed("no examination was made"))?;
+    if let Some(diagnosis) = &diagnosis {
+        recording.diagnosed(diagnosis.clone(), None);
+    }
+    let (state, reason) = match outcome {
+        Outcome::Done => (RunState::Complete, None),
+        Outcome::Interrupted => (RunState::Interrupted, None),
+        _ => (RunState::Partial, report.absent.values().next().cloned()),
+    };
+    let recorded = recording.finish(state, reason, Body::Test);
+    Ok(PathResult { report, diagnosis, recorded, outcome })
+}
+
+fn run(test: &PathTest) -> Run {
+    Run {
+        kind: RunKind::Test,
+        body: Body::Test,
+        server: Some(test.target.host.clone()),
+        spec_key: keys::spec_key("path", &test.spec),
+        peer: None,
+    }
+}
+
+fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Trial {
+    let state = match examined.outcome {
+        Outcome::Done => RunState::Complete,
+        Outcome::Interrupted => RunState::Interrupted,
+        _ => RunState::Partial,
+    };
+    Trial {
+        no: 0,
+        repeat,
+        factors: BTreeMap::new(),
+        is_warm_up: false,
+        reason: None,
+        flags: Vec::new(),
+        series: Vec::new(),
+        state,
+        started_ns,
+        elapsed_ns: ended_ns.saturating_sub(started_ns),
+        measures: of_path(&examined.report),
+        detail: Some(Detail::Path(Box::new(examined.report.clone()))),
+    }
+}
+
+fn examine(test: &PathTest, interrupts: &dyn Interrupts, progress: &mut Progress) -> Result<Examined, Error> {
+    let started = Instant::now();
+    let demand = identity::demand(test)?;
+    let longest = plan(&test.spec, &Offer::native()).seconds();
+    let announcement = Announcement {
+        streams_max: test.spec.streams.unwrap_or(STREAMS_MAX).max(1),
+        duration_max: Duration::from_secs(longest) + OVERHEAD,
+        kinds: PhaseKind::ALL.to_vec(),
+        wants_facts: test.wants_facts,
+        bytes_max: test.spec.bytes_max,
+        wait_max: test.wait_max,
+    };
+    match client::open(&test.target, demand, &announcement, interrupts) {
+        Ok(Opened::Native(client)) => {
+            identity::remember(test, client.peer(), progress);
+            Ok(native(test, *client, started, interrupts, progress))
+        }
+        Ok(Opened::Iperf3(established)) => iperf3::examine(test, established, started, interrupts, progress),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn native(
+    test: &PathTest,
+    client: client::NativeClient,
+    started: Instant,
+    interrupts: &dyn Interrupts,
+    progress: &mut Progress,
+) -> Examined {
+    let target = identity::target(test, &client);
+    let planned = plan(&test.spec, &Offer::native());
+    progress.line(&format!("{}: {} s at most, key {}", test.target.host, planned.seconds(), client.peer().fingerprint));
+    let mut examination = Examination::new(client, planned, &test.spec, target);
+    let failure = examination.run(interrupts, progress).err();
+    let (ceiling_down, ceiling_up) = ceilings::ceilings(examination.remote(), &test.spec);
+    let outcome = match &failure {
+        None if examination.is_whole() => Outcome::Done,
+        Some(NativeError::Interrupted(_)) => Outcome::Interrupted,
+        _ => Outcome::NotCompleted,
+    };
+    let collected = examination.finish(failure.as_ref());
+    let input = ConcludeInput {
+        target: collected.target,
+        spec: test.spec.clone(),
+        state: if outcome == Outcome::Done { PathState::Complete } else { PathState::Partial },
+        elapsed_ns: clock::as_ns(started.elapsed()),
+        resumed: collected.resumed,
+        concurrent_max: collected.concurrent_max,
+        probe: ProbeKind::Udp,
+        phases: collected.phases,
+        ladders: collected.ladders,
+        clock: collected.clock,
+        ceiling_down,
+        ceiling_up,
+        absent: collected.absent,
+    };
+    let report = conclude(&input);
+    let diagnosis =
+        (!report.phases.is_empty()).then(|| linerate_doctor::path::diagnose_path(&report, collected.observed));
+    Examined { report, diagnosis, outcome }
+}
+
+/// The outcome of a test in which nothing was measured.
+fn failed(error: &NativeError) -> Error {
+    let outcome = match error {
+        NativeError::Unreachable(_)
+        | NativeError::ConnectionRefused(_)
+        | NativeError::NotNative(_)
+        | NativeError::Identity(_)
+        | NativeError::Refused { .. } => Outcome::Unreachable,
+        NativeError::Interrupted(_) => Outcome::Interrupted,
+        _ => Outcome::NotCompleted,
+    };
+    Error::new(outcome, error)
+}

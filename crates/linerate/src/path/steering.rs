@@ -1,0 +1,119 @@
+//! Follows a load: the steering of the plan, the live line, and what the host does meanwhile.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use linerate_lab::path::{LoadPlan, Saturation};
+use linerate_model::path::{LoadControl, LoadDecision, LoadOutcome, LoadSample, LoadWindow, PhaseKind};
+use linerate_model::{Event, EventSink, SinkError};
+use linerate_report::path::{PhaseProgress, live};
+
+use crate::diagnose::observed_test::Observer;
+use crate::progress::{Progress, style};
+
+/// Where a phase stands in the test.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position {
+    pub(super) kind: PhaseKind,
+    pub(super) number: u32,
+    pub(super) count: u32,
+    pub(super) planned_ns: u64,
+}
+
+/// Steers a load and shows it.
+pub(super) struct ShownLoad<'a> {
+    saturation: Saturation,
+    position: Position,
+    progress: &'a mut Progress,
+    rates_bps: VecDeque<f64>,
+    rtts_ns: VecDeque<i64>,
+    last: LoadSample,
+}
+
+/// Points of a curve.
+const POINTS: usize = 40;
+
+impl<'a> ShownLoad<'a> {
+    pub(super) fn new(plan: LoadPlan, position: Position, progress: &'a mut Progress) -> Self {
+        Self {
+            saturation: Saturation::new(plan),
+            position,
+            progress,
+            rates_bps: VecDeque::new(),
+            rtts_ns: VecDeque::new(),
+            last: LoadSample::default(),
+        }
+    }
+
+    pub(super) fn outcome(&self) -> LoadOutcome {
+        self.saturation.outcome()
+    }
+
+    fn show(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) {
+        if !self.progress.is_terminal() {
+            return;
+        }
+        let seconds = sample.at_ns.saturating_sub(self.last.at_ns) as f64 / 1e9;
+        let bytes = |sample: &LoadSample| sample.down_bytes + sample.up_bytes;
+        if seconds > 0.0 {
+            push(&mut self.rates_bps, bytes(sample).saturating_sub(bytes(&self.last)) as f64 * 8.0 / seconds);
+        }
+        if let Some(rtt_ns) = newest_rtt_ns {
+            push(&mut self.rtts_ns, rtt_ns);
+        }
+        let now = PhaseProgress {
+            kind: self.position.kind,
+            number: self.position.number,
+            count: self.position.count,
+            elapsed_ns: sample.at_ns,
+            planned_ns: self.position.planned_ns,
+            rates_bps: self.rates_bps.iter().copied().collect(),
+            rtts_ns: self.rtts_ns.iter().copied().collect(),
+            rpm: self.saturation.newest_rpm(),
+            streams: sample.streams,
+            left_ns: None,
+        };
+        self.progress.update(&live(&now, style()));
+    }
+}
+
+impl LoadControl for ShownLoad<'_> {
+    fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
+        self.show(sample, newest_rtt_ns);
+        self.last = *sample;
+        self.saturation.sample(sample, newest_rtt_ns)
+    }
+}
+
+fn push<T>(points: &mut VecDeque<T>, point: T) {
+    if points.len() == POINTS {
+        points.pop_front();
+    }
+    points.push_back(point);
+}
+
+/// Rate over a part of a load, bit/s.
+pub(super) fn rate_bps(samples: &[LoadSample], window: LoadWindow, bytes: fn(&LoadSample) -> u64) -> Option<f64> {
+    let within = |at_ns: u64| (window.start_ns..=window.end_ns).contains(&at_ns);
+    let first = samples.iter().find(|sample| within(sample.at_ns))?;
+    let last = samples.iter().rev().find(|sample| within(sample.at_ns))?;
+    let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
+    (seconds > 0.0).then(|| bytes(last).saturating_sub(bytes(first)) as f64 * 8.0 / seconds)
+}
+
+/// An observer that the engine and the caller share.
+#[derive(Clone)]
+pub(super) struct SharedObserver(pub(super) Rc<RefCell<Observer>>);
+
+impl SharedObserver {
+    pub(super) fn new() -> Self {
+        Self(Rc::new(RefCell::new(Observer::new())))
+    }
+}
+
+impl EventSink for SharedObserver {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.borrow_mut().event(event)
+    }
+}
