@@ -20,7 +20,7 @@ DIST_TOOLS := musl-gcc=musl-tools
 IPERF_FEATURES := --no-default-features --features auth
 
 .PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz vm vm-lab faults compare soak scale exporters reports http-lab test-deps dist-deps history-scale
+	fuzz vm vm-lab faults compare soak scale exporters reports http-lab path test-deps dist-deps history-scale
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -197,6 +197,12 @@ http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test interop http::lab_verdicts:: -- --ignored --nocapture
+
+# Full profiles over a shaped path, and waits as long as the protocol has; needs root.
+path: test-deps ## linerate test at full length (root)
+	$(CARGO) build --locked --workspace --all-targets
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) -p linerate-interop \
+		-E 'test(/^path::/)' --run-ignored all --retries 0 --no-capture
 
 test-deps: ## install the programs that tests need
 	@.ci/tools $(TEST_TOOLS)

@@ -15,7 +15,7 @@ pub struct Net {
     pub a: String,
     /// The server's.
     pub b: String,
-    /// That of a bridge between both, where there is one.
+    /// That of a bridge or a router between both, where there is one.
     pub middle: Option<String>,
 }
 
@@ -29,6 +29,8 @@ pub const SERVER_PORT: &str = "port-b";
 pub const CLIENT: &str = "10.99.0.1";
 /// Address of [`Net::b`].
 pub const SERVER: &str = "10.99.0.2";
+/// Address of the router between both, on both of its interfaces.
+pub const ROUTER: &str = "10.99.0.254";
 
 impl Net {
     /// The pair; `None`, with the reason said, where namespaces cannot be made.
@@ -52,6 +54,36 @@ impl Net {
         }
         net.configure();
         Some(net)
+    }
+
+    /// Two hosts with a router between them, whose interfaces are [`CLIENT_PORT`] and [`SERVER_PORT`]. No end and no hop
+    /// combines segments, so that a shaper and a rule see every packet.
+    pub fn routed() -> Option<Self> {
+        let net = Self::empty(true)?;
+        let middle = net.middle.as_deref().unwrap_or_default();
+        for (host, port, address) in [(&net.a, CLIENT_PORT, CLIENT), (&net.b, SERVER_PORT, SERVER)] {
+            run(&format!("ip -n {host} link add {DEVICE} type veth peer name {port} netns {middle}"));
+            for (namespace, device, own, other) in
+                [(host.as_str(), DEVICE, address, ROUTER), (middle, port, ROUTER, address)]
+            {
+                run(&format!("ip -n {namespace} addr add {own}/32 dev {device}"));
+                run(&format!("ip -n {namespace} link set {device} up"));
+                run(&format!("ip -n {namespace} route add {other} dev {device}"));
+                run(&format!("ip netns exec {namespace} ethtool -K {device} gro off tso off gso off"));
+            }
+            run(&format!("ip -n {host} route add default via {ROUTER} dev {DEVICE}"));
+            run(&format!("ip -n {host} link set lo up"));
+        }
+        run(&format!("ip netns exec {middle} sysctl -qw net.ipv4.ip_forward=1"));
+        Some(net)
+    }
+
+    /// Runs a command in the namespace between both.
+    #[track_caller]
+    pub fn in_middle(&self, line: &str) {
+        let middle = self.middle.as_deref().expect("there is one");
+        let status = inside(middle, Path::new("sh"), &["-ec", line]).status();
+        assert!(status.is_ok_and(|status| status.success()), "{line}");
     }
 
     fn empty(is_bridged: bool) -> Option<Self> {

@@ -63,6 +63,21 @@ mod iperf3 {
     mod whole_blocks;
 }
 
+/// `linerate test` and the native dialect of the server.
+mod path {
+    mod delays;
+    mod ends;
+    mod expect;
+    mod fallback;
+    mod hostile;
+    mod loss;
+    mod many_clients;
+    mod modes;
+    mod resume;
+    mod shaped;
+    mod trust;
+}
+
 /// One server for many clients, friendly and hostile.
 mod server {
     mod attacks_at_once;

@@ -1,0 +1,94 @@
+//! Goal: what the path does to packets is found, by direction. Method: a router between two hosts that drops, cuts or rewrites.
+
+use std::time::Duration;
+
+use linerate_interop::namespaces::{CLIENT, CLIENT_PORT, Net, SERVER, SERVER_PORT};
+use linerate_interop::{NativeHost, Service};
+use serde_json::Value;
+
+fn path() -> Option<(Net, NativeHost, Service)> {
+    let net = Net::routed()?;
+    let (client, server) = NativeHost::both(&net);
+    let service = server.serve(&[]);
+    Some((net, client, service))
+}
+
+#[test]
+fn every_50th_datagram_that_the_path_drops_is_lost_in_the_network() {
+    let Some((net, client, _server)) = path() else { return };
+    // Probes and knocks are shorter than datagrams of the load.
+    let rule = |port: &str| format!("iifname {port} udp length > 1000 numgen inc mod 50 == 0 drop;");
+    net.in_middle(&format!(
+        "nft 'table ip t {{ chain c {{ type filter hook forward priority 0; {} {} }}; }}'",
+        rule(CLIENT_PORT),
+        rule(SERVER_PORT)
+    ));
+    let report = client.report(SERVER, &["--only", "datagrams", "-b", "20M"]);
+    let found = report["datagrams"].as_array().expect("datagrams");
+    assert_eq!(found.len(), 2, "{report:#}");
+    for one in found {
+        let loss = &one["loss"];
+        let count = |name: &str| loss[name].as_f64().unwrap_or_else(|| panic!("no {name}: {one:#}"));
+        // 2 %, and what the last 50 have left over.
+        assert!((count("network") - count("sent") / 50.0).abs() <= 1.0, "{one:#}");
+        assert_eq!((count("sender"), count("nic"), count("socket")), (0.0, 0.0, 0.0), "{one:#}");
+        assert_eq!(one["longest_loss_burst"], 1, "{one:#}");
+        // The rate is that of the second in which datagrams were sent, not of the waits around it.
+        for (rate, expected) in [("sent_bps", 20e6), ("received_bps", 19.6e6)] {
+            let rate_bps = one[rate].as_f64().expect("a rate");
+            assert!((rate_bps / expected - 1.0).abs() <= 0.03, "{rate} {rate_bps}: {one:#}");
+        }
+    }
+}
+
+/// The router sends an error, or it does not.
+#[test]
+fn smaller_packets_of_one_direction_are_found_with_and_without_icmp() {
+    for (is_silent, how) in [(false, "reported"), (true, "black-hole")] {
+        let Some((net, client, _server)) = path() else { return };
+        net.in_middle(&format!("ip route change {CLIENT} dev {CLIENT_PORT} mtu lock 1400"));
+        if is_silent {
+            let drop = "icmp type destination-unreachable drop";
+            net.in_middle(&format!(
+                "nft 'table ip t {{ chain c {{ type filter hook output priority 0; {drop}; }}; }}'"
+            ));
+        }
+        let report = client.report(SERVER, &["--only", "size"]);
+        let size = &report["size"];
+        assert_eq!((&size["down"]["mtu"], &size["up"]["mtu"]), (&1400.into(), &1500.into()), "{how}: {report:#}");
+        assert_eq!(size["down"]["how"], how, "{report:#}");
+    }
+}
+
+#[test]
+fn marks_that_the_path_changes_are_named_by_direction() {
+    let Some((net, client, _server)) = path() else { return };
+    net.in_middle(&format!(
+        "nft 'table ip t {{ chain c {{ type filter hook forward priority mangle; \
+         iifname {CLIENT_PORT} meta l4proto udp ip dscp set 8; iifname {SERVER_PORT} meta l4proto udp ip ecn set not-ect; }}; }}'"
+    ));
+    let report = client.report(SERVER, &["--only", "size", "--dscp", "46"]);
+    let marks = &report["marks"];
+    let has = |list: &str, entry: Value| marks[list].as_array().is_some_and(|list| list.contains(&entry));
+    assert!(has("dscp", serde_json::json!(["up", 46, 8])), "{report:#}");
+    assert!(has("dscp", serde_json::json!(["down", 46, 46])), "{report:#}");
+    assert!(has("ecn", serde_json::json!(["up", "kept"])), "{report:#}");
+    assert!(has("ecn", serde_json::json!(["down", "cleared"])), "{report:#}");
+}
+
+#[test]
+fn blocked_udp_leaves_the_values_of_tcp() {
+    let Some((net, client, _server)) = path() else { return };
+    net.in_middle("nft 'table ip t { chain c { type filter hook forward priority 0; meta l4proto udp drop; }; }'");
+    let words = ["--json", "--only", "idle,down,datagrams", "-b", "10M", "--time", "1", "--expect"];
+    for (limits, code) in [("down>1M", 0), ("loss<1%", 5)] {
+        let test = client.test(SERVER, &[&words[..], &[limits]].concat()).finish_within(Duration::from_secs(60));
+        let report = test.expect_code(code).json();
+        assert!(report["absent"].to_string().contains("UDP is blocked"), "{test:?}");
+        assert!(report["phases"][0]["down_bps"].as_f64().is_some_and(|rate| rate > 1e6), "{test:?}");
+        assert!(report["phases"][0]["tcp"]["n"].as_u64().is_some_and(|count| count > 0), "{test:?}");
+        if code == 5 {
+            test.expect_stderr("loss<1%");
+        }
+    }
+}

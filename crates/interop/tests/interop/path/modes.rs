@@ -1,0 +1,170 @@
+//! Phases of `linerate test` that are run by name, and its transports: what a path of known properties yields.
+
+use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, inside, run, try_run};
+use linerate_interop::{Finished, Process, ours, skip};
+use serde_json::Value;
+
+/// A native server in a namespace, ready for clients.
+fn serve(net: &Net) -> Process {
+    let server = Process::start(inside(&net.b, ours().path(), &["serve", "--log-format", "json"]));
+    server.wait_for_stdout("\"listening\"", 1);
+    server
+}
+
+/// The report of a test in these words, and all that the program wrote.
+fn examined(net: &Net, words: &[&str]) -> (Value, Finished) {
+    let state = tempfile::tempdir().expect("a temporary folder");
+    let words = [&["test", SERVER, "--insecure", "--json", "-q", "--record=off"], words].concat();
+    let mut command = inside(&net.a, ours().path(), &words);
+    command.env("XDG_STATE_HOME", state.path());
+    let finished = Process::start(command).finish();
+    finished.expect_code(0);
+    (finished.json(), finished)
+}
+
+/// Shapes both ends of a link and leaves segmentation to the hosts, so that packets are those of the link.
+fn shape(net: &Net, device: &str, rate: &str, limit_bytes: u32) {
+    for namespace in [&net.a, &net.b] {
+        run(&format!("ip netns exec {namespace} ethtool -K {device} gro off tso off gso off"));
+        run(&format!("tc -n {namespace} qdisc add dev {device} root tbf rate {rate} burst 32kB limit {limit_bytes}"));
+    }
+}
+
+fn phase<'a>(report: &'a Value, kind: &str) -> &'a Value {
+    let phases = report["phases"].as_array().expect("loads");
+    phases.iter().find(|phase| phase["kind"] == kind).unwrap_or_else(|| panic!("no load {kind}: {report}"))
+}
+
+fn ladder<'a>(report: &'a Value, kind: &str, direction: Option<&str>) -> &'a Value {
+    let ladders = report["ladders"].as_array().unwrap_or_else(|| panic!("no searches: {report}"));
+    let is_wanted = |ladder: &&Value| ladder["kind"] == kind && ladder["direction"].as_str() == direction;
+    ladders.iter().find(is_wanted).unwrap_or_else(|| panic!("no search {kind}: {report}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// Two hosts with a second link beside the first, over which Multipath TCP may open a subflow.
+fn two_links() -> Option<Net> {
+    let net = Net::new()?;
+    let (a, b) = (&net.a, &net.b);
+    run(&format!("ip -n {a} link add lr1 type veth peer name lr1 netns {b}"));
+    for (namespace, address) in [(a, "10.98.0.1"), (b, "10.98.0.2")] {
+        run(&format!("ip -n {namespace} addr add {address}/24 dev lr1"));
+        run(&format!("ip -n {namespace} link set lr1 up"));
+        if !try_run(&format!("ip -n {namespace} mptcp limits set subflow 4 add_addr_accepted 4")) {
+            skip("this kernel has no Multipath TCP");
+            return None;
+        }
+    }
+    run(&format!("ip -n {b} mptcp endpoint add 10.98.0.2 dev lr1 signal"));
+    Some(net)
+}
+
+/// Two links of 50 Mbit/s carry a load together, half on each: 2 x 47.8 Mbit/s of payload.
+#[test]
+fn subflows_of_multipath_tcp_share_two_links() {
+    let Some(net) = two_links() else { return };
+    shape(&net, DEVICE, "50mbit", 300_000);
+    shape(&net, "lr1", "50mbit", 300_000);
+    let _server = serve(&net);
+    for (kind, rate) in [("down", "down_bps"), ("up", "up_bps")] {
+        let words = ["--only", kind, "-P", "1", "-t", "6", "--transport", "mptcp"];
+        let (report, finished) = examined(&net, &words);
+        let load = phase(&report, kind);
+        assert!((number(&load[rate]) - 95.6e6).abs() < 3e6, "{finished:?}");
+        let rows = load["subflows"].as_array().expect("subflows");
+        let shares: Vec<f64> = rows.iter().map(|row| number(&row["share"])).collect();
+        assert!(shares.len() == 2 && shares.iter().all(|share| (0.45..=0.55).contains(share)), "{finished:?}");
+        // Rows are those of the sender.
+        let sender = if kind == "up" { [CLIENT, "10.98.0.1"] } else { [SERVER, "10.98.0.2"] };
+        let mut locals: Vec<&str> = rows.iter().filter_map(|row| row["local"].as_str()?.split(':').next()).collect();
+        locals.sort_unstable_by_key(|local| *local != sender[0]);
+        assert_eq!(locals, sender, "{finished:?}");
+    }
+}
+
+/// A server without Multipath TCP: the load runs over TCP, and the report names that.
+#[test]
+fn fallback_to_tcp_is_named() {
+    let Some(net) = two_links() else { return };
+    run(&format!("ip netns exec {} sysctl -qw net.mptcp.enabled=0", net.b));
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "up", "-t", "1", "--transport", "mptcp"]);
+    let load = phase(&report, "up");
+    assert!(number(&load["up_bps"]) > 0.0, "{finished:?}");
+    assert!(load["subflows"].is_null(), "{finished:?}");
+    assert!(load["deviations"].to_string().contains("fell back to TCP"), "{finished:?}");
+}
+
+#[test]
+fn load_over_tls_reports_rate_and_cpu_time_of_both_ends() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "down,up", "-t", "1", "--transport", "tls"]);
+    for (kind, rate) in [("down", "down_bps"), ("up", "up_bps")] {
+        let load = phase(&report, kind);
+        assert!(number(&load[rate]) > 1e6, "{finished:?}");
+        let cores = load["cpu_cores"].as_array().expect("both ends");
+        assert!(cores.iter().all(|cores| number(cores) > 0.0), "{finished:?}");
+    }
+}
+
+/// The sender's own queue drops what exceeds 10 Mbit/s: frames of 74 bytes, 16,892 per second.
+#[test]
+fn datagrams_above_the_rate_of_the_own_queue_are_lost_in_the_sending_host() {
+    let Some(net) = Net::new() else { return };
+    shape(&net, DEVICE, "10mbit", 12_000);
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "pps", "--profile", "quick"]);
+    for direction in ["down", "up"] {
+        let found = ladder(&report, "pps", Some(direction));
+        let highest = number(&found["highest"]);
+        assert!((15_000.0..17_100.0).contains(&highest), "{finished:?}");
+        assert!(found["limit"].as_str().is_some_and(|limit| limit.contains("in the sending host")), "{finished:?}");
+        let datagrams = report["datagrams"].as_array().expect("the lowest rate with losses");
+        let lossy = datagrams.iter().find(|datagrams| datagrams["direction"] == direction).expect("a direction");
+        let loss = &lossy["loss"];
+        assert!(number(&loss["sender"]) > 0.0, "{finished:?}");
+        assert_eq!((number(&loss["network"]), number(&loss["socket"])), (0.0, 0.0), "{finished:?}");
+    }
+}
+
+/// 50 Mbit/s of Ethernet frames of 1,264 bytes carry 49.45 Mbit/s of IP packets of 1,250 bytes.
+#[test]
+fn capacity_is_the_rate_of_the_shaper_in_ip_packets() {
+    let Some(net) = Net::new() else { return };
+    shape(&net, DEVICE, "50mbit", 600_000);
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "capacity"]);
+    for direction in ["down", "up"] {
+        let highest = number(&ladder(&report, "capacity", Some(direction))["highest"]);
+        assert!((highest / 49.45e6 - 1.0).abs() < 0.02, "{direction} {highest}: {finished:?}");
+    }
+}
+
+#[test]
+fn connections_per_second_are_searched_for() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "cps", "--profile", "quick"]);
+    let found = ladder(&report, "cps", None);
+    assert!(found["steps"].as_array().is_some_and(|steps| steps.len() > 2), "{finished:?}");
+    assert!(number(&found["highest"]) >= 100.0, "{finished:?}");
+}
+
+/// 1,000 datagrams per second of 60 bytes as IP packets, in both directions.
+#[test]
+fn schedule_of_datagrams_is_met_and_measured() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "pace", "--profile", "quick"]);
+    let paced = report["datagrams"].as_array().expect("both directions");
+    assert_eq!(paced.len(), 2, "{finished:?}");
+    for paced in paced {
+        assert!((number(&paced["sent_bps"]) - 480_000.0).abs() < 5_000.0, "{finished:?}");
+        assert!(number(&paced["gaps"]["n"]) >= 1_900.0, "{finished:?}");
+        assert!(paced["lateness"]["p50_ns"].is_number(), "{finished:?}");
+    }
+}

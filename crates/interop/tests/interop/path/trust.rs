@@ -1,0 +1,231 @@
+//! Goal: a server answers no client without a valid token, and a client tests no server but the one that was demanded. Method:
+//! knocks and heads by hand; servers whose key changes, which demand tokens, or speak iperf3 instead.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::thread;
+
+use linerate_interop::{
+    Finished, NativeHost, RawNative, Server, Service, TIMEOUT, knock, original, stream_head, udp_socket,
+};
+use serde_json::{Value, json};
+
+fn token(text: &Value) -> [u8; 16] {
+    let text = text.as_str().expect("a token");
+    let byte = |at: usize| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hexadecimal");
+    std::array::from_fn(byte)
+}
+
+fn idle_phase() -> Value {
+    json!({ "kind": "idle", "transport": "tcp", "streams_max": 0, "probe_flows": 8, "duration_max_ns": 30_000_000_000_u64 })
+}
+
+fn down_phase() -> Value {
+    json!({ "kind": "down", "transport": "tcp", "streams_max": 4, "probe_flows": 0, "duration_max_ns": 30_000_000_000_u64 })
+}
+
+/// Flows that a phase was granted, and those that opened so far.
+struct Flows<'a> {
+    service: &'a Service,
+    granted: Vec<(u32, [u8; 16])>,
+}
+
+impl<'a> Flows<'a> {
+    fn of(service: &'a Service, ready: &Value) -> Self {
+        let flows = ready["flows"].as_array().expect("flows").iter();
+        let granted = flows.map(|flow| (flow["flow"].as_u64().expect("a number") as u32, token(&flow["token"])));
+        Self { service, granted: granted.collect() }
+    }
+
+    /// The next flow that is not open yet.
+    fn next(&mut self) -> (u32, [u8; 16]) {
+        self.granted.pop().expect("flows are left")
+    }
+
+    /// Opens a flow; the server has read everything before it then.
+    #[track_caller]
+    fn open_next(&mut self) -> (u32, [u8; 16]) {
+        let (flow, token) = self.next();
+        let socket = udp_socket("127.0.0.1", self.service.port, TIMEOUT);
+        socket.send(&knock(flow, token)).expect("loopback");
+        let mut answer = [0; 128];
+        let length = socket.recv(&mut answer).expect("a valid knock is answered");
+        assert!(length <= 64, "the answer is longer than the knock: {length}");
+        assert_eq!(answer[..3], [0xa5, 0x01, 1]);
+        (flow, token)
+    }
+
+    /// Sends a datagram that is not to be answered.
+    #[track_caller]
+    fn expect_nothing(&mut self, name: &str, from: &str, datagram: &[u8]) {
+        let socket = udp_socket(from, self.service.port, TIMEOUT);
+        socket.send(datagram).expect("loopback");
+        self.open_next();
+        socket.set_nonblocking(true).expect("a socket");
+        let received = socket.recv(&mut [0; 2048]).map_err(|error| error.kind());
+        assert_eq!(received, Err(ErrorKind::WouldBlock), "{name}");
+    }
+}
+
+#[test]
+fn knocks_without_a_valid_token_of_their_address_are_not_answered() {
+    let service = NativeHost::here().serve(&[]);
+    let (mut client, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let mut earlier = Flows::of(&service, &client.open_phase(1, &idle_phase()));
+    let stale = earlier.next();
+    let used = earlier.open_next();
+    let (flow, unused) = earlier.next();
+    earlier.expect_nothing("token of another address", "127.0.0.9", &knock(flow, unused));
+    client.send(json!({ "type": "stop", "phase": 1 }));
+    client.expect("phase_result");
+    let mut flows = Flows::of(&service, &client.open_phase(2, &idle_phase()));
+    flows.expect_nothing("wrong token", "127.0.0.1", &knock(1, [7; 16]));
+    flows.expect_nothing("used token", "127.0.0.1", &knock(used.0, used.1));
+    flows.expect_nothing("token of an earlier phase", "127.0.0.1", &knock(stale.0, stale.1));
+    let (flow, valid) = flows.next();
+    flows.expect_nothing("token of another flow", "127.0.0.1", &knock(flow + 100, valid));
+    let (flow, valid) = flows.next();
+    flows.expect_nothing("a short knock", "127.0.0.1", &knock(flow, valid)[..63]);
+}
+
+/// What the server sends to a head: bytes, and how the connection ends.
+fn answer_to_head(port: u16, head: &[u8]) -> (usize, Option<ErrorKind>) {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the server listens");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("the time is not zero");
+    stream.write_all(head).expect("the server reads");
+    let mut answer = [0; 16];
+    let mut length = 0;
+    loop {
+        match stream.read(&mut answer[length..]) {
+            Ok(0) => return (length, None),
+            Ok(count) => length += count,
+            Err(error) => return (length, Some(error.kind())),
+        }
+    }
+}
+
+#[test]
+fn streams_without_a_valid_token_are_reset_without_a_byte() {
+    let service = NativeHost::here().serve(&[]);
+    let (mut client, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let ready = client.open_phase(1, &down_phase());
+    let tokens: Vec<[u8; 16]> = ready["streams"].as_array().expect("tokens").iter().map(token).collect();
+    let reset = (0, Some(ErrorKind::ConnectionReset));
+    assert_eq!(answer_to_head(service.port, &stream_head([7; 16], 1)), reset, "wrong token");
+    let mut first = TcpStream::connect((Ipv4Addr::LOCALHOST, service.port)).expect("the server listens");
+    first.write_all(&stream_head(tokens[0], 1)).expect("the server reads");
+    let mut answer = [0; 16];
+    first.read_exact(&mut answer).expect("a valid head is answered");
+    assert_eq!(answer[..5], [0xe5, 0x6c, 0x72, 0x81, 0]);
+    assert_eq!(answer_to_head(service.port, &stream_head(tokens[0], 1)), reset, "used token");
+    assert_eq!(answer_to_head(service.port, &stream_head(tokens[1], 0)), reset, "load of the other direction");
+    client.send(json!({ "type": "stop", "phase": 1 }));
+    client.expect("phase_result");
+    client.open_phase(2, &down_phase());
+    assert_eq!(answer_to_head(service.port, &stream_head(tokens[2], 1)), reset, "token of an earlier phase");
+    // Refusals are logged.
+    assert!(service.wait_for_events("handshake_failed", 4, TIMEOUT).len() >= 4);
+}
+
+fn target(port: u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+fn tested(client: &NativeHost, port: u16, words: &[&str]) -> Finished {
+    client.test(&target(port), &[&["--only", "size", "--json", "-q"], words].concat()).finish()
+}
+
+fn fingerprint(service: &Service) -> String {
+    let event = service.wait_for_events("host_key", 1, TIMEOUT).remove(0);
+    event["host_key"].as_str().expect("a fingerprint").split([',', ' ']).next().expect("a word").to_owned()
+}
+
+#[test]
+fn changed_key_is_refused_with_both_and_the_way_to_forget() {
+    let (client, first_host) = (NativeHost::here(), NativeHost::here());
+    let first = first_host.serve(&[]);
+    let (port, old) = (first.port, fingerprint(&first));
+    assert_eq!(tested(&client, port, &[]).json()["target"]["identity"], "new");
+    assert_eq!(tested(&client, port, &[]).json()["target"]["identity"], "known");
+    assert_eq!(tested(&client, port, &["--pin", &old]).json()["target"]["identity"], "pinned");
+    drop(first);
+    let second_host = NativeHost::here();
+    let second = second_host.serve_at(port, &[]);
+    let new = fingerprint(&second);
+    let refused = tested(&client, port, &[]);
+    refused.expect_code(4).expect_stderr(&old).expect_stderr(&new).expect_stderr("--forget");
+    assert!(refused.stdout.is_empty(), "{refused:?}");
+    tested(&client, port, &["--pin", &old]).expect_code(4).expect_stderr(&old).expect_stderr(&new);
+    assert_eq!(tested(&client, port, &["--insecure"]).json()["target"]["identity"], "unproven");
+    client.test(&target(port), &["--forget"]).finish().expect_code(0);
+    assert_eq!(tested(&client, port, &[]).json()["target"]["identity"], "new");
+}
+
+fn secret_file(host: &NativeHost, name: &str, secret: &str) -> PathBuf {
+    let path = host.state_file(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(&path, secret).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
+    path
+}
+
+#[test]
+fn token_is_proved_by_both_ends() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let tokens = secret_file(&host, "tokens", "group 0123456789abcdef0123456789abcdef\n");
+    let service = host.serve(&["--tokens", tokens.to_str().expect("a plain path")]);
+    let test = |name: &str, secret: &str| {
+        let file = secret_file(&client, name, secret);
+        tested(&client, service.port, &["--token-file", file.to_str().expect("a plain path")])
+    };
+    assert_eq!(test("right", "group 0123456789abcdef0123456789abcdef\n").json()["target"]["identity"], "token");
+    test("wrong", "group ffffffffffffffffffffffffffffffff\n").expect_code(4);
+    test("unknown", "others 0123456789abcdef0123456789abcdef\n").expect_code(4);
+    tested(&client, service.port, &[]).expect_code(4).expect_stderr("token");
+}
+
+#[test]
+fn stock_server_in_the_place_of_a_demanded_one_is_no_substitute() {
+    let client = NativeHost::here();
+    let host = NativeHost::here();
+    let native = host.serve(&[]);
+    let (port, pin) = (native.port, fingerprint(&native));
+    tested(&client, port, &[]).expect_code(0);
+    drop(native);
+    let _stock = Server::start_at(original(), port, &[]);
+    let token = secret_file(&client, "token", "group 0123456789abcdef0123456789abcdef\n");
+    let stranger = NativeHost::here();
+    for (client, words) in [
+        (&client, &[][..]),
+        (&stranger, &["--native"][..]),
+        (&stranger, &["--pin", &pin]),
+        (&stranger, &["--token-file", token.to_str().expect("a plain path")]),
+    ] {
+        tested(client, port, words).expect_code(4);
+    }
+}
+
+/// All that a server of another protocol gets is the cookie.
+#[test]
+fn server_that_is_not_native_receives_the_cookie_alone() {
+    let client = NativeHost::here();
+    let token = secret_file(&client, "token", "group 0123456789abcdef0123456789abcdef\n");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let SocketAddr::V4(address) = listener.local_addr().expect("an address") else { panic!("IPv4") };
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut cookie = [0; 37];
+        stream.read_exact(&mut cookie).expect("a cookie");
+        stream.write_all(&[9]).expect("the client reads");
+        let mut rest = Vec::new();
+        // A reset is an end as well.
+        let _ = stream.read_to_end(&mut rest);
+        rest
+    });
+    let words = ["--token-file", token.to_str().expect("a plain path")];
+    tested(&client, address.port(), &words).expect_code(4);
+    assert_eq!(server.join().expect("no panic"), [0; 0]);
+}
