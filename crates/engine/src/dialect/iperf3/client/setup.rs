@@ -47,7 +47,11 @@ pub(super) fn greet(
 }
 
 /// Settles the UDP block length: the control connection's segment size avoids fragments on the same path.
-pub(super) fn choose_block_len(spec: &mut ClientSpec, mss_bytes: Option<u32>, reporter: &mut Reporter<'_>) -> Option<u32> {
+pub(super) fn choose_block_len(
+    spec: &mut ClientSpec,
+    mss_bytes: Option<u32>,
+    reporter: &mut Reporter<'_>,
+) -> Option<u32> {
     const FALLBACK: u32 = 1460;
     if spec.test.transport != Transport::Udp {
         return None;
