@@ -106,11 +106,17 @@ fn effect(trend: &Trend, change: &TrendChange) -> String {
     format!("{verdict}, {} before, {} after ({size})", unit.text(change.before), unit.text(change.after))
 }
 
-/// The runs over the time in days before the last one, and the median of each stretch between two changes.
+/// The runs over the time before the last one, and the median of each stretch between two changes.
 fn chart(trend: &Trend) -> Option<Plot> {
     let info = trend.measure.info();
     let last_ms = trend.runs.last()?.started_unix_ms as f64;
-    let place = |at: usize| (trend.runs[at].started_unix_ms as f64 - last_ms) / DAY_MS;
+    let span_ms = last_ms - trend.runs.first()?.started_unix_ms as f64;
+    let (unit_ms, unit) = match span_ms / DAY_MS {
+        days if days > 2.0 => (DAY_MS, "d"),
+        days if days * 24.0 > 2.0 => (DAY_MS / 24.0, "h"),
+        _ => (DAY_MS / 1440.0, "min"),
+    };
+    let place = |at: usize| (trend.runs[at].started_unix_ms as f64 - last_ms) / unit_ms;
     let known = || (0..trend.runs.len()).filter_map(|at| Some((at, trend.runs[at].value?)));
     let mut series = vec![Series::new("run", LineStyle::Dots, 0, known().map(|(at, y)| Point::new(place(at), y)))];
     let low = known().map(|(_, value)| value).fold(f64::INFINITY, f64::min);
@@ -125,7 +131,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         series.push(Series::new("median", LineStyle::Limit, 0, line));
     }
     let (x, y) = (
-        Axis::linear("time before the last run", |days| format!("{} d", (days * 1e3).round() / 1e3)),
+        Axis::linear("time before the last run", move |time| format!("{} {unit}", (time * 1e3).round() / 1e3)),
         Axis::linear(info.meaning, move |value| info.unit.text(value)),
     );
     let chart = Chart::new(x.between(place(0).min(-1e-6), 0.0), y, 300, series).checked()?;

@@ -1,11 +1,9 @@
 //! Charts of a test: panels on one time axis, and its trials.
 
-use std::collections::BTreeMap;
-
 use linerate_model::measure::Unit;
 use linerate_model::record::{RunRecord, Trial, Way};
 
-use super::intervals::{Value, merged, streams, sum, values, warm_up_ns};
+use super::intervals::{Value, by_interval, merged, streams, sum, values, warm_up_ns};
 use super::measures::{Values, value, way};
 use super::page::is_swept;
 use super::{Stretch, measures};
@@ -151,12 +149,12 @@ fn suffix(direction: Way) -> &'static str {
 
 /// Time, lowest and highest value of the streams at each end of an interval; 0 is no value.
 fn spread(streams: &[(u32, Vec<Value>)], figure: impl Fn(&Value) -> f64) -> Vec<(f64, f64, f64)> {
-    let mut ends: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-    for (to_ns, figure) in streams.iter().flat_map(|(_, values)| values).map(|value| (value.to_ns, figure(value))) {
-        let (low, high) = ends.entry(to_ns).or_insert((figure, figure));
-        (*low, *high) = (low.min(figure), high.max(figure));
-    }
-    ends.into_iter().map(|(to_ns, (low, high))| (to_ns as f64 / 1e9, low, high)).collect()
+    let range = |values: Vec<Value>| {
+        let ranges = values.iter().map(&figure).map(|value| (value, value));
+        let (low, high) = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))?;
+        Some((values.last()?.at_s(), low, high))
+    };
+    by_interval(streams).into_iter().filter_map(range).collect()
 }
 
 /// Retransmitted segments, or lost datagrams.

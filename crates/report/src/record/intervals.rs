@@ -1,7 +1,5 @@
 //! Series of a trial on one time axis: of each stream, and summed over the streams of a direction.
 
-use std::collections::BTreeMap;
-
 use linerate_model::record::{Detail, Series, SeriesOf, Times, Trial, Way};
 
 use super::Stretch;
@@ -60,14 +58,33 @@ pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<
         return values(series, stretch);
     }
     let streams = streams(trial, name, way, stretch);
-    let mut ends: BTreeMap<u64, (Value, usize)> = BTreeMap::new();
-    for value in streams.iter().flat_map(|(_, values)| values) {
-        let (sum, count) = ends.entry(value.to_ns).or_insert((Value { value: 0.0, ..*value }, 0));
-        sum.value += value.value;
-        sum.from_ns = sum.from_ns.min(value.from_ns);
-        *count += 1;
+    let all = by_interval(&streams).into_iter().filter(|values| values.len() == streams.len());
+    let total = |values: Vec<Value>| {
+        let add = |sum: Value, value: Value| Value {
+            from_ns: sum.from_ns.min(value.from_ns),
+            to_ns: sum.to_ns.max(value.to_ns),
+            value: sum.value + value.value,
+        };
+        values.into_iter().reduce(add)
+    };
+    all.filter_map(total).collect()
+}
+
+/// The values of streams by interval. The last interval of each stream ends with the stream, so ends belong together that are at most
+/// half an interval apart.
+pub(super) fn by_interval(streams: &[(u32, Vec<Value>)]) -> Vec<Vec<Value>> {
+    let mut values: Vec<Value> = streams.iter().flat_map(|(_, values)| values.iter().copied()).collect();
+    values.sort_by_key(|value| value.to_ns);
+    let mut intervals: Vec<Vec<Value>> = Vec::new();
+    for value in values {
+        let half_ns = value.to_ns.saturating_sub(value.from_ns) / 2;
+        let is_near = |first: &Value| value.to_ns.saturating_sub(first.to_ns) <= half_ns;
+        match intervals.last_mut() {
+            Some(interval) if interval.first().is_some_and(is_near) => interval.push(value),
+            _ => intervals.push(vec![value]),
+        }
     }
-    ends.into_values().filter(|(_, count)| *count == streams.len()).map(|(sum, _)| sum).collect()
+    intervals
 }
 
 /// Neighbours added up, so that at most [`SLOTS_MAX`] are left.

@@ -156,6 +156,25 @@ fn stretch_of_time_is_enlarged() {
 }
 
 #[test]
+fn streams_that_end_one_after_the_other_have_a_sum_in_the_last_interval() {
+    let mut trial = trial(0, 800.0, 2, 3);
+    for series in &mut trial.series {
+        let late_ns = if series.of == SeriesOf::Stream(2) { 70_000 } else { 0 };
+        let ends_ns = vec![1_000_000_000, 2_000_000_000, 3_000_000_000 + late_ns];
+        series.times = Times::Ends { t0_ns: 0, ends_ns };
+    }
+    let page = page(&record(vec![trial]));
+    for panel in ["throughput", "retransmitted segments", "what the sender waited for"] {
+        let rows =
+            page.split(&format!("<summary>Figures: {panel}")).nth(1).and_then(|rest| rest.split("</table>").next());
+        let rows = rows.unwrap_or_else(|| panic!("no {panel} in {page}"));
+        assert!(rows.matches("<tr><th scope=\"row\">3").count() > 0, "{panel}: {rows}");
+    }
+    let over_time = page.split("<summary>Figures: throughput").nth(1).and_then(|rest| rest.split("</table>").next());
+    assert!(over_time.is_some_and(|table| table.contains("803 Mbit/s")), "{over_time:?}");
+}
+
+#[test]
 fn little_data_is_a_point_and_a_failure_has_its_reason() {
     let page_of_one = page(&record(vec![trial(0, 500.0, 1, 1)]));
     assert!(page_of_one.contains("class=\"marker h0\""), "one point");
