@@ -225,7 +225,8 @@ impl Examination {
             resumed: self.client.resumed(),
             concurrent_max: Some(self.client.welcome().concurrent),
         };
-        if failure.is_none() {
+        // After any other failure the server is gone, or may not be trusted.
+        if matches!(failure, None | Some(NativeError::Interrupted(_))) {
             self.client.close();
         }
         collected
