@@ -155,7 +155,7 @@ fn datagrams_of_no_flow_are_not_answered() {
     let (mut client, _) = RawNative::welcomed(to(service.port));
     client.open_phase(1, &phase("idle", 0)["spec"]);
     let socket = udp_socket("127.0.0.1", service.port, TIMEOUT);
-    let random: Vec<u8> = (0..512_u32).map(|number| ((number * 2_654_435_761) >> 24) as u8).collect();
+    let random: Vec<u8> = (0..512_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for kind in 0..=255 {
         for length in [0, 31, 40, 512] {
             let body = &random[..length];
