@@ -103,7 +103,7 @@ const ATTACKS: [Attack; 16] = [
         "the 65th message in a second",
         |port| {
             let (mut client, _) = RawNative::welcomed(to(port));
-            (0..200).for_each(|number| client.send(json!({ "type": "clock", "sent_ns": number })));
+            (0..200).for_each(|_| client.send(json!({ "type": "want_facts" })));
             client.drain()
         },
         Some("message"),
