@@ -121,7 +121,8 @@ fn demanded_identity_is_not_downgraded() {
     }
 }
 
-/// Through a shaper of 50 Mbit/s in each direction the goodput is what TCP makes of it, and ICMP echo shows the queue.
+/// Through a shaper of 50 Mbit/s in each direction the goodput is what TCP makes of it, and ICMP echo shows the queue that
+/// CUBIC fills.
 #[test]
 fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
     let Some(net) = Net::new() else { return };
@@ -136,7 +137,7 @@ fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
     assert!(allowed.is_ok_and(|status| status.success()), "ping_group_range");
     let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
     server.wait_for_stdout("Server listening", 1);
-    let words = ["test", SERVER, "--only", "idle,down,up", "--time", "6", "--json", "-q"];
+    let words = ["test", SERVER, "--only", "idle,down,up", "--time", "6", "--congestion", "cubic", "--json", "-q"];
     let finished = Tester::new().run(inside(&net.a, ours().path(), &words));
     let found = finished.expect_code(0).json();
     for phase in entries(&found, "phases") {
