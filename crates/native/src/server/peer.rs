@@ -79,7 +79,9 @@ impl Machine {
         match (message, present) {
             (ClientMessage::Keep, _) => {}
             (ClientMessage::Clock { sent_ns }, _) => self.actions.push_back(Action::Clock { sent_ns }),
-            (ClientMessage::WantFacts, _) if !self.facts_requested => {
+            // Requests before the answer are one request.
+            (ClientMessage::WantFacts, _) if self.facts_requested => {}
+            (ClientMessage::WantFacts, _) => {
                 self.facts_requested = true;
                 self.actions.push_back(Action::SendFacts);
             }
