@@ -98,6 +98,8 @@ fn drive(
     let system = |error| NativeError::from(Operation::Poll.failed()(error));
     let epoll = Epoll::new().map_err(system)?;
     epoll.add(load.notice_fd(), NOTICE, Interest::READ).map_err(system)?;
+    // One that was made before the load began is watched like the first.
+    client.takes_new_connection();
     watch_control(&epoll, client)?;
     epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(system)?;
     let mut events = Vec::new();
