@@ -193,7 +193,7 @@ impl Authenticator {
         let plain = self.key.decrypt(token)?;
         let claim = Claim::parse(&plain).ok_or(Refusal::Malformed)?;
         // Known or not, on time or not: the hash is computed and every line is compared.
-        let verdict = look_up(users_file, &claim);
+        let verdict = look_up(users_file, claim.user, claim.password);
         let seconds = claim.unix_s.saturating_sub(unix_s);
         if seconds.unsigned_abs() > self.max_skew.as_secs() {
             return Err(Refusal::Skew { seconds });
@@ -207,6 +207,14 @@ impl Authenticator {
         }
         Ok(claim.user.to_owned())
     }
+}
+
+/// Checks a user name and a password that came in another way than by a token. `users_file` is the text of the users file.
+///
+/// # Errors
+/// Why the client is refused.
+pub fn check_password(user: &str, password: &str, users_file: &str) -> Result<(), Refusal> {
+    look_up(users_file, user, password)
 }
 
 /// What a token says.
@@ -227,8 +235,8 @@ impl<'a> Claim<'a> {
     }
 }
 
-fn look_up(users_file: &str, claim: &Claim<'_>) -> Result<(), Refusal> {
-    let hash = password_hash(claim.user, claim.password);
+fn look_up(users_file: &str, name: &str, password: &str) -> Result<(), Refusal> {
+    let hash = password_hash(name, password);
     let mut verdict = Err(Refusal::NoUsers);
     for line in users_file.lines().filter(|line| !line.starts_with('#')) {
         let mut fields = line.trim_end_matches('\r').split(',');
@@ -236,7 +244,7 @@ fn look_up(users_file: &str, claim: &Claim<'_>) -> Result<(), Refusal> {
             continue;
         };
         let same_hash = rsa::equal(expected.as_bytes(), hash.as_bytes());
-        verdict = match (verdict, user == claim.user, same_hash) {
+        verdict = match (verdict, user == name, same_hash) {
             (Ok(()), ..) | (_, true, true) => Ok(()),
             (_, true, false) | (Err(Refusal::WrongPassword), ..) => Err(Refusal::WrongPassword),
             _ => Err(Refusal::UnknownUser),

@@ -11,13 +11,14 @@ use linerate_lab::path::{Offer, plan};
 use linerate_lab::sweep::grammar;
 use linerate_model::path::{PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
+use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::expect::missed;
 use super::record::RecordArgs;
 use super::{complain, record};
 use linerate::expect::missed_by_run;
-use linerate::path::{IdentityOptions, PathResult, PathTest, SideProbe, Target, forget, test_path};
+use linerate::path::{IdentityOptions, Login, PathResult, PathTest, SideProbe, Target, forget, test_path};
 use linerate::progress::style;
 use linerate::{Outcome, Progress};
 use linerate_report::path as report;
@@ -154,8 +155,14 @@ struct IdentityArgs {
     /// Both ends prove that they have the token of this file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// User of a server that demands one; the password comes from the environment variable LINERATE_PASSWORD or is asked for
+    #[arg(long, value_name = "NAME", conflicts_with = "token_file")]
+    username: Option<String>,
+    /// Send the password also to a server that is met for the first time
+    #[arg(long, requires = "username")]
+    accept_new: bool,
     /// Demand nothing of the server's identity, and remember nothing
-    #[arg(long, conflicts_with_all = ["pin", "token_file"])]
+    #[arg(long, conflicts_with_all = ["pin", "token_file", "username"])]
     insecure: bool,
     /// Fail where the server speaks iperf3 alone
     #[arg(long)]
@@ -237,6 +244,20 @@ enum SideProbeArg {
     None,
 }
 
+/// Variable of the environment with the password of a user.
+const PASSWORD_VARIABLE: &str = "LINERATE_PASSWORD";
+
+/// The password is read from the environment or from the terminal.
+fn login(user: String) -> Result<Login, String> {
+    let password = match std::env::var(PASSWORD_VARIABLE) {
+        Ok(password) => password,
+        Err(_) => process::read_password("Password: ").map_err(|error| {
+            format!("--username: no password in {PASSWORD_VARIABLE}, and none from a terminal: {error}")
+        })?,
+    };
+    Ok(Login { user, password })
+}
+
 /// What a command line asks for.
 enum Resolved {
     Test(Box<(PathTest, linerate::record::RecordOptions)>),
@@ -256,6 +277,8 @@ impl TestArgs {
             identity: IdentityOptions {
                 pin: self.identity.pin.clone(),
                 token_file: self.identity.token_file.clone(),
+                login: self.identity.username.clone().map(login).transpose()?,
+                accept_new: self.identity.accept_new,
                 insecure: self.identity.insecure,
                 requires_native: self.identity.native,
             },
@@ -363,7 +386,7 @@ impl OutputArgs {
 }
 
 fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String> {
-    let json = || report::json(&result.report) + "\n";
+    let json = || report::json(&result.report, result.diagnosis.as_ref()) + "\n";
     let to_file = |path: &PathBuf, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };

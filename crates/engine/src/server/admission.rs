@@ -1,6 +1,7 @@
 //! Admission of clients: at once, after a wait, or not at all; then each test takes what it needs from the quotas.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use linerate_model::network::Network;
 use linerate_model::policy::{self, ServerLimits, ServerPolicy};
@@ -9,12 +10,41 @@ use linerate_model::service::RefusalReason;
 use super::limits::queue::AdmissionQueue;
 use super::limits::quotas::{QuotaRequest, Quotas};
 
-/// The rules of a server, the tests it runs and the clients that wait.
+/// The rules of a server, the tests it runs and the clients that wait, of all dialects.
 #[derive(Debug)]
 pub(crate) struct Admission {
     kind: policy::Admission,
     quotas: Quotas,
     queue: AdmissionQueue,
+    /// Clients of all dialects that negotiate or run a test.
+    active: BTreeMap<u64, TestTime>,
+}
+
+/// How long a place is taken. `None` where that is unknown.
+#[derive(Debug, Clone, Copy)]
+enum TestTime {
+    /// The test has not begun; its length.
+    Planned(Option<Duration>),
+    /// The test runs; its end.
+    Until(Option<Instant>),
+}
+
+impl TestTime {
+    fn left(self, now: Instant) -> Option<Duration> {
+        match self {
+            Self::Planned(length) => length,
+            Self::Until(end) => end.map(|end| end.saturating_duration_since(now)),
+        }
+    }
+}
+
+/// Place of a client in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Clients in front of it.
+    pub(crate) ahead: usize,
+    /// Expected wait.
+    pub(crate) wait: Duration,
 }
 
 /// The decision on a client whose test is not known yet.
@@ -32,7 +62,7 @@ impl Admission {
         // A server for one test has no place for a second one.
         let kind = if one_off { policy::Admission::Exclusive } else { policy.admission };
         let quotas = Quotas::new(with_places(&policy.limits, kind)).with_anonymous_time_max(policy.anonymous_time_max);
-        Self { kind, quotas, queue: AdmissionQueue::default() }
+        Self { kind, quotas, queue: AdmissionQueue::default(), active: BTreeMap::new() }
     }
 
     /// Bounds what all tests together take of this host. Before the first client.
@@ -46,25 +76,21 @@ impl Admission {
         self.kind == policy::Admission::Exclusive
     }
 
-    /// Decides on a client before its parameters are known. `remaining` has an item for each client that negotiates or
-    /// runs a test: the time left, `None` where it is unknown.
-    pub(crate) fn decide(
-        &mut self,
-        id: u64,
-        address: Network,
-        remaining: impl Iterator<Item = Option<Duration>>,
-    ) -> Decision {
-        let decision = self.decision(id, address, remaining);
+    /// Decides on a client before its parameters are known.
+    pub(crate) fn decide(&mut self, id: u64, address: Network, now: Instant) -> Decision {
+        let decision = self.decision(id, address, now);
         tracing::debug!(client = id, %address, ?decision, "admission decided");
+        if decision == Decision::Admitted {
+            self.negotiate(id);
+        }
         decision
     }
 
-    fn decision(
-        &mut self,
-        id: u64,
-        address: Network,
-        mut remaining: impl Iterator<Item = Option<Duration>>,
-    ) -> Decision {
+    fn negotiate(&mut self, id: u64) {
+        self.active.insert(id, TestTime::Planned(Some(AdmissionQueue::DEFAULT_TEST_TIME)));
+    }
+
+    fn decision(&mut self, id: u64, address: Network, now: Instant) -> Decision {
         let waits = matches!(self.kind, policy::Admission::Queue { .. });
         if let Err(reason) = self.quotas.has_room(address)
             && (reason != RefusalReason::Busy || !waits)
@@ -73,14 +99,14 @@ impl Admission {
         }
         match self.kind {
             policy::Admission::Parallel { .. } => Decision::Admitted,
-            policy::Admission::Exclusive if remaining.next().is_none() => Decision::Admitted,
+            policy::Admission::Exclusive if self.active.is_empty() => Decision::Admitted,
             policy::Admission::Exclusive => Decision::Refused(RefusalReason::Busy),
             policy::Admission::Queue { tests_max, wait_max } => {
-                let remaining: Vec<_> = remaining.collect();
                 let places = tests_max as usize;
-                if self.queue.is_empty() && remaining.len() < places {
+                let remaining = self.active.values().map(|time| time.left(now));
+                if self.queue.is_empty() && self.active.len() < places {
                     Decision::Admitted
-                } else if self.queue.enter(id, address, remaining.into_iter(), places, wait_max) {
+                } else if self.queue.enter(id, address, remaining, places, wait_max) {
                     Decision::Queued(wait_max)
                 } else {
                     Decision::Refused(RefusalReason::QueueTooLong)
@@ -89,21 +115,50 @@ impl Admission {
         }
     }
 
-    /// The next waiting client whose turn has come while `active` clients negotiate or run a test.
-    pub(crate) fn next_turn(&mut self, active: usize) -> Option<u64> {
-        let policy::Admission::Queue { tests_max, .. } = self.kind else {
-            return None;
-        };
-        (active < tests_max as usize).then(|| self.queue.next())?
+    /// The next waiting client, if there is a place for it and `owns` is true of it: a dialect takes its own clients.
+    pub(crate) fn next_turn(&mut self, owns: impl Fn(u64) -> bool) -> Option<u64> {
+        let id = self.turn_of().filter(|id| owns(*id))?;
+        self.queue.leave(id);
+        self.negotiate(id);
+        Some(id)
+    }
+
+    /// The waiting client for which there is a place.
+    pub(crate) fn turn_of(&self) -> Option<u64> {
+        match self.kind {
+            policy::Admission::Queue { tests_max, .. } if self.active.len() < tests_max as usize => self.queue.first(),
+            _ => None,
+        }
+    }
+
+    /// Place of a waiting client; `None` when it does not wait.
+    pub(crate) fn turn(&self, id: u64, now: Instant) -> Option<Turn> {
+        let policy::Admission::Queue { tests_max, .. } = self.kind else { return None };
+        let remaining = self.active.values().map(|time| time.left(now));
+        let (ahead, wait) = self.queue.turn(id, remaining, tests_max as usize)?;
+        Some(Turn { ahead, wait })
     }
 
     /// Enters a test, if everything it needs is within the limits.
     pub(crate) fn take(&mut self, id: u64, request: QuotaRequest) -> Result<(), RefusalReason> {
-        self.quotas.take(id, request)
+        let duration = request.duration;
+        self.quotas.take(id, request)?;
+        self.active.insert(id, TestTime::Planned(duration));
+        Ok(())
+    }
+
+    /// The test of a client begins to run.
+    pub(crate) fn begin(&mut self, id: u64, now: Instant) {
+        if let Some(time) = self.active.get_mut(&id)
+            && let TestTime::Planned(length) = *time
+        {
+            *time = TestTime::Until(length.and_then(|length| now.checked_add(length)));
+        }
     }
 
     /// A client or a test is gone.
     pub(crate) fn release(&mut self, id: u64) {
+        self.active.remove(&id);
         self.quotas.release(id);
         self.queue.leave(id);
     }

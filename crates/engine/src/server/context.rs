@@ -99,7 +99,9 @@ impl<'a> ServerContext<'a> {
     ) {
         let (transport, direction) = (spec.transport, spec.direction);
         let facts = TestFacts { number: 0, peer, user, transport, direction, streams, running_beside: 0 };
-        let facts = self.stats.start(id, Instant::now(), facts);
+        let now = Instant::now();
+        self.admission.begin(id, now);
+        let facts = self.stats.start(id, now, facts);
         self.out.server_event(&ServerEvent::TestStarted(facts));
     }
 

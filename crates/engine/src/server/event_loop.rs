@@ -148,7 +148,9 @@ impl<'a> Server<'a> {
             self.next_check,
             self.next_heartbeat,
         ];
-        let dialects = self.dialects.iter().filter_map(|d| d.deadline());
+        // A dialect that has advanced before another one released a place advances again.
+        let turn = self.context.admission.turn_of().map(|_| Instant::now());
+        let dialects = self.dialects.iter().filter_map(|d| d.deadline()).chain(turn);
         let nearest = dialects.chain(others.into_iter().flatten()).min();
         let timeout = nearest.map(|t| t.saturating_duration_since(Instant::now()).min(WAIT_MAX));
         self.context

@@ -14,7 +14,7 @@ use linerate_sys::clock;
 
 use super::finished;
 use super::searches::is_search;
-use super::steering::{Position, SharedObserver, ShownLoad, rate_bps};
+use super::steering::{Position, SharedObserver, ShownLoad, TestExtent, rate_bps};
 use crate::progress::{Progress, style};
 
 /// An examination that runs.
@@ -32,6 +32,8 @@ pub(super) struct Examination {
     down_bps: Option<f64>,
     up_bps: Option<f64>,
     has_failed: bool,
+    /// Not announced yet.
+    extent: Option<TestExtent>,
 }
 
 /// What an examination brought.
@@ -49,6 +51,11 @@ pub(super) struct Collected {
 impl Examination {
     pub(super) fn new(mut client: NativeClient, plan: Plan, spec: &PathSpec, target: PathTarget) -> Self {
         let absent = plan.absent.clone();
+        let extent = TestExtent {
+            load_seconds: plan.phases.iter().map(load_seconds).sum(),
+            seconds: plan.seconds() as f64,
+            bytes_max: spec.bytes_max,
+        };
         client.set_host_drops(Rc::new(linerate_host::drops));
         Self {
             client,
@@ -63,6 +70,7 @@ impl Examination {
             down_bps: None,
             up_bps: None,
             has_failed: false,
+            extent: Some(extent),
         }
     }
 
@@ -123,7 +131,7 @@ impl Examination {
         let observer = SharedObserver::new();
         let ran = match planned.load {
             Some(load) => {
-                let mut shown = ShownLoad::new(load, position, progress);
+                let mut shown = ShownLoad::new(load, position, progress, self.extent.take());
                 let steering = Steering { control: &mut shown, sink: Box::new(observer.clone()) };
                 let ran = self.client.run_phase(&spec, &self.dscps, Some(steering), interrupts, &mut result);
                 result.load = Some(shown.outcome());
@@ -171,9 +179,6 @@ impl Examination {
         let packet_bytes = self.packet_bytes(&spec);
         if let Some(rate_bps) = planned.datagram_rate_bps(self.down_bps, self.up_bps, packet_bytes) {
             spec.rate_bps = Some(rate_bps);
-        }
-        if spec.probe_flows > 0 {
-            spec.probe_flows += u32::try_from(self.dscps.len()).unwrap_or(0);
         }
         spec
     }
@@ -231,4 +236,14 @@ impl Examination {
         }
         collected
     }
+}
+
+/// Seconds of a load that a phase has at most, of both directions together.
+fn load_seconds(planned: &PlannedPhase) -> f64 {
+    let directions = match (planned.spec.kind, planned.load) {
+        (PhaseKind::Both, Some(_)) => 2.0,
+        (_, Some(_)) => 1.0,
+        (_, None) => 0.0,
+    };
+    planned.duration_max.as_secs_f64() * directions
 }

@@ -19,8 +19,15 @@ pub(super) fn demand(test: &PathTest) -> Result<IdentityDemand, Error> {
         true => None,
         false => known_hosts().ok().and_then(|hosts| hosts.get(&test.target.host, test.target.port)),
     };
-    let (insecure, requires_native) = (options.insecure, options.requires_native);
-    Ok(IdentityDemand { pin, token, known, accept_new: true, insecure, requires_native })
+    Ok(IdentityDemand {
+        pin,
+        token,
+        known,
+        login: options.login.clone(),
+        accept_new: options.accept_new,
+        insecure: options.insecure,
+        requires_native: options.requires_native,
+    })
 }
 
 /// Keeps the key of a server that was met for the first time.

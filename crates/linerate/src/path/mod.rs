@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use linerate_engine::Interrupts;
-use linerate_engine::dialect::native::client::{self, Announcement, NativeError, Opened};
+use linerate_engine::dialect::native::client::{self, Announcement, NativeError, Opened, Turn};
 use linerate_lab::path::{ConcludeInput, Offer, conclude, plan};
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::of_path;
@@ -26,7 +26,7 @@ use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Outcome, Progress};
 use examination::Examination;
 pub use identity::{forget, host_key_file};
-pub use linerate_engine::dialect::native::client::Target;
+pub use linerate_engine::dialect::native::client::{Login, Target};
 
 /// What is examined, and how.
 #[derive(Debug, Clone)]
@@ -68,6 +68,10 @@ pub struct IdentityOptions {
     pub pin: Option<String>,
     /// File of a token that both ends prove.
     pub token_file: Option<PathBuf>,
+    /// User and password for a server that demands them.
+    pub login: Option<Login>,
+    /// The login is sent also to a server that is met for the first time.
+    pub accept_new: bool,
     /// Nothing is demanded, and nothing is remembered.
     pub insecure: bool,
     /// A server of another dialect is a failure.
@@ -178,7 +182,8 @@ fn examine(test: &PathTest, interrupts: &dyn Interrupts, progress: &mut Progress
         bytes_max: test.spec.bytes_max,
         wait_max: test.wait_max,
     };
-    match client::open(&test.target, demand, &announcement, interrupts) {
+    let mut on_turn = |turn: Turn| progress.update(&queued_line(turn));
+    match client::open(&test.target, &demand, &announcement, &mut on_turn, interrupts) {
         Ok(Opened::Native(client)) => {
             identity::remember(test, client.peer(), progress);
             Ok(native(test, *client, started, interrupts, progress))
@@ -226,6 +231,10 @@ fn native(
     let diagnosis =
         (!report.phases.is_empty()).then(|| linerate_doctor::path::diagnose_path(&report, collected.observed));
     Examined { report, diagnosis, outcome }
+}
+
+fn queued_line(turn: Turn) -> String {
+    format!("waiting for the server: {} others in front, about {} s", turn.ahead, turn.wait.as_secs())
 }
 
 /// The outcome of a test in which nothing was measured.

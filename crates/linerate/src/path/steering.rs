@@ -7,7 +7,7 @@ use std::rc::Rc;
 use linerate_lab::path::{LoadPlan, Saturation};
 use linerate_model::path::{LoadControl, LoadDecision, LoadOutcome, LoadSample, LoadWindow, PhaseKind};
 use linerate_model::{Event, EventSink, SinkError};
-use linerate_report::path::{PhaseProgress, live};
+use linerate_report::path::{PhaseProgress, announcement, live};
 
 use crate::diagnose::observed_test::Observer;
 use crate::progress::{Progress, style};
@@ -29,13 +29,34 @@ pub(super) struct ShownLoad<'a> {
     rates_bps: VecDeque<f64>,
     rtts_ns: VecDeque<i64>,
     last: LoadSample,
+    /// What is announced when the rate of the first second is known.
+    extent: Option<TestExtent>,
 }
+
+/// Length of a test, to announce what it moves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TestExtent {
+    /// All loads together, both directions.
+    pub(super) load_seconds: f64,
+    /// The whole test.
+    pub(super) seconds: f64,
+    /// Most bytes that the user allows.
+    pub(super) bytes_max: Option<u64>,
+}
+
+/// Data of this time tells the rate.
+const ANNOUNCED_AFTER_NS: u64 = 1_000_000_000;
 
 /// Points of a curve.
 const POINTS: usize = 40;
 
 impl<'a> ShownLoad<'a> {
-    pub(super) fn new(plan: LoadPlan, position: Position, progress: &'a mut Progress) -> Self {
+    pub(super) fn new(
+        plan: LoadPlan,
+        position: Position,
+        progress: &'a mut Progress,
+        extent: Option<TestExtent>,
+    ) -> Self {
         Self {
             saturation: Saturation::new(plan),
             position,
@@ -43,11 +64,22 @@ impl<'a> ShownLoad<'a> {
             rates_bps: VecDeque::new(),
             rtts_ns: VecDeque::new(),
             last: LoadSample::default(),
+            extent,
         }
     }
 
     pub(super) fn outcome(&self) -> LoadOutcome {
         self.saturation.outcome()
+    }
+
+    fn announce(&mut self, sample: &LoadSample) {
+        if sample.at_ns < ANNOUNCED_AFTER_NS {
+            return;
+        }
+        let Some(TestExtent { load_seconds, seconds, bytes_max }) = self.extent.take() else { return };
+        let bytes_per_s = (sample.down_bytes + sample.up_bytes) as f64 / (sample.at_ns as f64 / 1e9);
+        let bytes = (bytes_per_s * load_seconds) as u64;
+        self.progress.line(&announcement(bytes_max.map_or(bytes, |max| max.min(bytes)), seconds));
     }
 
     fn show(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) {
@@ -80,6 +112,7 @@ impl<'a> ShownLoad<'a> {
 
 impl LoadControl for ShownLoad<'_> {
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
+        self.announce(sample);
         self.show(sample, newest_rtt_ns);
         self.last = *sample;
         self.saturation.sample(sample, newest_rtt_ns)

@@ -296,6 +296,12 @@ impl Machine {
         matches!(self.state, State::Session(_))
     }
 
+    /// Since when a session that goes on has no connection.
+    #[must_use]
+    pub fn lost_since(&self) -> Option<Instant> {
+        self.lost_since.filter(|_| self.is_session())
+    }
+
     /// A connection is there.
     #[must_use]
     pub fn is_connected(&self) -> bool {

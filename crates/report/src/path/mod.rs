@@ -12,6 +12,7 @@ mod tests;
 
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{Dialect, PathReport, PathState};
+use serde::Serialize;
 
 use crate::document::style::Style;
 use crate::document::{Block, Document};
@@ -31,10 +32,18 @@ pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
     document(report, diagnosis, Depth::Page).html()
 }
 
-/// The report as one JSON object, schema `linerate.path/1`.
+/// The report as one JSON object, schema `linerate.path/1`, with the diagnosis as a member of it.
 #[must_use]
-pub fn json(report: &PathReport) -> String {
-    crate::pretty_json(report)
+pub fn json(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
+    crate::pretty_json(&Diagnosed { report, diagnosis })
+}
+
+#[derive(Serialize)]
+struct Diagnosed<'a> {
+    #[serde(flatten)]
+    report: &'a PathReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnosis: Option<&'a Diagnosis>,
 }
 
 /// How much a report shows.

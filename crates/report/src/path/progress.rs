@@ -109,10 +109,10 @@ pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
     style.line(&line) + "\n"
 }
 
-/// What the test may move at most, once the first rate is known: `up to 230 MiB in 0:27`
+/// What the test may move at most, once the first rate is known: `at this rate up to 230 MiB in 0:27`
 #[must_use]
 pub fn announcement(bytes_max: u64, seconds: f64) -> String {
-    format!("up to {} in {}", bytes(bytes_max as f64), clock(seconds))
+    format!("at this rate up to {} in {}", bytes(bytes_max as f64), clock(seconds))
 }
 
 fn known(text: Option<String>) -> String {

@@ -263,7 +263,7 @@ fn json_is_valid_by_its_schema_and_is_read_back() {
     let schema = schemars::schema_for!(PathReport).to_value();
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     for report in [full(), against_iperf3(), interrupted()] {
-        let text = json(&report);
+        let text = json(&report, None);
         let value: Value = serde_json::from_str(&text).expect("JSON");
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new());
@@ -405,5 +405,5 @@ fn a_finished_phase_is_one_line() {
     for (finished, line) in rows {
         assert_eq!(finished_line(finished, Style::PLAIN), format!("{line}\n"));
     }
-    assert_eq!(announcement(230 << 20, 27.0), "up to 230 MiB in 0:27");
+    assert_eq!(announcement(230 << 20, 27.0), "at this rate up to 230 MiB in 0:27");
 }

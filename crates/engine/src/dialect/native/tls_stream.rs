@@ -131,9 +131,13 @@ impl TlsStream {
         }
     }
 
-    /// Writes a part of a stream of bytes; what is encrypted and not yet sent counts as written.
+    /// Writes a part of a stream of bytes; what is encrypted and not yet sent counts as written. `WouldBlock` during the
+    /// handshake.
     pub(super) fn write(&mut self, fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.flush(fd)?;
+        if self.is_handshaking() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
         let mut written = 0;
         for part in parts {
             let len = part.len().min(WRITE_BYTES_MAX - written);

@@ -19,6 +19,10 @@ struct Failures {
     at: Instant,
 }
 
+/// Time from the credentials to the answer when a login fails, whatever the reason: it must not reveal how far the check
+/// came. Checks take a few milliseconds.
+pub(crate) const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
+
 /// Failures without an attack: a class of people who mistype their password behind one address.
 const FAILURES_MAX: u32 = 10;
 /// Time after which one failure is forgotten: 10 guesses a minute from then on.

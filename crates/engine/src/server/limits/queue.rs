@@ -48,8 +48,20 @@ impl AdmissionQueue {
         self.waiting.retain(|(other, _)| *other != id);
     }
 
-    pub(crate) fn next(&mut self) -> Option<u64> {
-        self.waiting.pop_front().map(|(id, _)| id)
+    /// Who waits longest.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.waiting.front().map(|(id, _)| *id)
+    }
+
+    /// Clients in front of this one, and its expected wait.
+    pub(crate) fn turn(
+        &self,
+        id: u64,
+        remaining: impl Iterator<Item = Option<Duration>>,
+        places: usize,
+    ) -> Option<(usize, Duration)> {
+        let ahead = self.waiting.iter().position(|(other, _)| *other == id)?;
+        Some((ahead, expected_wait(remaining, ahead, places)))
     }
 }
 
@@ -106,8 +118,11 @@ mod tests {
         let wait_max = Duration::from_secs(25);
         let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, wait_max);
         assert_eq!([enter(1), enter(2), enter(3)], [true, true, false]);
+        let turn = |queue: &AdmissionQueue, id| queue.turn(id, [seconds(10)].into_iter(), 1);
+        assert_eq!(turn(&queue, 2), Some((1, Duration::from_secs(20))));
         queue.leave(1);
-        assert_eq!(queue.next(), Some(2));
-        assert_eq!(queue.next(), None);
+        assert_eq!((queue.first(), turn(&queue, 2)), (Some(2), Some((0, Duration::from_secs(10)))));
+        queue.leave(2);
+        assert_eq!((queue.first(), turn(&queue, 2)), (None, None));
     }
 }

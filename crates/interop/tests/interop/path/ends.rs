@@ -9,8 +9,10 @@ use linerate_interop::{NativeHost, Process, Service, Signal, TIMEOUT, each_case,
 const CLIENT_END: Duration = Duration::from_secs(2);
 /// Longest time to the end of a client whose server is gone.
 const SERVER_GONE: Duration = Duration::from_secs(5);
-/// Longest time in which a server notices that a client is gone.
+/// Longest time in which a server notices that a client is gone that says so.
 const CLIENT_GONE: Duration = Duration::from_secs(1);
+/// Longest time in which it notices that a control connection which broke does not come back.
+const CLIENT_LOST: Duration = Duration::from_secs(5);
 
 const PHASES: [&str; 4] = ["idle", "down", "up", "datagrams"];
 
@@ -61,7 +63,7 @@ fn server_is_free_after_a_client_that_is_killed() {
         let (client, service) = (NativeHost::here(), NativeHost::here().serve(&["--admit", "exclusive"]));
         let test = in_phase(&client, &service, phase);
         test.signal(Signal::Kill);
-        service.wait_for_events("test_ended", 1, CLIENT_GONE);
+        service.wait_for_events("test_ended", 1, CLIENT_LOST);
         let next = format!("127.0.0.1:{}", service.port);
         NativeHost::here().report(&next, &["--only", "size"]);
     });

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use linerate_interop::{
-    Finished, NativeHost, RawNative, Server, Service, TIMEOUT, knock, original, stream_head, udp_socket,
+    Finished, Keys, NativeHost, Process, RawNative, Server, Service, TIMEOUT, knock, original, stream_head, udp_socket,
 };
 use serde_json::{Value, json};
 
@@ -185,6 +185,36 @@ fn token_is_proved_by_both_ends() {
     test("wrong", "group ffffffffffffffffffffffffffffffff\n").expect_code(4);
     test("unknown", "others 0123456789abcdef0123456789abcdef\n").expect_code(4);
     tested(&client, service.port, &[]).expect_code(4).expect_stderr("token");
+}
+
+/// A server with users gives no test to anybody else, and a client sends its password to no server that it does not know.
+#[test]
+fn password_is_demanded_and_sent_to_a_known_server_alone() {
+    let (client, host, keys) = (NativeHost::here(), NativeHost::here(), Keys::make());
+    let service = host.serve(&["--private-key", &keys.path("private"), "--users", &keys.path("users")]);
+    let at = target(service.port);
+    let log_in = |password: &str, words: &[&str]| {
+        let words = [&["test", &at, "--store", "off", "--only", "size", "--json", "-q"], words].concat();
+        let mut command = client.command(&words);
+        command.env("LINERATE_PASSWORD", password);
+        Process::start(command).finish()
+    };
+    let mario = ["--username", "mario"];
+    log_in("rossi", &[]).expect_code(4).expect_stderr("demands a user and a password");
+    let other = NativeHost::here();
+    let mut unknown = other.command(&["test", &at, "--store", "off", "--username", "mario"]);
+    unknown.env("LINERATE_PASSWORD", "rossi");
+    Process::start(unknown).finish().expect_code(4).expect_stderr("the password is not sent");
+    log_in("rossi", &[&mario[..], &["--accept-new"]].concat()).expect_code(0);
+    log_in("rossi", &mario).expect_code(0);
+    log_in("verdi", &mario).expect_code(4).expect_stderr("the login is not accepted");
+    log_in("rossi", &["--username", "luigi"]).expect_code(4).expect_stderr("the login is not accepted");
+    let causes: Vec<String> = service.events("login_failed").iter().map(|event| event["cause"].to_string()).collect();
+    assert_eq!(causes, ["\"login\"", "\"wrong_password\"", "\"unknown_user\""]);
+    let users: Vec<String> = service.events("test_ended").iter().map(|event| event["user"].to_string()).collect();
+    assert_eq!(users, ["\"mario\"", "\"mario\""]);
+    let log = service.process.stdout();
+    assert!(!log.contains("rossi") && !log.contains("verdi"), "{log}");
 }
 
 #[test]

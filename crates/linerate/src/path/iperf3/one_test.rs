@@ -94,7 +94,7 @@ impl Context<'_> {
     ) -> Finished {
         let client = self.client(self.load_test(spec, plan));
         let mut load = Load {
-            shown: ShownLoad::new(plan, position, progress),
+            shown: ShownLoad::new(plan, position, progress, None),
             context: self,
             until: plan.duration_max,
             prober: None,

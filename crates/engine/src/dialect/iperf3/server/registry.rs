@@ -105,8 +105,7 @@ impl SessionRegistry {
                 _ => AdmissionDecision::Refused(RefusalReason::DuplicateCookie),
             };
         }
-        let remaining = self.active().map(|client| client.remaining(now));
-        let (decision, stage, ends) = match admission.decide(id, Network::of_client(peer.ip()), remaining) {
+        let (decision, stage, ends) = match admission.decide(id, Network::of_client(peer.ip()), now) {
             Decision::Admitted => (AdmissionDecision::Admitted, Stage::Negotiating, None),
             Decision::Queued(wait_max) => (AdmissionDecision::Queued, Stage::Queued, now.checked_add(wait_max)),
             Decision::Refused(reason) => return AdmissionDecision::Refused(reason),
@@ -118,7 +117,7 @@ impl SessionRegistry {
 
     /// The next waiting client whose turn has come; the caller gives it a session with [`SessionRegistry::begin`].
     pub(crate) fn next_turn(&mut self, admission: &mut Admission) -> Option<u64> {
-        let id = admission.next_turn(self.active().count())?;
+        let id = admission.next_turn(|id| self.clients.contains_key(&id))?;
         let client = self.clients.get_mut(&id)?;
         (client.stage, client.ends) = (Stage::Negotiating, None);
         Some(id)
@@ -289,11 +288,6 @@ impl SessionRegistry {
     /// Position from which the streams of a client are shown.
     pub(crate) fn first_position(&self, id: u64) -> u32 {
         self.clients.get(&id).and_then(|g| g.agreed).map_or(0, |t| t.first_position)
-    }
-
-    /// Clients that negotiate or run a test.
-    fn active(&self) -> impl Iterator<Item = &Client> {
-        self.clients.values().filter(|g| g.stage != Stage::Queued)
     }
 
     /// Enters the test of [`ServerAction::Accepted`], if it is within the limits. Otherwise its client is refused and the

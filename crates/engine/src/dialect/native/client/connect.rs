@@ -4,14 +4,15 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use linerate_model::path::Identity;
 use linerate_native::opening::{self, Answer, COOKIE_WIRE_LEN};
 use linerate_sys::poll::Interest;
 use linerate_sys::stream_io;
 use linerate_trust::{ClientConfig, ClientSession, random};
 
-use super::control::{Announcement, Connection, NativeClient};
+use super::control::{Announcement, Connection, NativeClient, Turn};
 use super::dial::{Dialled, dial, dial_address};
-use super::{IdentityDemand, NativeError, Peer, Target, judge};
+use super::{IdentityDemand, Login, NativeError, Peer, Target, judge};
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::interrupts::Interrupts;
 use crate::wait::{WaitError, wait};
@@ -41,17 +42,21 @@ pub struct Established {
 
 /// Longest wait for the server's answer to the cookie, and for its part of the TLS handshake.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Clause of a server that is busy.
+pub(super) const BUSY: &str = "busy";
 /// Pause before a busy server is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Opens a session with the server at `target`, or finds that it speaks iperf3.
+/// Opens a session with the server at `target`, or finds that it speaks iperf3. `on_turn` follows its place in the queue of
+/// the server.
 ///
 /// # Errors
 /// See [`NativeError`].
 pub fn open(
     target: &Target,
-    demand: IdentityDemand,
+    demand: &IdentityDemand,
     announcement: &Announcement,
+    on_turn: &mut dyn FnMut(Turn),
     interrupts: &dyn Interrupts,
 ) -> Result<Opened, NativeError> {
     let end = Instant::now() + announcement.wait_max;
@@ -60,17 +65,25 @@ pub fn open(
         let cookie = opening::cookie(random());
         let (answer, received) = exchange_cookies(&dialled, &cookie, interrupts)?;
         match answer {
-            Answer::Native => return native(target, dialled, received, demand, announcement, interrupts),
+            Answer::Native => match native(target, dialled, demand, announcement, on_turn, interrupts) {
+                Err(NativeError::Refused { clause, .. }) if clause == BUSY && Instant::now() < end => {
+                    std::thread::sleep(BUSY_PAUSE);
+                }
+                Err(NativeError::Refused { clause, text }) if clause == BUSY => {
+                    return Err(NativeError::Refused { clause, text: format!("{text}; try a longer --wait") });
+                }
+                opened => return opened,
+            },
             Answer::Iperf3 => {
-                refuse_downgrade(&demand, &target.host)?;
+                refuse_downgrade(demand, &target.host)?;
                 let Dialled { fd, remote, connect_time } = dialled;
                 return Ok(Opened::Iperf3(Established { fd, cookie, received, remote, connect_time }));
             }
             Answer::Busy if Instant::now() < end => std::thread::sleep(BUSY_PAUSE),
             Answer::Busy => {
                 return Err(NativeError::Refused {
-                    clause: "busy".to_owned(),
-                    text: "the server runs another test; try --wait".to_owned(),
+                    clause: BUSY.to_owned(),
+                    text: "it runs another test; try a longer --wait".to_owned(),
                 });
             }
             Answer::Incomplete | Answer::Foreign => {
@@ -84,14 +97,17 @@ pub fn open(
 
 /// A host on the path that changes traffic could answer as iperf3 does.
 fn refuse_downgrade(demand: &IdentityDemand, host: &str) -> Result<(), NativeError> {
-    let wants_native =
-        demand.requires_native || demand.pin.is_some() || demand.token.is_some() || demand.known.is_some();
+    let wants_native = demand.requires_native
+        || demand.pin.is_some()
+        || demand.token.is_some()
+        || demand.known.is_some()
+        || demand.login.is_some();
     if !wants_native {
         return Ok(());
     }
     Err(NativeError::NotNative(format!(
-        "{host} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin and \
-         --token-file, and after `linerate test --forget {host}` if it was a linerate server before"
+        "{host} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin, \
+         --token-file and --username, and after `linerate test --forget {host}` if it was a linerate server before"
     )))
 }
 
@@ -123,22 +139,36 @@ fn exchange_cookies(
 fn native(
     target: &Target,
     dialled: Dialled,
-    _received: Vec<u8>,
-    demand: IdentityDemand,
+    demand: &IdentityDemand,
     announcement: &Announcement,
+    on_turn: &mut dyn FnMut(Turn),
     interrupts: &dyn Interrupts,
 ) -> Result<Opened, NativeError> {
     let config = ClientConfig::new();
     let Dialled { fd, remote, connect_time } = dialled;
     let connection = handshake(fd, &config, interrupts)?;
     let fingerprint = connection.tls.peer().ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
-    let mut identity = judge(&demand, fingerprint, &target.host)?;
-    if demand.token.is_some() && identity != linerate_model::path::Identity::Pinned {
-        identity = linerate_model::path::Identity::Token;
+    let mut identity = judge(demand, fingerprint, &target.host)?;
+    if demand.token.is_some() && identity != Identity::Pinned {
+        identity = Identity::Token;
     }
     let peer = Peer { remote, identity, fingerprint, connect_time };
-    let client = NativeClient::greet(target.clone(), peer, config, connection, demand.token, announcement, interrupts)?;
+    let login = login_for(demand, identity, &target.host)?;
+    let mut client = NativeClient::new(target.clone(), peer, config, connection, demand.token.clone());
+    client.greet(login, announcement, on_turn, interrupts)?;
     Ok(Opened::Native(Box::new(client)))
+}
+
+/// The login, for a server whose identity is known.
+fn login_for<'a>(demand: &'a IdentityDemand, identity: Identity, host: &str) -> Result<Option<&'a Login>, NativeError> {
+    let is_known = matches!(identity, Identity::Pinned | Identity::Known) || demand.accept_new;
+    match &demand.login {
+        Some(_) if !is_known => Err(NativeError::Identity(format!(
+            "the password is not sent: {host} is met for the first time; give --pin with the key that it printed at its \
+             start, or --accept-new"
+        ))),
+        login => Ok(login.as_ref()),
+    }
 }
 
 fn handshake(fd: OwnedFd, config: &ClientConfig, interrupts: &dyn Interrupts) -> Result<Connection, NativeError> {

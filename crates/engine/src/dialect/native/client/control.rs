@@ -15,10 +15,10 @@ use linerate_sys::poll::{self, Interest};
 use linerate_sys::sockopt;
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof, verify};
 
-use super::connect::reconnect;
+use super::connect::{BUSY, reconnect};
 use super::prober::ProbeTarget;
 use super::streams::StreamPlan;
-use super::{NativeError, Peer, Target};
+use super::{Login, NativeError, Peer, Target};
 use crate::dialect::native::boot_id;
 use crate::dialect::native::drops::DropMeter;
 use crate::dialect::native::load::EchoSamples;
@@ -77,6 +77,15 @@ pub struct Announcement {
     pub wait_max: Duration,
 }
 
+/// Place of a client in the queue of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Clients in front of it.
+    pub ahead: u32,
+    /// Expected wait.
+    pub wait: Duration,
+}
+
 /// Longest wait for an answer of the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a lost control connection, within which a phase goes on.
@@ -112,16 +121,14 @@ impl Retry {
 }
 
 impl NativeClient {
-    pub(super) fn greet(
+    pub(super) fn new(
         target: Target,
         peer: Peer,
         tls: ClientConfig,
         connection: Connection,
         token: Option<Token>,
-        announcement: &Announcement,
-        interrupts: &dyn Interrupts,
-    ) -> Result<Self, NativeError> {
-        let mut client = Self {
+    ) -> Self {
+        Self {
             target,
             peer,
             tls,
@@ -136,10 +143,22 @@ impl NativeClient {
             idle_rtt_ns: None,
             host_drops: None,
             failed: None,
-        };
+        }
+    }
+
+    /// States what is wanted, and waits for the begin of the session.
+    pub(super) fn greet(
+        &mut self,
+        login: Option<&Login>,
+        announcement: &Announcement,
+        on_turn: &mut dyn FnMut(Turn),
+        interrupts: &dyn Interrupts,
+    ) -> Result<(), NativeError> {
         let hello = Hello {
             program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
-            token: client.token.as_ref().map(|token| token.name().to_owned()),
+            token: self.token.as_ref().map(|token| token.name().to_owned()),
+            user: login.map(|login| login.user.clone()),
+            password: login.map(|login| login.password.clone()),
             streams_max: announcement.streams_max,
             duration_max_ns: linerate_sys::clock::as_ns(announcement.duration_max),
             bytes_max: announcement.bytes_max,
@@ -147,13 +166,47 @@ impl NativeClient {
             wants_facts: announcement.wants_facts,
             ..Hello::default()
         };
-        client.give(Input::Hello(Box::new(hello)));
-        let timeout = ANSWER_TIMEOUT + announcement.wait_max;
-        let action = client.await_action(timeout, interrupts, |action| matches!(action, Action::Welcome(_)))?;
-        if let Some(Action::Welcome(welcome)) = action {
-            client.welcome = *welcome;
+        self.give(Input::Hello(Box::new(hello)));
+        self.await_welcome(announcement.wait_max, on_turn, interrupts)
+    }
+
+    /// Waits for the begin of the session, in the queue of the server if it has one.
+    fn await_welcome(
+        &mut self,
+        wait_max: Duration,
+        on_turn: &mut dyn FnMut(Turn),
+        interrupts: &dyn Interrupts,
+    ) -> Result<(), NativeError> {
+        let is_answer = |action: &Action| matches!(action, Action::Welcome(_) | Action::Queued { .. });
+        let end = Instant::now() + wait_max;
+        let mut timeout = ANSWER_TIMEOUT;
+        let mut ahead = None;
+        loop {
+            let answer = self.await_action(timeout, interrupts, is_answer);
+            let left = end.saturating_duration_since(Instant::now());
+            match answer {
+                Ok(Some(Action::Welcome(welcome))) => {
+                    self.welcome = *welcome;
+                    return Ok(());
+                }
+                Ok(Some(Action::Queued { position, wait_ms })) => {
+                    ahead = Some(position);
+                    on_turn(Turn { ahead: position, wait: Duration::from_millis(wait_ms) });
+                }
+                // It is silent between two positions in the queue.
+                Err(NativeError::Protocol(_)) if ahead.is_some() && left.is_zero() => {}
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+            if let Some(ahead) = ahead.filter(|_| left.is_zero()) {
+                let text = format!(
+                    "it was not free within {} s, and {ahead} others wait in front of this client",
+                    wait_max.as_secs()
+                );
+                return Err(NativeError::Refused { clause: BUSY.to_owned(), text });
+            }
+            timeout = left.min(ANSWER_TIMEOUT);
         }
-        Ok(client)
     }
 
     /// The server as it was found.
@@ -319,7 +372,7 @@ impl NativeClient {
             match action {
                 Action::Send(bytes) => self.send(&bytes),
                 Action::VerifyChallenge { proof } => self.verify_challenge(&proof),
-                Action::Tick(_) | Action::Queued { .. } | Action::Resumed => {}
+                Action::Tick(_) | Action::Resumed => {}
                 Action::Failed(failure) => self.failed = Some(failure),
                 other => self.arrived.push_back(other),
             }

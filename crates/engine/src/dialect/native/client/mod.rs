@@ -14,7 +14,7 @@ mod streams;
 mod transactions;
 
 pub use connect::{Established, Opened, open};
-pub use control::{Announcement, NativeClient};
+pub use control::{Announcement, NativeClient, Turn};
 pub use dial::{Target, bind};
 pub use load_phase::Steering;
 
@@ -30,12 +30,30 @@ pub struct IdentityDemand {
     pub token: Option<Token>,
     /// Key of earlier tests.
     pub known: Option<Fingerprint>,
-    /// An unknown key is accepted; without it, too, unless a user name is to be sent.
+    /// Sent to a server whose key is that of the pin or of earlier tests.
+    pub login: Option<Login>,
+    /// The login is sent also to a server that is met for the first time.
     pub accept_new: bool,
     /// Nothing is demanded.
     pub insecure: bool,
     /// A server of another dialect is a failure.
     pub requires_native: bool,
+}
+
+/// User and password for a server that demands them.
+#[derive(Clone)]
+pub struct Login {
+    /// Name of the user.
+    pub user: String,
+    /// Password.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Login {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// The server as it was found.

@@ -65,17 +65,20 @@ pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> 
     let flags = if wanted.direction == PathDirection::Down { FLAG_DOWN } else { 0 };
     let sent_ns = clock::monotonic_ns();
     let head = StreamHead { kind: StreamKind::Load, flags, stream: wanted.number, token: wanted.token, sent_ns };
-    let wire = if plan.transport == PhaseTransport::Tls {
-        let mut stream = TlsStream::client(ClientSession::new(&plan.tls));
-        stream.send_before(&head.encode());
-        stream.skip_before(ANSWER_LEN);
-        handshake(&fd, &mut stream, end)?;
-        Wire::Tls(Box::new(stream))
-    } else {
-        stream_io::send(&fd, &head.encode())?;
-        read_answer(&fd, end)?;
-        Wire::Plain
+    let wire = match plan.transport {
+        PhaseTransport::Tls => {
+            let mut stream = TlsStream::client(ClientSession::new(&plan.tls));
+            stream.send_before(&head.encode());
+            stream.flush(fd.as_fd())?;
+            Wire::Tls(Box::new(stream))
+        }
+        _ => {
+            stream_io::send(&fd, &head.encode())?;
+            Wire::Plain
+        }
     };
+    // Ends of a load handshake when it begins: the answer is all that comes before.
+    read_answer(&fd, end)?;
     let echo = plan.echoes.as_ref().map(|echoes| EchoSchedule::new(Arc::clone(echoes), clock::monotonic_ns()));
     Ok(LoadStream { fd, number: wanted.number, direction: wanted.direction, wire, echo })
 }
@@ -113,18 +116,6 @@ fn read_answer(fd: &OwnedFd, end: Instant) -> io::Result<()> {
     }
     let accepted = StreamAnswer::decode(&answer).is_some_and(|answer| answer.status == 0);
     if accepted { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
-}
-
-fn handshake(fd: &OwnedFd, stream: &mut TlsStream, end: Instant) -> io::Result<()> {
-    match stream.flush(fd.as_fd()) {
-        Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
-        _ => {}
-    }
-    while stream.is_handshaking() {
-        wait(fd, Interest::READ, end)?;
-        stream.receive(fd.as_fd())?;
-    }
-    Ok(())
 }
 
 fn wait(fd: &OwnedFd, interest: Interest, end: Instant) -> io::Result<()> {

@@ -84,16 +84,13 @@ impl ActivePhase {
             return false;
         };
         let answer = StreamAnswer { status: 0, stream: head.stream, server_ns: clock::monotonic_ns() }.encode();
-        let wire = if self.spec.transport == PhaseTransport::Tls {
-            let mut stream = TlsStream::server(ServerSession::new(tls));
-            stream.send_before(&answer);
-            Wire::Tls(Box::new(stream))
-        } else {
-            // A new connection has room for a few bytes.
-            if stream_io::send(fd.as_fd(), &answer).is_err() {
-                return false;
-            }
-            Wire::Plain
+        // A new connection has room for a few bytes.
+        if stream_io::send(fd.as_fd(), &answer).is_err() {
+            return false;
+        }
+        let wire = match self.spec.transport {
+            PhaseTransport::Tls => Wire::Tls(Box::new(TlsStream::server(ServerSession::new(tls)))),
+            _ => Wire::Plain,
         };
         load.add(LoadStream { fd, number: head.stream, direction, wire, echo: None }).is_ok()
     }
@@ -128,6 +125,11 @@ impl ActivePhase {
             datagrams.advance();
         }
         self.load.as_mut()?.advance()
+    }
+
+    /// It has streams that carry a load, or has had them.
+    pub(super) fn has_streams(&self) -> bool {
+        self.load.as_ref().is_some_and(LoadRun::has_streams)
     }
 
     /// Its load has ended, though the phase has not.

@@ -4,6 +4,7 @@
 //! its load, and a thread that answers probes. Streams and flows find their session by tokens.
 
 mod active_phase;
+mod address_counts;
 mod native_server;
 mod phases;
 mod responder;

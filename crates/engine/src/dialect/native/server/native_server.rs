@@ -16,12 +16,14 @@ use linerate_sys::{sockopt, udp};
 use linerate_trust::{Fingerprint, flow_tag};
 
 use super::Context;
+use super::address_counts::AddressCounts;
 use super::session::Session;
 use super::tokens::{Grant, Tokens};
 use crate::dialect::native::datagrams::FlowId;
 use crate::error::{EngineError, failure};
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
+use crate::server::limits::login_guard::LoginGuard;
 use crate::server::listeners::acceptor::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
 use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
@@ -34,11 +36,18 @@ pub(crate) struct NativeServer {
     pub(super) epoll: Epoll,
     sessions: BTreeMap<u64, Session>,
     pub(super) tokens: Tokens,
+    logins: LoginGuard,
+    /// A handshake costs this host more than the client.
+    handshakes: AddressCounts,
     is_stopping: bool,
 }
 
 /// Name of the dialect.
 pub(super) const NAME: &str = "native";
+
+/// TLS handshakes of one address per period.
+const HANDSHAKES_MAX: u32 = 200;
+const HANDSHAKE_PERIOD: Duration = Duration::from_secs(1);
 
 // Tokens of the event loop.
 pub(super) const CONTROL: u64 = 0;
@@ -48,13 +57,31 @@ pub(super) const KINDS: u64 = 2;
 impl NativeServer {
     pub(super) fn new(context: Context, fingerprint: Fingerprint, key_is_kept: bool) -> Result<Self, Failure> {
         let epoll = Epoll::new().map_err(|error| failure(error.text()))?;
-        let (sessions, tokens) = (BTreeMap::new(), Tokens::default());
-        Ok(Self { context, fingerprint, key_is_kept, epoll, sessions, tokens, is_stopping: false })
+        Ok(Self {
+            context,
+            fingerprint,
+            key_is_kept,
+            epoll,
+            sessions: BTreeMap::new(),
+            tokens: Tokens::new(),
+            handshakes: AddressCounts::new(HANDSHAKES_MAX, HANDSHAKE_PERIOD),
+            logins: LoginGuard::default(),
+            is_stopping: false,
+        })
     }
 
     /// A client's control connection.
     fn add_session(&mut self, connection: Accepted, server: &mut ServerContext<'_>) {
         let Accepted { id, fd, peer, .. } = connection;
+        let now = Instant::now();
+        if self.handshakes.is_exhausted(peer.ip(), now) {
+            server.pending_limit.leave(id);
+            let _ = sockopt::set_reset_on_close(&fd);
+            let explanation = format!("its address has begun {HANDSHAKES_MAX} TLS handshakes within a second");
+            let cause = HandshakeCause::Parameters;
+            return server.out.server_event(&ServerEvent::HandshakeFailed { peer, cause, explanation });
+        }
+        self.handshakes.note(peer.ip(), now);
         let session = Session::new(id, fd, peer, &self.context);
         let watched = session.control_fd().map(|fd| self.epoll.add(fd, id * KINDS + CONTROL, Interest::READ));
         if watched.is_some_and(|watched| watched.is_ok()) {
@@ -129,6 +156,12 @@ impl NativeServer {
         for id in ids {
             self.advance_session(id, server);
         }
+        while let Some(id) = server.admission.next_turn(|id| self.sessions.contains_key(&id)) {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.take_turn(&self.context, server);
+            }
+            self.advance_session(id, server);
+        }
         let has_sessions = self.sessions.values().any(Session::is_admitted);
         if !has_sessions {
             server.udp.close(NAME);
@@ -136,9 +169,9 @@ impl NativeServer {
     }
 
     fn advance_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Self { context, epoll, tokens, sessions, .. } = self;
+        let Self { context, epoll, tokens, logins, sessions, .. } = self;
         let Some(session) = sessions.get_mut(&id) else { return };
-        session.advance(&mut super::phases::Shared { context, epoll, tokens }, server);
+        session.advance(&mut super::phases::Shared { context, epoll, tokens, logins }, server);
         if let Some(resume) = session.take_resume() {
             if let Err(reason) = self.hand_over(id, &resume) {
                 tracing::debug!(client = id, %reason, "session not resumed");

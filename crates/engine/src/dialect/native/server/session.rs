@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{
@@ -49,7 +49,15 @@ pub(super) struct Session {
     /// The token that the client proves.
     pub(super) token: Option<Token>,
     pub(super) is_proven: bool,
+    /// Who has logged in.
+    pub(super) user: Option<String>,
+    /// The log has the reason for which it ends.
+    pub(super) is_logged: bool,
+    /// The login is refused then.
+    pub(super) login_refused_at: Option<Instant>,
     pub(super) hello: Option<Box<Hello>>,
+    /// In the queue.
+    pub(super) waiting: Option<Waiting>,
     /// Bytes of the phases that are over.
     moved: ByteTotals,
     pub(super) next_flow: u32,
@@ -58,6 +66,18 @@ pub(super) struct Session {
     /// A limit of the server that ended it.
     stopped_by: Option<RefusalReason>,
 }
+
+/// A client that waits for its turn.
+pub(super) struct Waiting {
+    pub(super) hello: Box<Hello>,
+    /// It is refused then.
+    pub(super) until: Instant,
+    /// Its place is announced again then.
+    pub(super) announce_at: Instant,
+}
+
+/// How long a session without a control connection and without a load goes on.
+const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// A control connection.
 struct Connection {
@@ -88,7 +108,11 @@ impl Session {
             facts: None,
             token: None,
             is_proven: false,
+            user: None,
+            is_logged: false,
+            login_refused_at: None,
             hello: None,
+            waiting: None,
             moved: ByteTotals::default(),
             next_flow: 1,
             resume: None,
@@ -130,7 +154,19 @@ impl Session {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let handshake = self.is_handshaking().then(|| self.opened + HANDSHAKE_TIMEOUT);
         let phase = self.phase.as_ref().and_then(ActivePhase::deadline);
-        self.machine.poll_timeout().into_iter().chain(handshake).chain(phase).min()
+        let waiting = self.waiting.as_ref().map(|waiting| waiting.until.min(waiting.announce_at));
+        let own = [handshake, phase, self.reconnect_deadline(), waiting, self.login_refused_at];
+        self.machine.poll_timeout().into_iter().chain(own.into_iter().flatten()).min()
+    }
+
+    /// Latest moment for another control connection. The streams of a load show that the client lives, and their end shows
+    /// that it does not; other phases show neither.
+    fn reconnect_deadline(&self) -> Option<Instant> {
+        let lost_since = self.machine.lost_since()?;
+        match self.phase.as_ref().filter(|phase| phase.has_streams()) {
+            Some(phase) => phase.has_lost_its_streams().then_some(lost_since),
+            None => Some(lost_since + RECONNECT_MAX),
+        }
     }
 
     fn is_handshaking(&self) -> bool {
@@ -162,7 +198,14 @@ impl Session {
             self.machine.control_lost(now);
         }
         self.machine.handle_timeout(now);
+        if self.login_refused_at.take_if(|at| now >= *at).is_some() {
+            self.machine.handle_local(now, Input::LoginChecked(false));
+        }
+        self.await_turn(now, server);
         self.advance_phase(now);
+        if self.reconnect_deadline().is_some_and(|deadline| now >= deadline) {
+            self.closed = Some(CloseReason::Lost);
+        }
         while let Some(action) = self.machine.poll_action() {
             self.act(action, shared, server);
         }
@@ -173,10 +216,6 @@ impl Session {
         let Some(phase) = &mut self.phase else { return };
         if let Some(sample) = phase.advance() {
             self.machine.handle_local(now, Input::Tick(sample));
-        }
-        if self.connection.is_none() && phase.has_lost_its_streams() {
-            // The network may lose the control connection; without any connection the client has ended.
-            self.closed = Some(CloseReason::Lost);
         }
         if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
             self.end_phase(now);
@@ -297,7 +336,10 @@ impl Session {
         let outcome = self.outcome();
         let summary = self.summary();
         let was_test = server.end_test(self.id, self.name.clone(), self.moved, Some(&summary), &outcome);
-        if !was_test && let Err(failure) = &outcome {
+        if !was_test
+            && !self.is_logged
+            && let Err(failure) = &outcome
+        {
             server.out.server_event(&ServerEvent::HandshakeFailed {
                 peer: self.peer,
                 cause: HandshakeCause::Parameters,
@@ -374,7 +416,7 @@ pub(super) fn announced(hello: &Hello) -> TestSpec {
     TestSpec {
         direction: linerate_model::Direction::Bidirectional,
         streams: hello.streams_max,
-        end: EndCondition::Duration(std::time::Duration::from_nanos(hello.duration_max_ns)),
+        end: EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns)),
         ..TestSpec::default()
     }
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use linerate_native::stream_head::StreamKind;
 
+use super::address_counts::AddressCounts;
+
 /// Token of a stream or a flow.
 pub(super) type Token = [u8; 16];
 
@@ -29,11 +31,10 @@ struct Entry {
 }
 
 /// All tokens of a server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tokens {
     entries: HashMap<Token, Entry>,
-    /// Wrong ones per address, within the last period.
-    wrong: HashMap<IpAddr, (u32, Instant)>,
+    wrong: AddressCounts,
 }
 
 /// A token of a flow is to be used within this time.
@@ -41,10 +42,12 @@ const FLOW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Wrong tokens of one address per period; more make it wait for the rest of the period.
 const WRONG_MAX: u32 = 20;
 const WRONG_PERIOD: Duration = Duration::from_secs(60);
-/// Addresses whose wrong tokens are counted.
-const ADDRESSES_MAX: usize = 4096;
 
 impl Tokens {
+    pub(super) fn new() -> Self {
+        Self { entries: HashMap::new(), wrong: AddressCounts::new(WRONG_MAX, WRONG_PERIOD) }
+    }
+
     /// Makes a token for a stream; `uses` connections may begin with it.
     pub(super) fn grant_stream(&mut self, session: u64, kind: StreamKind, address: Option<IpAddr>, uses: u32) -> Token {
         self.grant(Entry { session, grant: Grant::Stream(kind), address, uses_left: uses, expires: None })
@@ -65,7 +68,7 @@ impl Tokens {
     /// Uses a token; returns its session and what it is for. `None` for one that is wrong, used, too old or of another
     /// address, and while the address waits.
     pub(super) fn take(&mut self, token: &Token, from: IpAddr, now: Instant) -> Option<(u64, Grant)> {
-        if self.waits(from, now) {
+        if self.wrong.is_exhausted(from, now) {
             return None;
         }
         let entry = self.entries.get_mut(token).filter(|entry| {
@@ -74,7 +77,7 @@ impl Tokens {
                 && entry.address.is_none_or(|address| address == from)
         });
         let Some(entry) = entry else {
-            self.note_wrong(from, now);
+            self.wrong.note(from, now);
             return None;
         };
         entry.uses_left -= 1;
@@ -84,24 +87,6 @@ impl Tokens {
     /// A phase or a session is over: its tokens are worth nothing any more.
     pub(super) fn revoke(&mut self, session: u64) {
         self.entries.retain(|_, entry| entry.session != session);
-    }
-
-    fn waits(&self, address: IpAddr, now: Instant) -> bool {
-        let recent = |(count, since): &(u32, Instant)| *count >= WRONG_MAX && now < *since + WRONG_PERIOD;
-        self.wrong.get(&address).is_some_and(recent)
-    }
-
-    fn note_wrong(&mut self, address: IpAddr, now: Instant) {
-        if self.wrong.len() >= ADDRESSES_MAX {
-            self.wrong.retain(|_, (_, since)| now < *since + WRONG_PERIOD);
-        }
-        if self.wrong.len() < ADDRESSES_MAX || self.wrong.contains_key(&address) {
-            let (count, since) = self.wrong.entry(address).or_insert((0, now));
-            if now >= *since + WRONG_PERIOD {
-                (*count, *since) = (0, now);
-            }
-            *count += 1;
-        }
     }
 }
 
@@ -114,7 +99,7 @@ mod tests {
 
     #[test]
     fn token_is_used_once_by_its_address_and_in_time() {
-        let (mut tokens, now) = (Tokens::default(), Instant::now());
+        let (mut tokens, now) = (Tokens::new(), Instant::now());
         let stream = tokens.grant_stream(7, StreamKind::Load, Some(CLIENT), 1);
         let flow = tokens.grant_flow(7, 3, Some(CLIENT), now);
         assert_eq!(tokens.take(&stream, OTHER, now), None, "another address");
@@ -129,7 +114,7 @@ mod tests {
 
     #[test]
     fn address_with_many_wrong_tokens_waits_and_no_other_does() {
-        let (mut tokens, now) = (Tokens::default(), Instant::now());
+        let (mut tokens, now) = (Tokens::new(), Instant::now());
         for _ in 0..WRONG_MAX {
             assert_eq!(tokens.take(&[1; 16], CLIENT, now), None);
         }

@@ -13,7 +13,6 @@ use linerate_model::{Direction, Failure, Transport};
 use super::{Stage, quota_request};
 use crate::dialect::iperf3::server::stream_numbers::StreamNumbers;
 use crate::dialect::iperf3::server::work_queue::Work;
-use crate::server::limits::queue::AdmissionQueue;
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -135,13 +134,5 @@ impl Client {
         let machine = self.machine.as_ref().and_then(|m| m.poll_timeout());
         let wait = self.ends.filter(|_| self.stage == Stage::Queued && !self.over);
         [machine, wait, self.held_until].into_iter().flatten().min()
-    }
-
-    /// Time left of the test; `None` when it is unknown.
-    pub(super) fn remaining(&self, now: Instant) -> Option<Duration> {
-        match self.stage {
-            Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
-            _ => self.agreed.map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
-        }
     }
 }

@@ -7,10 +7,7 @@ use linerate_iperf3::server::ServerInput;
 
 use super::SessionRegistry;
 use crate::dialect::iperf3::server::work_queue::Work;
-
-/// Time from the parameters to the answer when a login fails, whatever the reason: it must not reveal how far the check
-/// came. Checks take a few milliseconds; behind many others the answer comes after a multiple of this time.
-const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
+use crate::server::limits::login_guard::LOGIN_REFUSAL_DELAY;
 
 impl SessionRegistry {
     /// The next work of a client, to be done on another thread and answered with [`SessionRegistry::handle_outcome`]. Whether an address
@@ -58,7 +55,7 @@ impl SessionRegistry {
     }
 }
 
-/// The shortest multiple of the fixed time that is longer than the check took.
+/// The shortest multiple of the fixed time that is longer than the check took: behind many others it takes longer.
 fn refusal_delay(taken: Duration) -> Duration {
     let turns = taken.as_millis() / LOGIN_REFUSAL_DELAY.as_millis() + 1;
     LOGIN_REFUSAL_DELAY.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))

@@ -1,0 +1,63 @@
+//! Events per address and period.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// Counts events by address, and knows which addresses had too many.
+#[derive(Debug)]
+pub(super) struct AddressCounts {
+    max: u32,
+    period: Duration,
+    /// Events since this time.
+    counts: HashMap<IpAddr, (u32, Instant)>,
+}
+
+/// Addresses whose events are counted.
+const ADDRESSES_MAX: usize = 4096;
+
+impl AddressCounts {
+    /// So many events of one address per period; with more it waits for the rest of the period.
+    pub(super) fn new(max: u32, period: Duration) -> Self {
+        Self { max, period, counts: HashMap::new() }
+    }
+
+    /// The address had as many events as it may.
+    pub(super) fn is_exhausted(&self, address: IpAddr, now: Instant) -> bool {
+        self.counts.get(&address).is_some_and(|(count, since)| *count >= self.max && now < *since + self.period)
+    }
+
+    /// An event of this address.
+    pub(super) fn note(&mut self, address: IpAddr, now: Instant) {
+        let period = self.period;
+        if self.counts.len() >= ADDRESSES_MAX {
+            self.counts.retain(|_, (_, since)| now < *since + period);
+        }
+        if self.counts.len() < ADDRESSES_MAX || self.counts.contains_key(&address) {
+            let (count, since) = self.counts.entry(address).or_insert((0, now));
+            if now >= *since + period {
+                (*count, *since) = (0, now);
+            }
+            *count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_with_too_many_events_waits_for_the_rest_of_the_period() {
+        let (period, now) = (Duration::from_secs(1), Instant::now());
+        let address = |last| IpAddr::from([192, 0, 2, last]);
+        let mut counts = AddressCounts::new(2, period);
+        counts.note(address(1), now);
+        assert!(!counts.is_exhausted(address(1), now));
+        counts.note(address(1), now);
+        assert!(counts.is_exhausted(address(1), now) && !counts.is_exhausted(address(2), now));
+        assert!(!counts.is_exhausted(address(1), now + period));
+        counts.note(address(1), now + period);
+        assert!(!counts.is_exhausted(address(1), now + period), "counted anew");
+    }
+}
