@@ -52,7 +52,8 @@ msrv: ## build with the oldest supported Rust; skipped where it is not installed
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
-NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci
+# Many tests wait: a few more than there are CPUs run at once.
+NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci --test-threads $$(($$(nproc) * 3 / 2))
 test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) build --locked --workspace --all-targets
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) --workspace
@@ -185,12 +186,12 @@ exporters: ## exported runs read by Prometheus, DuckDB, sqlite3, markdown-it and
 	$(TOOLS)/exporters/bin/python bench/exporters.py --ours $(TARGET_DIR)/debug/linerate
 
 # Full length and full load, in namespaces; needs root.
-reports: test-deps ## the commands of reports about iperf 2 at full length, and pages in Chromium (root)
+reports: test-deps ## reports about iperf 2 at full length, pages in Chromium, the cost of viewers (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test interop iperf2::reports:: -- --ignored --nocapture
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
-		$(CARGO) test --locked -p linerate-interop --test interop pages:: -- --ignored --nocapture
+		$(CARGO) test --locked -p linerate-interop --test interop -- pages:: views:: --ignored --nocapture
 
 # The default plan at a gigabit between two hosts in namespaces; needs root.
 http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
-pub use identity::{boot_id, realtime_error_max_ns};
+pub use identity::{boot_id, realtime_error_max_ns, realtime_offset_ns};
 
 /// Nanoseconds of the monotonic clock (`CLOCK_MONOTONIC`, clock_gettime(2)): since an arbitrary start, never back.
 #[must_use]

@@ -73,7 +73,7 @@ pub(crate) struct TestArgs {
     /// The server: linerate serve, or iperf3 from version 3.12 on
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
-    /// Time and data: quick (11 s), default (27 s), thorough (90 s), draft09 (parameters of the IETF draft on responsiveness)
+    /// Time and data: quick (11 s), default (27 s), thorough (70 s), draft09 (parameters of the IETF draft on responsiveness)
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: ProfileArg,
     /// Only these phases: size, idle, down, up, both, datagrams, and by name alone rr, crr, cps, pps, pace,

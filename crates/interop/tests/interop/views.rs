@@ -308,6 +308,7 @@ fn least_seen(folder: &Path) -> u64 {
 
 #[allow(clippy::print_stderr, reason = "the reader of the test log must see the share")]
 #[test]
+#[ignore = "pairs of tests take twenty seconds: make reports"]
 fn timed_viewers_of_the_page_leave_a_test_its_goodput() {
     let Some(net) = Net::new() else { return };
     run(&format!("tc -n {} qdisc add dev {DEVICE} root tbf rate 1gbit burst 256k latency 10ms", net.a));

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Runs and their period.
 fn size() -> (usize, Duration) {
     let runs = env::var("LINERATE_WATCH_RUNS").ok().map(|runs| runs.parse().expect("LINERATE_WATCH_RUNS is a number"));
-    runs.map_or((15, Duration::from_secs(3)), |runs| (runs, Duration::from_secs(5)))
+    runs.map_or((15, Duration::from_secs(2)), |runs| (runs, Duration::from_secs(5)))
 }
 
 /// A watch of so many runs.

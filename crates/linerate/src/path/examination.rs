@@ -164,7 +164,7 @@ impl Examination {
     }
 
     fn clock_facts(&self) -> ClockFacts {
-        ClockFacts { is_same_boot: self.client.is_same_boot(), disciplined: None }
+        ClockFacts { is_same_boot: self.client.is_same_boot(), disciplined: self.client.disciplined_offset() }
     }
 
     /// Length of an IP packet with one of the datagrams.

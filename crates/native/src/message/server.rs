@@ -120,6 +120,9 @@ pub struct Welcome {
     /// is not synchronised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_ns: Option<u64>,
+    /// The host's wall clock minus its monotonic clock, ns; absent with [`Self::clock_error_ns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime_offset_ns: Option<i64>,
     /// Other tests of the server at this moment.
     pub concurrent: u32,
     /// Facts of the host may be requested.
@@ -141,6 +144,7 @@ impl fmt::Debug for Welcome {
             .field("server_ns", &self.server_ns)
             .field("boot_id", &self.boot_id)
             .field("clock_error_ns", &self.clock_error_ns)
+            .field("realtime_offset_ns", &self.realtime_offset_ns)
             .field("concurrent", &self.concurrent)
             .field("facts", &self.facts)
             .field("limits", &self.limits)

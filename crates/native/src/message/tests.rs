@@ -44,6 +44,7 @@ fn welcome() -> Welcome {
         server_ns: u64::MAX,
         boot_id: Some("ef".repeat(32)),
         clock_error_ns: Some(5),
+        realtime_offset_ns: Some(-7),
         concurrent: 3,
         limits: Limits { streams_max: Some(8), ..Limits::default() },
         ..Welcome::default()

@@ -272,7 +272,7 @@ fn mtu(size: SizeResult) -> String {
     let how = match size.how {
         SizeSignal::Reported => " (limit known by ICMP)",
         SizeSignal::BlackHole => " (larger packets disappear without ICMP)",
-        SizeSignal::Unlimited => "",
+        SizeSignal::Unlimited => " or more",
     };
     format!("{} bytes{how}", size.mtu)
 }

@@ -393,7 +393,7 @@ fn progress_is_one_line_that_fits_the_terminal() {
 fn a_finished_phase_is_one_line() {
     let report = full();
     let rows = [
-        (FinishedPhase::Size(&report.size), "size: MTU 1500 bytes both ways"),
+        (FinishedPhase::Size(&report.size), "size: MTU 1500 bytes or more both ways"),
         (FinishedPhase::Idle(report.idle.as_ref().expect("measured")), "idle: RTT p50 12.4 ms, 0 of 400 lost"),
         (
             FinishedPhase::Load(&report.phases[2]),

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::{monotonic_ns, unix_ns};
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
@@ -33,9 +34,26 @@ pub fn realtime_error_max_ns() -> Result<Option<u64>> {
     Ok(error_us.filter(|_| is_kept).map(|us| us.saturating_mul(1000)))
 }
 
+/// Wall clock minus monotonic clock, ns: what turns a time of the one into one of the other until the wall clock is set.
+#[must_use]
+pub fn realtime_offset_ns() -> i64 {
+    let before_ns = monotonic_ns();
+    let realtime_ns = unix_ns();
+    let middle_ns = before_ns.midpoint(monotonic_ns());
+    let offset_ns = i128::from(realtime_ns) - i128::from(middle_ns);
+    i64::try_from(offset_ns).unwrap_or(i64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_offset_turns_the_monotonic_clock_into_the_wall_clock() {
+        let now_ns = i128::from(monotonic_ns()) + i128::from(realtime_offset_ns());
+        let late_ns = i128::from(unix_ns()) - now_ns;
+        assert!((-1_000_000_000..1_000_000_000).contains(&late_ns), "{late_ns}");
+    }
 
     #[test]
     fn a_boot_has_one_identity_in_the_form_of_a_uuid() {

@@ -12,7 +12,7 @@ use linerate_native::client::{Action, Input, Machine, ProtocolFailure};
 use linerate_native::hex;
 use linerate_native::message::{Hello, Ready, Welcome};
 use linerate_sys::poll::{self, Interest};
-use linerate_sys::sockopt;
+use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof, verify};
 
 use super::connect::{BUSY, reconnect};
@@ -160,7 +160,7 @@ impl NativeClient {
             user: login.map(|login| login.user.clone()),
             password: login.map(|login| login.password.clone()),
             streams_max: announcement.streams_max,
-            duration_max_ns: linerate_sys::clock::as_ns(announcement.duration_max),
+            duration_max_ns: clock::as_ns(announcement.duration_max),
             bytes_max: announcement.bytes_max,
             wants: announcement.kinds.clone(),
             wants_facts: announcement.wants_facts,
@@ -231,6 +231,14 @@ impl NativeClient {
     #[must_use]
     pub fn is_same_boot(&self) -> bool {
         self.welcome.boot_id.is_some() && self.welcome.boot_id == boot_id()
+    }
+
+    /// Offset of the server's monotonic clock and its error in ns, by the time sources of both hosts; `None` where one of them
+    /// is not synchronised. The error is that of both wall clocks (`maxerror`, adjtimex(2)).
+    #[must_use]
+    pub fn disciplined_offset(&self) -> Option<(i64, u64)> {
+        let error_ns = clock::realtime_error_max_ns().ok()??.saturating_add(self.welcome.clock_error_ns?);
+        Some((clock::realtime_offset_ns().saturating_sub(self.welcome.realtime_offset_ns?), error_ns))
     }
 
     /// The round trip without load, after which a load has drained.

@@ -219,6 +219,7 @@ impl Session {
     }
 
     fn welcome(&self, context: &Context, server: &ServerContext<'_>) -> Welcome {
+        let clock_error_ns = clock::realtime_error_max_ns().ok().flatten();
         Welcome {
             minor: MINOR,
             features: Vec::new(),
@@ -228,6 +229,8 @@ impl Session {
             flow_secret: hex::encode(&self.flow_secret),
             server_ns: clock::monotonic_ns(),
             boot_id: boot_id(),
+            clock_error_ns,
+            realtime_offset_ns: clock_error_ns.map(|_| clock::realtime_offset_ns()),
             concurrent: server.stats.concurrent_max(self.id()),
             facts: self.gives_facts(context),
             ..Welcome::default()
