@@ -62,7 +62,7 @@ pub fn open(
         match answer {
             Answer::Native => return native(target, dialled, received, demand, announcement, interrupts),
             Answer::Iperf3 => {
-                refuse_downgrade(&demand, &target.host)?;
+                refuse_downgrade(&demand, target)?;
                 let Dialled { fd, remote, connect_time } = dialled;
                 return Ok(Opened::Iperf3(Established { fd, cookie, received, remote, connect_time }));
             }
@@ -83,15 +83,15 @@ pub fn open(
 }
 
 /// A host on the path that changes traffic could answer as iperf3 does.
-fn refuse_downgrade(demand: &IdentityDemand, host: &str) -> Result<(), NativeError> {
+fn refuse_downgrade(demand: &IdentityDemand, target: &Target) -> Result<(), NativeError> {
     let wants_native =
         demand.requires_native || demand.pin.is_some() || demand.token.is_some() || demand.known.is_some();
     if !wants_native {
         return Ok(());
     }
     Err(NativeError::NotNative(format!(
-        "{host} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin and \
-         --token-file, and after `linerate test --forget {host}` if it was a linerate server before"
+        "{target} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin and \
+         --token-file, and after `linerate test --forget {target}` if it was a linerate server before"
     )))
 }
 
@@ -132,7 +132,7 @@ fn native(
     let Dialled { fd, remote, connect_time } = dialled;
     let connection = handshake(fd, &config, interrupts)?;
     let fingerprint = connection.tls.peer().ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
-    let mut identity = judge(&demand, fingerprint, &target.host)?;
+    let mut identity = judge(&demand, fingerprint, &target.to_string())?;
     if demand.token.is_some() && identity != linerate_model::path::Identity::Pinned {
         identity = linerate_model::path::Identity::Token;
     }

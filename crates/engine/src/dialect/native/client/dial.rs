@@ -1,6 +1,7 @@
 //! Connects to the first address of a server that answers; the families race (RFC 8305).
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -25,6 +26,16 @@ pub struct Target {
     pub bind: BindSpec,
     /// Longest time for all addresses together.
     pub timeout: Duration,
+}
+
+impl fmt::Display for Target {
+    /// As command lines name it: `HOST:PORT`, and `[ADDRESS]:PORT` for IPv6.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
 }
 
 /// A connection that was made.

@@ -22,6 +22,7 @@ use linerate_trust::{ServerSession, Token, random, verify_resume};
 use super::active_phase::ActivePhase;
 use super::native_server::{CONTROL, KINDS, own};
 use super::phases::Shared;
+use super::request::PendingRequest;
 use super::responder::{Responder, Task};
 use super::{Context, HANDSHAKE_TIMEOUT};
 use crate::dialect::native::datagrams::FlowId;
@@ -44,6 +45,7 @@ pub(super) struct Session {
     pub(super) flow_secret: [u8; 32],
     pub(super) responder: Option<Responder>,
     pub(super) phase: Option<ActivePhase>,
+    pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
     /// The token that the client proves.
@@ -85,6 +87,7 @@ impl Session {
             flow_secret: random(),
             responder: None,
             phase: None,
+            request: None,
             facts: None,
             token: None,
             is_proven: false,
@@ -163,6 +166,7 @@ impl Session {
         }
         self.machine.handle_timeout(now);
         self.advance_phase(now);
+        self.take_response(now);
         while let Some(action) = self.machine.poll_action() {
             self.act(action, shared, server);
         }
@@ -181,6 +185,12 @@ impl Session {
         if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
             self.end_phase(now);
         }
+    }
+
+    fn take_response(&mut self, now: Instant) {
+        let Some(outcome) = self.request.as_ref().and_then(PendingRequest::take) else { return };
+        self.request = None;
+        self.machine.handle_local(now, outcome);
     }
 
     /// Ends the phase and passes its result on.
@@ -297,7 +307,8 @@ impl Session {
         let outcome = self.outcome();
         let summary = self.summary();
         let was_test = server.end_test(self.id, self.name.clone(), self.moved, Some(&summary), &outcome);
-        if !was_test && let Err(failure) = &outcome {
+        let was_admitted = was_test || self.is_admitted();
+        if !was_admitted && let Err(failure) = &outcome {
             server.out.server_event(&ServerEvent::HandshakeFailed {
                 peer: self.peer,
                 cause: HandshakeCause::Parameters,
