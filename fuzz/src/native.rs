@@ -8,7 +8,7 @@ use linerate_model::path::{EndpointPhase, LoadSample, PhaseKind, PhaseSpec, Phas
 
 use linerate_native::datagram::{DatagramHead, Feedback, HEAD_LEN, Knock, ReceivedSequence, ReplyBody, SizeAnswer};
 use linerate_native::message::{
-    CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, Message, Ready, Resume,
+    CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, JsonText, Message, Ready, Resume,
     SERVER_MESSAGE_MAX_BYTES, ServerMessage, Welcome, decode, encode,
 };
 use linerate_native::opening::{self, Opening};
@@ -279,6 +279,10 @@ fn resume(number: u64, received: u64) -> Resume {
     Resume { session: "s1".to_owned(), number, received, proof: "07".repeat(32) }
 }
 
+fn request() -> ClientMessage {
+    ClientMessage::Request { name: "a".to_owned(), body: JsonText::null() }
+}
+
 fn client_message(kind: u8) -> ClientMessage {
     let phase = u32::from(kind / 16 % 3);
     match kind % 16 {
@@ -296,6 +300,7 @@ fn client_message(kind: u8) -> ClientMessage {
         12 => ClientMessage::WantFacts,
         13 => ClientMessage::Resume(resume(u64::from(kind), 0)),
         14 if kind > 200 => ClientMessage::Bye,
+        14 => request(),
         _ => ClientMessage::Keep,
     }
 }
@@ -316,6 +321,8 @@ fn server_message(kind: u8) -> ServerMessage {
         12 => ServerMessage::Clock { sent_ns: 1, received_ns: 2, replied_ns: 3 },
         13 => ServerMessage::Resumed { received: u64::from(kind / 16) },
         14 if kind > 200 => ServerMessage::Bye { reason: "stop".to_owned() },
+        14 if kind > 100 => ServerMessage::Response { body: JsonText::null() },
+        14 => ServerMessage::RequestRefused { clause: "a".to_owned(), text: "b".to_owned() },
         _ => ServerMessage::Keep,
     }
 }
@@ -329,7 +336,8 @@ fn client_input(kind: u8) -> client::Input {
         131..=170 => client::Input::Start,
         171..=200 => client::Input::Stop,
         201..=220 => client::Input::Clock { sent_ns: 1 },
-        221..=240 => client::Input::WantFacts,
+        221..=230 => client::Input::WantFacts,
+        231..=240 => client::Input::Request { name: "a".to_owned(), body: JsonText::null() },
         241..=245 => client::Input::Bye,
         _ => client::Input::Interrupted,
     }
@@ -354,7 +362,9 @@ fn server_input(kind: u8) -> server::Input {
             ..EndpointPhase::default()
         })),
         221..=230 => server::Input::Clock { sent_ns: 1, received_ns: 2, replied_ns: 3 },
-        231..=253 => server::Input::Facts("{}".to_owned()),
+        231..=240 => server::Input::Facts("{}".to_owned()),
+        241..=248 => server::Input::Response("{}".to_owned()),
+        249..=253 => server::Input::RequestRefused { clause, text },
         _ => server::Input::Stopping("stop".to_owned()),
     }
 }

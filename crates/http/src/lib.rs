@@ -8,7 +8,6 @@
 
 #[cfg(feature = "tls")]
 mod client;
-pub mod control;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;

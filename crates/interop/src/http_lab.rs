@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::http_control::{CONTROL_TOKEN, HttpControl};
+use crate::http_control::HttpControl;
 use crate::namespaces::{Net, SERVER};
 use crate::net::{free_http_port, free_port};
 use crate::nginx::Nginx;
@@ -71,12 +71,11 @@ impl HttpLab {
     /// Starts the server or agent, ready for clients; `control` is where its control channel listens.
     fn launch(client: &[&str], server: &[&str], words: &[&str], url: String, control: Option<String>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let token = folder.path().join("token");
-        fs::write(&token, CONTROL_TOKEN).expect("a file");
-        let mut command = command(server);
+        let mut command = command(server, &folder);
         command.arg("http").args(words);
         if let Some(address) = &control {
-            command.args(["--control", address, "--token-file"]).arg(token);
+            // The server makes the token.
+            command.args(["--control", address, "--token-file"]).arg(folder.path().join("token"));
         }
         let server = Process::start(command);
         if words.contains(&"serve") {
@@ -135,14 +134,14 @@ impl HttpLab {
         let Some(HttpControl { address }) = self.control else {
             return self.client_without(words);
         };
-        let access = ["--control-url", &format!("http://{address}"), "--token-file", &self.path("token")];
+        let access = ["--control", &address.to_string(), "--token-file", &self.path("token")];
         self.client_without(&[words, &access].concat())
     }
 
     /// Starts `linerate http` with these words alone.
     pub fn client_without(&self, words: &[&str]) -> Process {
         let prefix: Vec<&str> = self.client.iter().map(String::as_str).collect();
-        let mut command = command(&prefix);
+        let mut command = command(&prefix, &self.folder);
         command.arg("http").args(words);
         Process::start(command)
     }
@@ -174,8 +173,8 @@ impl HttpLab {
     }
 }
 
-/// A program that is started by these words, or by itself without any.
-fn command(prefix: &[&str]) -> Command {
+/// A program that is started by these words, or by itself without any. Both ends of a test have one state directory.
+fn command(prefix: &[&str], state: &TempDir) -> Command {
     let mut command = match prefix {
         [] => Command::new(ours().path()),
         [program, words @ ..] => {
@@ -184,7 +183,7 @@ fn command(prefix: &[&str]) -> Command {
             command
         }
     };
-    command.env("LC_ALL", "C").env("TZ", "UTC");
+    command.env("LC_ALL", "C").env("TZ", "UTC").env("XDG_STATE_HOME", state.path());
     command
 }
 

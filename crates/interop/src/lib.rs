@@ -40,7 +40,7 @@ pub use certificate::Certificate;
 pub use control_group::ControlGroup;
 pub use deadline::{TIMEOUT, wait_for, wait_until};
 pub use forged::{FORGED_BYTES, FlowMode, forged};
-pub use http_control::{CONTROL_TOKEN, HttpControl};
+pub use http_control::{HttpControl, hello_without_phases};
 pub use http_lab::{FEW_DESCRIPTORS, HttpLab, HttpStudy};
 pub use http_load::HttpLoad;
 pub use http_server::{HttpClient, HttpResponse, HttpServer, wait_for_status};

@@ -93,11 +93,8 @@ impl Signals {
     /// # Errors
     /// The operating system's.
     pub fn new(signals: &[Signal]) -> Result<Self> {
+        block(signals)?;
         let set = signal_set(signals);
-        // pthread functions return the error instead of setting errno.
-        // SAFETY: `set` is initialised and outlives the call; the old mask may be null.
-        let code = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }.during("pthread_sigmask", "")?;
         // SAFETY: `set` is initialised and outlives the call.
         let fd = syscall(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
             .during("signalfd", "")?;
@@ -120,6 +117,18 @@ impl Signals {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Blocks signals in this thread. One that starts before [`Signals`] needs it, or it would be killed in place of them.
+///
+/// # Errors
+/// The operating system's.
+pub fn block(signals: &[Signal]) -> Result<()> {
+    let set = signal_set(signals);
+    // pthread functions return the error instead of setting errno.
+    // SAFETY: `set` is initialised and outlives the call; the old mask may be null.
+    let code = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }.during("pthread_sigmask", "")
 }
 
 /// Lets signals that [`Signals`] blocked act on this thread again.

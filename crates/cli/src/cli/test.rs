@@ -18,7 +18,9 @@ use super::expect::missed;
 use super::record::RecordArgs;
 use super::{complain, record};
 use linerate::expect::missed_by_run;
-use linerate::path::{IdentityOptions, Login, PathResult, PathTest, SideProbe, Target, forget, test_path};
+use linerate::path::{
+    IdentityOptions, Login, PathResult, PathTest, SideProbe, Target, forget, host_and_port, test_path,
+};
 use linerate::progress::style;
 use linerate::{Outcome, Progress};
 use linerate_report::path as report;
@@ -266,7 +268,7 @@ enum Resolved {
 
 impl TestArgs {
     fn resolve(self) -> Result<Resolved, String> {
-        let (host, port) = host_and_port(&self.host)?;
+        let (host, port) = host_and_port(&self.host, PORT)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
@@ -343,24 +345,6 @@ impl TestArgs {
 /// Longest time to reach any address of the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// `host`, `host:port`, `[address]:port`, or an IPv6 address.
-fn host_and_port(text: &str) -> Result<(String, u16), String> {
-    let with_port = |host: &str, port: &str| match port.parse() {
-        Ok(port) if port > 0 => Ok((host.to_owned(), port)),
-        _ => Err(format!("{text}: {port} is no port")),
-    };
-    if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
-        return match rest.strip_prefix(':') {
-            Some(port) => with_port(host, port),
-            None => Ok((host.to_owned(), PORT)),
-        };
-    }
-    match text.split_once(':') {
-        Some((host, port)) if !port.contains(':') => with_port(host, port),
-        _ => Ok((text.to_owned(), PORT)),
-    }
-}
-
 fn phase(text: &str) -> Result<PhaseKind, String> {
     let known = || PhaseKind::ALL.map(PhaseKind::name).join(", ");
     PhaseKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("the phases are {}", known()))
@@ -404,28 +388,5 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("cannot write the report: {error}")),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn port_follows_a_name_or_an_address_in_brackets() {
-        let parsed = |text: &str| host_and_port(text);
-        for (text, host, port) in [
-            ("lab.example", "lab.example", PORT),
-            ("lab.example:5300", "lab.example", 5300),
-            ("192.0.2.7:1", "192.0.2.7", 1),
-            ("2001:db8::7", "2001:db8::7", PORT),
-            ("[2001:db8::7]", "2001:db8::7", PORT),
-            ("[2001:db8::7]:5300", "2001:db8::7", 5300),
-        ] {
-            assert_eq!(parsed(text), Ok((host.to_owned(), port)), "{text}");
-        }
-        for text in ["h:0", "h:65536", "h:x", "[::1]:"] {
-            assert!(parsed(text).is_err(), "{text}");
-        }
     }
 }

@@ -27,12 +27,6 @@ pub(crate) struct RequestHeader<'a> {
     pub(crate) keep_alive: bool,
     /// The client waits for `100 Continue` before it sends its body.
     pub(crate) expects_continue: bool,
-    /// The value of the first `Authorization` field.
-    pub(crate) authorization: Option<&'a [u8]>,
-    /// There is an `Origin` field: the request comes from a web page (RFC 6454, section 7).
-    pub(crate) has_origin: bool,
-    /// The value of `Host`; only HTTP/1.0 may lack it.
-    pub(crate) host: Option<&'a [u8]>,
     /// Bytes of the header with the empty line.
     pub(crate) len: usize,
 }
@@ -132,9 +126,6 @@ impl<'a> RequestHeader<'a> {
             keep_alive: fields.options.keeps_alive(is_http11),
             // HTTP/1.0 has no interim responses.
             expects_continue: is_http11 && fields.expects_continue,
-            authorization: fields.authorization,
-            has_origin: fields.has_origin,
-            host: fields.host,
             len,
         })
     }
@@ -168,35 +159,24 @@ fn behind_authority(target: &str) -> Option<&str> {
 
 /// Fields that matter.
 #[derive(Default)]
-struct Fields<'a> {
+struct Fields {
     hosts: u8,
     length: Option<u64>,
     codings: u8,
     is_chunked: bool,
     options: ConnectionOptions,
     expects_continue: bool,
-    authorization: Option<&'a [u8]>,
-    has_origin: bool,
-    host: Option<&'a [u8]>,
 }
 
-impl<'a> Fields<'a> {
-    fn take(&mut self, field: &httparse::Header<'a>) -> Result<(), RequestError> {
+impl Fields {
+    fn take(&mut self, field: &httparse::Header<'_>) -> Result<(), RequestError> {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         // The length rules out almost every other field.
         match field.name.len() {
             4 if is("host") => self.take_host(field.value),
             6 if is("expect") => self.take_expectation(field.value),
-            6 if is("origin") => {
-                self.has_origin = true;
-                Ok(())
-            }
             10 if is("connection") => {
                 self.options.add(field.value);
-                Ok(())
-            }
-            13 if is("authorization") => {
-                self.authorization = self.authorization.or(Some(field.value));
                 Ok(())
             }
             14 if is("content-length") => self.take_length(field.value),
@@ -205,9 +185,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn take_host(&mut self, value: &'a [u8]) -> Result<(), RequestError> {
+    fn take_host(&mut self, value: &[u8]) -> Result<(), RequestError> {
         self.hosts = self.hosts.saturating_add(1);
-        self.host = Some(value);
         is_host(value).then_some(()).ok_or(RequestError::Host)
     }
 

@@ -25,7 +25,6 @@ mod http {
     mod load_safety;
     mod load_scale;
     mod load_tls;
-    mod samples;
     mod server;
 }
 

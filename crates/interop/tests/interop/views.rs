@@ -222,7 +222,7 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
     let Some(terminal) = Terminal::open(120, 24) else { return skip("tmux is not installed") };
     let lab = HttpLab::start(&[]);
     let control = lab.control.expect("a control channel").address;
-    let access = format!("--control-url http://{control} --token-file {} --tui", lab.path("token"));
+    let access = format!("--control {control} --token-file {} --tui", lab.path("token"));
     let (program, report) = (program(), terminal.file("report"));
     let load = format!("http load {}/b/1k -c 4 --rate 100 -d 60s --warmup 0 {access}", lab.url);
     terminal.run(&format!("{program} {load} > {}", report.display()));

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_doctor::http::{cell_verdict, run_flags};
-use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
 use linerate_http::request::RequestSpec;
@@ -28,6 +27,7 @@ use linerate_sys::{interfaces, process};
 use super::generator::{self, Opening};
 use super::lab::{is_local, is_wanted, outputs};
 use super::observed::{BothSides, LoadProgress, Observed};
+use super::requests::{CellMark, RESTART_CAPABILITY};
 use super::server_side::{ControlPath, ServerSide};
 use super::signals::Stop;
 use super::{Output, own_environment, probe_error, protocol_name, tcp_alone};
@@ -89,6 +89,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     spec.sources.extend(generator::addresses_of_device(plan.opening.source_device.as_deref())?);
     let answer = probe_server(&spec, first)?;
     let mut progress = Progress::new(plan.output.quiet);
+    side.iter().flat_map(|side| &side.remarks).for_each(|remark| progress.line(remark));
     let remark = introduction(first, &answer);
     progress.line(&remark);
     if redirects_elsewhere(plan, &answer) {
@@ -168,7 +169,7 @@ fn body(plan: &LoadPlan, verdict: Option<Box<CellVerdict>>) -> Body {
 fn needs_baseline(plan: &LoadPlan, side: Option<&ServerSide>, answer: &ProbeResult) -> bool {
     let size = plan.target.path.strip_prefix("/b/").and_then(|size| payload_bytes(size.split('?').next()?).ok());
     let has_payloads = (answer.status, Some(answer.body_bytes)) == (200, size);
-    let is_ours = has_payloads || side.is_some_and(|side| side.info.can("restart-workers"));
+    let is_ours = has_payloads || side.is_some_and(|side| side.info.can(RESTART_CAPABILITY));
     let is_idle = matches!(plan.spec.mode, Mode::Idle { .. });
     is_ours && plan.line_rate_bps.is_none() && !is_idle && plan.spec.protocol.is_plain_http1()
 }

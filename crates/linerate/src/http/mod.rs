@@ -1,10 +1,14 @@
 //! The HTTP lab: a server of payloads, a load generator, and experiments with both.
 
 pub mod agent;
+mod control_channel;
+mod control_client;
 mod generator;
+mod host_agent;
 pub mod lab;
 pub mod load;
 mod observed;
+mod requests;
 mod rest;
 mod restartable_server;
 pub mod serve;

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
 use linerate_model::http::{EndpointStats, LoadResult, Mode, Reading};
 
+use super::requests::CellMark;
 use super::server_side::{LiveSamples, ServerSide};
 use super::signals::Stop;
 use super::watch::{STEP, STEP_LONG, Watch};

@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_http::control::Refusal;
 use linerate_http::server::{Listen, Server, ServerSpec, ServerStats};
 
 /// A server that can be restarted on the same addresses.
@@ -55,13 +54,12 @@ impl RestartableServer {
     ///
     /// # Errors
     /// Why it cannot restart.
-    pub(super) fn restart(&self) -> Result<(), Refusal> {
+    pub(super) fn restart(&self) -> Result<(), String> {
         let mut state = self.lock();
         // Two servers on one port would share its connections, so the old one stops first.
         state.retire();
         let server = Server::start(&self.spec);
-        let refused = |error| Refusal::Failed(format!("the server could not be restarted: {error}"));
-        state.server = Some(server.map_err(refused)?);
+        state.server = Some(server.map_err(|error| format!("the server could not be restarted: {error}"))?);
         Ok(())
     }
 
@@ -107,8 +105,8 @@ mod tests {
     /// A process started by a concurrent test inherits the listeners until it executes.
     fn restart(server: &RestartableServer) {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while let Err(refusal) = server.restart() {
-            assert!(Instant::now() < deadline, "the port is ours: {refusal:?}");
+        while let Err(why) = server.restart() {
+            assert!(Instant::now() < deadline, "the port is ours: {why}");
             thread::yield_now();
         }
     }

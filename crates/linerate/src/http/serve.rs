@@ -5,16 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_host::{Tested, Watched};
-use linerate_http::control::Control;
 use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_model::policy::AccessRules;
 use linerate_sys::{interfaces, process};
 
 use super::agent::{self, ControlChannel};
+use super::control_channel::OpenChannel;
 use super::lab::local_address;
 use super::restartable_server::RestartableServer;
-use crate::Error;
 use crate::server::{self as iperf3, in_use};
+use crate::{Error, Outcome};
 
 /// A resolved server.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ pub struct TcpSpec {
 /// A running HTTP server with its control channel and its iperf3 server.
 pub struct HttpServer {
     server: Arc<RestartableServer>,
-    control: Option<Control>,
+    control: Option<OpenChannel>,
     tcp: Option<iperf3::Server>,
-    /// Addresses, limits and a generated token, one line each.
+    /// Addresses, limits and the key of the control channel, one line each.
     pub introduction: String,
     /// What the operator should know.
     pub warnings: Vec<String>,
@@ -78,7 +78,7 @@ impl HttpServer {
         if let Some(channel) = &plan.control {
             running.open_control(channel)?;
         }
-        let control = running.control.as_ref().map(Control::address).zip(plan.control.as_ref());
+        let control = running.control.as_ref().map(OpenChannel::address).zip(plan.control.as_ref());
         running.introduction.push_str(&client_command(&listeners, control));
         Ok(running)
     }
@@ -96,13 +96,13 @@ impl HttpServer {
             pids: vec![std::process::id()],
             tested: port.map_or(Tested::Nothing, |port| Tested::Server { port }),
         };
-        self.warnings.extend(channel.warning.clone());
         match agent::open(&watched, Some(Arc::clone(&self.server)), channel) {
             Ok(control) => {
-                self.introduction.push_str(&agent::introduction(control.address(), channel));
+                self.introduction.push_str(&control.introduction());
+                self.warnings.extend(control.warnings.iter().cloned());
                 self.control = Some(control);
             }
-            Err(why) if channel.is_address_chosen => return Err(why),
+            Err(why) if channel.is_address_chosen || why.outcome == Outcome::Usage => return Err(why),
             Err(why) => self.warnings.push(format!("no control channel: {why}")),
         }
         Ok(())
@@ -116,17 +116,16 @@ fn client_command(listeners: &[SocketAddr], control: Option<(SocketAddr, &Contro
     };
     let host = address.ip();
     let mut text = format!("  client       linerate http load http://{address}/b/1k");
-    if let Some((control, channel)) = control {
+    // A channel of this host alone is none for clients on others.
+    let reached = control.filter(|(control, _)| host.is_loopback() || !control.ip().is_loopback());
+    if let Some((control, channel)) = reached {
         if address.port().checked_add(1) != Some(control.port()) {
             let control =
                 SocketAddr::new(if control.ip().is_unspecified() { host } else { control.ip() }, control.port());
-            let _ = write!(text, " --control-url http://{control}");
+            let _ = write!(text, " --control {control}");
         }
-        match (&channel.token_file, &channel.spec.token) {
-            (Some(file), _) => drop(write!(text, " --token-file {}", file.display())),
-            (None, Some(token)) if channel.is_token_new => drop(write!(text, " --token {}", token.reveal())),
-            (None, Some(_)) => text.push_str(" --token WORDS"),
-            (None, None) => {}
+        if let Some(file) = &channel.token_file {
+            let _ = write!(text, " --token-file {}", file.display());
         }
     }
     text + "\n"

@@ -1,34 +1,43 @@
 //! Measurements of the server's host over the control channel.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token};
+use linerate_engine::StopHandle;
+use linerate_engine::dialect::native::client::{NativeError, Target};
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::{EndpointStats, Reading};
+use linerate_model::spec::BindSpec;
 
+use super::control_client::{CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request};
+use super::requests::{BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS};
 use super::rest::{REST_WINDOW, Rest, rest_of};
+use crate::path::{IdentityOptions, host_and_port, identity};
 use crate::{Error, Outcome};
 
 /// A way to a control channel.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ControlPath {
-    /// The channel; absent for the default.
-    pub url: Option<String>,
-    /// What it asks for.
-    pub token: Option<Token>,
+    /// The channel, `HOST` or `HOST:PORT`; absent for the default.
+    pub server: Option<String>,
+    /// File of a token that both ends prove.
+    pub token_file: Option<PathBuf>,
 }
 
 /// A control channel that answered.
 #[derive(Debug)]
 pub(super) struct ServerSide {
     client: ControlClient,
+    identity: IdentityOptions,
     pub(super) info: Info,
     /// How far the clocks may be apart.
     pub(super) clock_error_ns: Option<u64>,
+    /// What the user should know about the key of the server.
+    pub(super) remarks: Vec<String>,
     /// It did not answer once.
     pub(super) is_lost: bool,
 }
@@ -37,21 +46,31 @@ impl ServerSide {
     /// Identifies the server. Without a named channel, no response means a foreign server.
     ///
     /// # Errors
-    /// A channel that was named, or for which there is a token, and does not answer.
+    /// A channel that was named, or for which there is a token, and does not answer; one whose key has changed.
     pub(super) fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, Error> {
-        let is_wanted = path.url.is_some() || path.token.is_some();
-        let client = match &path.url {
-            Some(url) => ControlClient::new(url, path.token.clone()).map_err(Error::usage)?,
-            None => {
-                let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
-                ControlClient::at(SocketAddr::new(server.ip(), port), path.token.clone())
-            }
-        };
-        match Self::ask(client, is_wanted) {
+        let is_wanted = path.server.is_some() || path.token_file.is_some();
+        let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
+        let named = path.server.as_deref().map(|text| host_and_port(text, port)).transpose();
+        let (host, port) = named.map_err(Error::usage)?.unwrap_or_else(|| (server.ip().to_string(), port));
+        let target = Target { host, port, bind: BindSpec::default(), timeout: CONNECT_TIMEOUT };
+        let identity = IdentityOptions { token_file: path.token_file.clone(), ..IdentityOptions::default() };
+        // A token that cannot be used is an error of the command line.
+        identity::demand(&identity, &target)?;
+        match Self::identify(target, identity, is_wanted) {
             Ok(side) => Ok(Some(side)),
-            Err(error) if is_wanted => Err(Error::new(Outcome::Unreachable, error)),
+            Err(error) if is_wanted || has_wrong_key(&error) => Err(Error::new(Outcome::Unreachable, error)),
             Err(_) => Ok(None),
         }
+    }
+
+    fn identify(target: Target, identity: IdentityOptions, is_wanted: bool) -> Result<Self, ControlError> {
+        let client = ControlClient::start(target, identity.clone())?;
+        let request = Request::new(INFO, &());
+        let info = client.request(if is_wanted { request } else { request.once() })?;
+        let found = client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
+        let (round_trip, remarks) = found.unwrap_or_default();
+        let clock_error_ns = round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);
+        Ok(Self { client, identity, info, clock_error_ns, remarks, is_lost: false })
     }
 
     /// The user's statements about the server at `address`, which is theirs where this is its own channel.
@@ -60,50 +79,44 @@ impl ServerSide {
         TargetOwnership { is_ours: side.is_some_and(|side| side.info.port == Some(address.port())), ..claims }
     }
 
-    fn ask(mut client: ControlClient, is_wanted: bool) -> Result<Self, ControlError> {
-        let info = if is_wanted { client.info(None)? } else { client.info_if_there()? };
-        let clock = client.clock_offset().ok();
-        Ok(Self { client, info, clock_error_ns: clock.map(|clock| clock.rtt_ns / 2), is_lost: false })
-    }
-
     /// A load begins; what it costs does not count yet.
     pub(super) fn prepare(&mut self, mark: &CellMark) {
         let mark = CellMark { is_warm_up: true, ..mark.clone() };
-        self.is_lost |= self.client.begin_cell(&mark).is_err();
+        self.is_lost |= self.begin_cell(&mark).is_err();
     }
 
     /// Statistics count from here.
     pub(super) fn begin(&mut self, mark: &CellMark) {
         // A channel that was lost would only keep the load waiting once more.
-        self.is_lost = self.is_lost || self.client.begin_cell(mark).is_err();
+        self.is_lost = self.is_lost || self.begin_cell(mark).is_err();
     }
 
     /// The statistics since [`Self::begin`]; absent when the channel was lost.
     pub(super) fn end(&mut self, id: &str) -> Option<EndpointStats> {
-        let stats = self.client.end_cell(id);
+        let stats = self.end_cell(id);
         self.is_lost |= stats.is_err();
         stats.ok()
     }
 
     /// Requests the server's samples while they are shown.
     pub(super) fn live(&self) -> LiveSamples {
-        LiveSamples::start(self.client.another())
+        LiveSamples::start(self.client.server().clone(), self.identity.clone())
     }
 
     /// The CPUs' busy share and the connections, over a moment.
     pub(super) fn rest(&mut self) -> Option<Rest> {
         let mark = CellMark::named("rest");
-        self.client.begin_cell(&mark).ok()?;
+        self.begin_cell(&mark).ok()?;
         thread::sleep(REST_WINDOW);
-        let stats = self.client.end_cell(&mark.id).ok()?;
+        let stats = self.end_cell(&mark.id).ok()?;
         Some(rest_of(&stats))
     }
 
     /// Its threads as if newly started, so that memory is measured from the same beginning.
     pub(super) fn restart_workers(&mut self) {
-        if self.info.can("restart-workers") {
+        if self.info.can(RESTART_CAPABILITY) {
             // Without it, the memory of the last step is part of the next one's, which its regression shows.
-            let _ = self.client.restart_workers();
+            let _ = self.client.request::<()>(Request::new(RESTART_WORKERS, &()));
         }
     }
 
@@ -111,29 +124,45 @@ impl ServerSide {
     pub(super) fn take_loss(&mut self) -> bool {
         std::mem::take(&mut self.is_lost)
     }
+
+    fn begin_cell(&self, mark: &CellMark) -> Result<(), ControlError> {
+        self.client.request(Request::new(BEGIN_CELL, mark))
+    }
+
+    fn end_cell(&self, id: &str) -> Result<EndpointStats, ControlError> {
+        self.client.request(Request::new(END_CELL, &id))
+    }
 }
 
-/// The server's last sample, requested every second over a connection and a thread of its own: a channel that does not respond
-/// must not hold the load up. Dropping it ends the requests.
+/// The server at the address is another one than before, or does not prove the token.
+fn has_wrong_key(error: &ControlError) -> bool {
+    matches!(error, ControlError::Refused { reason: NativeError::Identity(_), .. })
+}
+
+/// The server's last sample, requested every second over a session and a thread of its own: a channel that does not
+/// respond must not hold the load up. Dropping it ends the requests.
 pub(super) struct LiveSamples {
     last: Arc<Mutex<Option<Reading>>>,
     _is_shown: Sender<()>,
 }
 
 impl LiveSamples {
-    fn start(mut client: ControlClient) -> Self {
+    fn start(server: Target, identity: IdentityOptions) -> Self {
         let (is_shown, end) = channel::<()>();
         let last = Arc::new(Mutex::new(None));
         let shared = Arc::clone(&last);
         let requests = move || {
+            let Ok(interrupts) = StopHandle::new() else { return };
+            let mut session = ControlSession::new(server, identity, interrupts);
             while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                let sample = client.last_reading();
+                let sample = session.request::<Option<Reading>>(&Request::new(LAST_READING, &()).once());
                 let is_lost = sample.is_err();
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = sample.ok().flatten();
                 if is_lost {
                     break;
                 }
             }
+            session.close();
         };
         // Without a thread nothing is shown of the server.
         let _ = thread::Builder::new().name("lr-live".into()).spawn(requests);

@@ -1,6 +1,6 @@
 //! Ctrl-C while an experiment runs: once ends it with what is known, twice at once.
 
-use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::signal::{self, Signal, Signals};
 
 use crate::Error;
 
@@ -15,7 +15,7 @@ impl Stop {
     /// # Errors
     /// The operating system's.
     pub(super) fn new() -> Result<Self, Error> {
-        let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+        let signals = Signals::new(&SIGNALS);
         Ok(Self { signals: signals.map_err(|error| Error::failed(error.text()))?, times: 0 })
     }
 
@@ -40,6 +40,15 @@ impl Stop {
         self.times > 0
     }
 }
+
+/// Leaves the signals to other threads; for one that starts before [`Stop`].
+pub(super) fn leave_to_others() {
+    // A thread without the block ends the process by a signal, as before there is a `Stop`.
+    let _ = signal::block(&SIGNALS);
+}
+
+/// Those that end an experiment.
+const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
 
 /// As shells have it: 128 and the number of SIGINT.
 const INTERRUPTED: i32 = 130;

@@ -1,6 +1,5 @@
 //! Looks at this host over and over while a test runs, and says afterwards what it cost.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,12 +16,8 @@ use crate::Error;
 pub(crate) const STEP: Duration = Duration::from_millis(200);
 /// The same while a test takes longer than a minute, and between tests.
 pub(crate) const STEP_LONG: Duration = Duration::from_secs(1);
-/// How long after a request for readings the next one is expected.
-const INTEREST: Duration = Duration::from_secs(5);
-/// Readings that are kept: thirteen minutes at the quicker pace.
-const READINGS_MAX: usize = 4096;
 
-/// Samples a host in a thread of its own while readings are requested.
+/// Samples a host in a thread of its own while a test runs.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -32,7 +27,7 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified at every reading, and when readings are first requested.
+    /// Notified when a test begins, and at the end.
     changed: Condvar,
 }
 
@@ -45,14 +40,13 @@ struct State {
     last: Option<Snapshot>,
     window: Option<Period>,
     seconds: Option<Seconds>,
-    readings: VecDeque<Reading>,
+    last_reading: Option<Reading>,
     sequence: u64,
-    wanted_until: Instant,
     is_over: bool,
 }
 
 impl Watch {
-    /// Begins to watch; sampling starts with the first request.
+    /// Begins to watch; sampling starts with the first test.
     ///
     /// # Errors
     /// The operating system's, when it has no thread to spare.
@@ -65,9 +59,8 @@ impl Watch {
                 last: None,
                 window: None,
                 seconds: None,
-                readings: VecDeque::new(),
+                last_reading: None,
                 sequence: 0,
-                wanted_until: Instant::now(),
                 is_over: false,
             }),
             changed: Condvar::new(),
@@ -126,24 +119,9 @@ impl Watch {
         Some(EndpointStats { seconds: seconds.map(Seconds::into_inner).unwrap_or_default(), ..window.stats() })
     }
 
-    /// Readings from this number on, as far as they are kept. Waits up to `timeout` for the first.
-    pub(crate) fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading> {
-        let deadline = Instant::now() + timeout;
-        let mut state = self.shared.lock();
-        state.wanted_until = deadline + INTEREST;
-        self.shared.changed.notify_all();
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if state.sequence >= from || left.is_zero() {
-                return state.readings.iter().filter(|reading| reading.sequence >= from).cloned().collect();
-            }
-            state = self.shared.wait(state, left);
-        }
-    }
-
     /// The last reading, however old.
     pub(crate) fn last_reading(&self) -> Option<Reading> {
-        self.shared.lock().readings.back().cloned()
+        self.shared.lock().last_reading.clone()
     }
 
     /// What is watched.
@@ -181,15 +159,13 @@ impl Shared {
         while !state.is_over {
             let now = Instant::now();
             let is_idle = state.window.is_none() && state.seconds.is_none();
-            if is_idle && now >= state.wanted_until {
-                state = self.wait(state, INTEREST);
-                state.due = Instant::now();
+            if is_idle {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             } else if now < state.due {
                 let left = state.due - now;
                 state = self.wait(state, left);
             } else {
                 state.look();
-                self.changed.notify_all();
                 // Looks that came too late are not made up for.
                 state.due = (state.due + state.step).max(now);
             }
@@ -222,10 +198,7 @@ impl State {
     fn note(&mut self, sample: &Snapshot) {
         if let Some(last) = &self.last {
             self.sequence += 1;
-            self.readings.push_back(reading(self.sequence, last, sample));
-            if self.readings.len() > READINGS_MAX {
-                self.readings.pop_front();
-            }
+            self.last_reading = Some(reading(self.sequence, last, sample));
         }
         if let Some(seconds) = &mut self.seconds {
             seconds.add(sample);
@@ -237,8 +210,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TIMEOUT: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_window_knows_what_this_process_did() {
@@ -276,15 +247,5 @@ mod tests {
         assert!(busiest > Some(0.0), "{stats:?}");
         watch.begin(None, STEP);
         assert!(watch.end().is_some_and(|stats| stats.seconds.is_empty()), "of one load alone");
-    }
-
-    #[test]
-    fn readings_arrive_while_they_are_requested() {
-        let watch = crate::http::generator::watch(None).expect("a thread");
-        let first = watch.readings(1, TIMEOUT);
-        assert_eq!(first.first().map(|reading| reading.sequence), Some(1));
-        let next = first.last().map_or(1, |reading| reading.sequence + 1);
-        assert_eq!(watch.readings(next, TIMEOUT).first().map(|reading| reading.sequence), Some(next));
-        assert!(watch.readings(u64::MAX, Duration::ZERO).is_empty());
     }
 }

@@ -2,22 +2,24 @@
 
 use std::path::PathBuf;
 
-use linerate_engine::dialect::native::client::{Established, IdentityDemand, NativeClient, Peer};
+use linerate_engine::dialect::native::client::{Established, IdentityDemand, NativeClient, Peer, Target};
 use linerate_model::path::{Dialect, Identity, PathTarget};
 use linerate_trust::{HostKey, KnownHosts, Token};
 
-use super::PathTest;
-use crate::{Error, Progress};
+use super::{IdentityOptions, PathTest};
+use crate::Error;
 
-/// What is demanded of the server.
-pub(super) fn demand(test: &PathTest) -> Result<IdentityDemand, Error> {
-    let options = &test.identity;
+/// What is demanded of a server, by the user and by earlier sessions with it.
+///
+/// # Errors
+/// A pin or a token file that cannot be used.
+pub(crate) fn demand(options: &IdentityOptions, target: &Target) -> Result<IdentityDemand, Error> {
     let pin =
         options.pin.as_deref().map(str::parse).transpose().map_err(|error| Error::usage(format!("--pin: {error}")))?;
     let token = options.token_file.as_deref().map(Token::from_file).transpose().map_err(Error::usage)?;
     let known = match options.insecure {
         true => None,
-        false => known_hosts().ok().and_then(|hosts| hosts.get(&test.target.host, test.target.port)),
+        false => known_hosts().ok().and_then(|hosts| hosts.get(&target.host, target.port)),
     };
     Ok(IdentityDemand {
         pin,
@@ -30,21 +32,20 @@ pub(super) fn demand(test: &PathTest) -> Result<IdentityDemand, Error> {
     })
 }
 
-/// Keeps the key of a server that was met for the first time.
-pub(super) fn remember(test: &PathTest, peer: &Peer, progress: &mut Progress) {
+/// Keeps the key of a server that was met for the first time. Returns what the user should know about it.
+pub(crate) fn remember(target: &Target, peer: &Peer) -> Vec<String> {
     if peer.identity != Identity::New {
-        return;
+        return Vec::new();
     }
-    let kept = known_hosts().and_then(|mut hosts| {
-        for warning in hosts.warnings() {
-            progress.line(&format!("linerate test: {warning}"));
-        }
-        let remembered = hosts.remember(&test.target.host, test.target.port, peer.fingerprint);
-        remembered.map_err(Error::failed)
-    });
-    if let Err(error) = kept {
-        progress.line(&format!("linerate test: the key of {} is not remembered: {error}", test.target.host));
+    let mut hosts = match known_hosts() {
+        Ok(hosts) => hosts,
+        Err(error) => return vec![format!("the key of {target} is not remembered: {error}")],
+    };
+    let mut remarks: Vec<String> = hosts.warnings().iter().map(ToString::to_string).collect();
+    if let Err(error) = hosts.remember(&target.host, target.port, peer.fingerprint) {
+        remarks.push(format!("the key of {target} is not remembered: {error}"));
     }
+    remarks
 }
 
 /// Forgets the key of a server; false if none was known.

@@ -3,7 +3,8 @@
 mod ceilings;
 mod examination;
 mod finished;
-mod identity;
+mod host_port;
+pub(crate) mod identity;
 mod iperf3;
 mod searches;
 mod steering;
@@ -25,6 +26,7 @@ use linerate_sys::clock;
 use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Outcome, Progress};
 use examination::Examination;
+pub use host_port::host_and_port;
 pub use identity::{forget, host_key_file};
 pub use linerate_engine::dialect::native::client::{Login, Target};
 
@@ -172,7 +174,7 @@ fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Tr
 
 fn examine(test: &PathTest, interrupts: &dyn Interrupts, progress: &mut Progress) -> Result<Examined, Error> {
     let started = Instant::now();
-    let demand = identity::demand(test)?;
+    let demand = identity::demand(&test.identity, &test.target)?;
     let longest = plan(&test.spec, &Offer::native()).seconds();
     let announcement = Announcement {
         streams_max: test.spec.streams.unwrap_or(STREAMS_MAX).max(1),
@@ -185,7 +187,9 @@ fn examine(test: &PathTest, interrupts: &dyn Interrupts, progress: &mut Progress
     let mut on_turn = |turn: Turn| progress.update(&queued_line(turn));
     match client::open(&test.target, &demand, &announcement, &mut on_turn, interrupts) {
         Ok(Opened::Native(client)) => {
-            identity::remember(test, client.peer(), progress);
+            for remark in identity::remember(&test.target, client.peer()) {
+                progress.line(&format!("linerate test: {remark}"));
+            }
             Ok(native(test, *client, started, interrupts, progress))
         }
         Ok(Opened::Iperf3(established)) => iperf3::examine(test, established, started, interrupts, progress),

@@ -1,4 +1,4 @@
-//! Servers of iperf3 tests: one inside this process, and what runs as a service.
+//! Servers: one inside this process, and what runs as a service.
 
 pub(crate) mod in_use;
 pub(crate) mod metrics;
@@ -24,7 +24,7 @@ use linerate_engine::dialect::iperf3::server;
 use linerate_model::policy::{AccessRules, ServerPolicy};
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
-use linerate_model::{EventSink, Failure, FailureKind, ServerReporter, SinkError};
+use linerate_model::{EventSink, Failure, FailureKind, ServerEvent, ServerReporter, SinkError};
 
 /// Serves iperf3 clients until `interrupts` or `spec` end it, and reports every test. `metrics` is the address of the
 /// Prometheus endpoint; `records` keeps the tests.
@@ -66,7 +66,10 @@ pub fn flush(output: &Output, outcome: &Result<(), Failure>) {
 
 /// A server that runs until it is dropped.
 pub struct Server {
-    port: u16,
+    address: SocketAddr,
+    /// What it announces after its address.
+    #[cfg(feature = "full")]
+    announced: mpsc::Receiver<ServerEvent>,
     stop: Arc<StopHandle>,
     thread: Option<JoinHandle<Result<(), Failure>>>,
 }
@@ -85,18 +88,34 @@ impl Server {
     /// # Errors
     /// Why it does not listen.
     pub fn start(host: Option<String>, port: u16, access: AccessRules) -> Result<Self, Failure> {
-        let stop = Arc::new(StopHandle::new().map_err(|error| failure(&error))?);
-        let (ready, listening) = mpsc::channel();
-        let theirs = Arc::clone(&stop);
         let spec = spec(host, port, access);
+        Self::spawn("iperf3", move |reporter, interrupts| {
+            server::run(&spec, PeerRequests::default(), reporter, interrupts)
+        })
+    }
+
+    /// Runs a server in a thread of this name, and waits until it listens.
+    pub(crate) fn spawn(
+        name: &str,
+        run: impl FnOnce(&mut dyn ServerReporter, &dyn Interrupts) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let stop = Arc::new(StopHandle::new().map_err(|error| failure(&error))?);
+        let (ready, announced) = mpsc::channel();
+        let theirs = Arc::clone(&stop);
         let thread = thread::Builder::new()
-            .name("iperf3".to_owned())
-            .spawn(move || server::run(&spec, PeerRequests::default(), &mut Quiet { ready }, &*theirs))
+            .name(name.to_owned())
+            .spawn(move || run(&mut Announcer { ready }, &*theirs))
             .map_err(|error| failure(&error))?;
-        match listening.recv() {
-            Ok(port) => Ok(Self { port, stop, thread: Some(thread) }),
+        match announced.recv() {
+            Ok(ServerEvent::Listening { address }) => Ok(Self {
+                address,
+                #[cfg(feature = "full")]
+                announced,
+                stop,
+                thread: Some(thread),
+            }),
             // It ended before it listened, and says why.
-            Err(mpsc::RecvError) => match thread.join() {
+            _ => match thread.join() {
                 Ok(Err(failure)) => Err(failure),
                 _ => Err(failure(&"the server ended before it listened")),
             },
@@ -105,7 +124,22 @@ impl Server {
 
     /// Where it listens.
     pub fn port(&self) -> u16 {
-        self.port
+        self.address.port()
+    }
+
+    /// Where it listens.
+    #[cfg(feature = "full")]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The key of a server of the native dialect, which it announces when it listens.
+    #[cfg(feature = "full")]
+    pub(crate) fn host_key(&self) -> Option<String> {
+        match self.announced.recv() {
+            Ok(ServerEvent::HostKey { text }) => Some(text),
+            _ => None,
+        }
     }
 
     /// Ends it.
@@ -132,7 +166,7 @@ impl Drop for Server {
     }
 }
 
-fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
+pub(crate) fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
     ServerSpec {
         local: LocalOptions { port, bind: BindSpec { host, ..BindSpec::default() }, ..LocalOptions::default() },
         policy: ServerPolicy { access, ..ServerPolicy::default() },
@@ -140,21 +174,22 @@ fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
     }
 }
 
-/// Says only that it listens.
-struct Quiet {
-    ready: mpsc::Sender<u16>,
+/// Announces address and key, and nothing else.
+struct Announcer {
+    ready: mpsc::Sender<ServerEvent>,
 }
 
-impl ServerReporter for Quiet {
-    fn listening(&mut self, port: u16, _: u32) -> Result<(), SinkError> {
-        // The receiver listens only for the first.
-        let _ = self.ready.send(port);
-        Ok(())
-    }
-
+impl ServerReporter for Announcer {
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
         Ok(Box::new(()))
     }
 
     fn warning(&mut self, _: &str) {}
+
+    fn server_event(&mut self, event: &ServerEvent) {
+        if matches!(event, ServerEvent::Listening { .. } | ServerEvent::HostKey { .. }) {
+            // The receiver may have no interest in it.
+            let _ = self.ready.send(event.clone());
+        }
+    }
 }

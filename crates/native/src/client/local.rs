@@ -33,6 +33,10 @@ impl Machine {
                 self.facts_until = now.checked_add(FACTS_TIMEOUT);
                 self.send(now, ClientMessage::WantFacts);
             }
+            (Input::Request { name, body }, State::Session(_)) if !self.request_pending => {
+                self.request_pending = true;
+                self.send(now, ClientMessage::Request { name, body });
+            }
             (input, State::Session(present)) => self.handle_phase_input(now, input, present),
             _ => {}
         }

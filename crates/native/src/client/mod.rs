@@ -18,7 +18,7 @@ use linerate_model::path::{EndpointPhase, LoadSample, PhaseSpec};
 
 use crate::exchange::Exchange;
 pub use crate::exchange::{KEEP_INTERVAL, RESUME_MAX, SILENCE_MAX};
-use crate::message::{ClientMessage, Fault, Hello, Ready, ServerMessage, Welcome};
+use crate::message::{ClientMessage, Fault, Hello, JsonText, Ready, ServerMessage, Welcome};
 
 /// Longest wait for an answer of the server.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,6 +56,14 @@ pub enum Input {
     },
     /// Requests the facts of the server's host.
     WantFacts,
+    /// Sends a request, where the server has the feature [`crate::message::REQUESTS`]. One at a time: another one before
+    /// the response has no effect.
+    Request {
+        /// Name of the request.
+        name: String,
+        /// Its arguments.
+        body: JsonText,
+    },
     /// Ends the session.
     Bye,
     /// The user ends the session.
@@ -112,6 +120,15 @@ pub enum Action {
     },
     /// Facts of the server's host: JSON, `null` where there are none.
     Facts(String),
+    /// Response to the request: JSON.
+    Response(String),
+    /// The server refuses the request; the session goes on.
+    RequestRefused {
+        /// Short name of the reason.
+        clause: String,
+        /// Explanation.
+        text: String,
+    },
     /// The server refuses the session; [`Action::Close`] follows.
     Refused {
         /// Short name of the reason.
@@ -256,6 +273,8 @@ pub struct Machine {
     awaited: Option<Awaited>,
     /// When requested facts count as absent.
     facts_until: Option<Instant>,
+    /// The response to a request is awaited.
+    request_pending: bool,
     link: Link,
     resumed_at: Option<Instant>,
     actions: VecDeque<Action>,
@@ -272,6 +291,7 @@ impl Machine {
             phase: 0,
             awaited: None,
             facts_until: None,
+            request_pending: false,
             link: Link::Connected,
             resumed_at: None,
             actions: VecDeque::new(),

@@ -76,6 +76,12 @@ impl Machine {
                     self.actions.push_back(Action::Facts(facts.into_string()));
                 }
             }
+            (ServerMessage::Response { body }, _) if self.request_pending => {
+                self.end_request(Action::Response(body.into_string()));
+            }
+            (ServerMessage::RequestRefused { clause, text }, _) if self.request_pending => {
+                self.end_request(Action::RequestRefused { clause, text });
+            }
             (ServerMessage::Ready(ready), Phase::Opening | Phase::Stopping) if ready.phase == self.phase => {
                 self.ready(ready, present);
             }
@@ -118,6 +124,11 @@ impl Machine {
         self.actions.push_back(action);
     }
 
+    fn end_request(&mut self, action: Action) {
+        self.request_pending = false;
+        self.actions.push_back(action);
+    }
+
     fn out_of_state(&mut self, now: Instant, message: &ServerMessage) {
         let kind = match message {
             ServerMessage::Challenge { .. } => "challenge",
@@ -130,6 +141,8 @@ impl Machine {
             ServerMessage::PhaseResult { .. } => "phase_result",
             ServerMessage::Clock { .. } => "clock",
             ServerMessage::Facts { .. } => "facts",
+            ServerMessage::Response { .. } => "response",
+            ServerMessage::RequestRefused { .. } => "request_refused",
             ServerMessage::Fault { .. } => "fault",
             ServerMessage::Resumed { .. } => "resumed",
             ServerMessage::Keep => "keep",

@@ -2,7 +2,7 @@
 
 use linerate_model::path::{EndpointPhase, PhaseSpec};
 
-use super::{Fault, LOAD_SAMPLES_MAX, TEXT_MAX_CHARS, TRANSACTION_STREAMS_MAX};
+use super::{Fault, JsonText, LOAD_SAMPLES_MAX, REQUEST_BODY_MAX_BYTES, TEXT_MAX_CHARS, TRANSACTION_STREAMS_MAX};
 
 /// Most features or notes.
 const LIST_MAX: usize = 64;
@@ -59,6 +59,15 @@ pub(super) fn notes(member: &str, list: &mut [String]) -> Result<(), Fault> {
     count(member, list.len(), LIST_MAX)?;
     list.iter_mut().for_each(cut);
     Ok(())
+}
+
+pub(super) fn json(member: &str, text: &JsonText) -> Result<(), Fault> {
+    match text.as_str().len() {
+        len if len > REQUEST_BODY_MAX_BYTES => {
+            Err(Fault::new(member, format!("longer than {REQUEST_BODY_MAX_BYTES} bytes")))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn spec(spec: &PhaseSpec) -> Result<(), Fault> {

@@ -5,7 +5,7 @@ use std::fmt;
 use linerate_model::path::{PhaseKind, PhaseSpec};
 use serde::{Deserialize, Serialize};
 
-use super::{CLIENT_MESSAGE_MAX_BYTES, Fault, Message, bounds};
+use super::{CLIENT_MESSAGE_MAX_BYTES, Fault, JsonText, Message, bounds};
 
 /// A message of the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,13 @@ pub enum ClientMessage {
     },
     /// Requests the facts of the server's host.
     WantFacts,
+    /// Requests what a program at the server provides beside tests. One at a time.
+    Request {
+        /// Name of the request.
+        name: String,
+        /// Its arguments: JSON of at most [`super::REQUEST_BODY_MAX_BYTES`].
+        body: JsonText,
+    },
     /// Holds the connection open. Not repeated.
     Keep,
     /// First message of a connection that replaces a lost one. Not repeated.
@@ -87,7 +94,7 @@ pub struct Hello {
     /// Most bytes of all phases, both directions; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
-    /// Phases that are wanted.
+    /// Phases that are wanted; none for a session of requests alone.
     pub wants: Vec<PhaseKind>,
     /// Facts of the server's host are wanted.
     #[serde(default)]
@@ -146,6 +153,10 @@ impl Message for ClientMessage {
             }
             Self::Prove { proof } => bounds::hex::<32>("proof", proof),
             Self::OpenPhase { spec, .. } => bounds::spec(spec),
+            Self::Request { name, body } => {
+                bounds::name("name", name)?;
+                bounds::json("body", body)
+            }
             Self::Resume(resume) => {
                 bounds::name("session", &resume.session)?;
                 bounds::hex::<32>("proof", &resume.proof)

@@ -22,10 +22,14 @@ pub use server::{FlowGrant, JsonText, Limits, Ready, ServerMessage, Welcome};
 pub const CLIENT_MESSAGE_MAX_BYTES: u32 = 16 << 10;
 /// Most bytes of a message from the server, without its length.
 pub const SERVER_MESSAGE_MAX_BYTES: u32 = 1 << 20;
+/// Most bytes of the body of a request; the message has room for the name beside it.
+pub const REQUEST_BODY_MAX_BYTES: usize = 8 << 10;
 /// Most objects and arrays inside each other, the message itself included.
 pub const NESTING_MAX: usize = 16;
 /// Minor version of this implementation.
 pub const MINOR: u32 = 0;
+/// Feature of a server that handles [`ClientMessage::Request`].
+pub const REQUESTS: &str = "requests";
 /// Longest text of a peer in characters; longer explanations are cut, longer names are a fault.
 pub const TEXT_MAX_CHARS: usize = 256;
 /// Most tokens of one phase.

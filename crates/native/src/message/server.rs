@@ -74,6 +74,18 @@ pub enum ServerMessage {
         /// JSON; `null` where there are none.
         facts: JsonText,
     },
+    /// Response to the request of the client.
+    Response {
+        /// JSON.
+        body: JsonText,
+    },
+    /// The request of the client is refused; the session goes on.
+    RequestRefused {
+        /// Short name of the reason.
+        clause: String,
+        /// Explanation.
+        text: String,
+    },
     /// The client's last message was wrong; the session ends.
     Fault {
         /// Wrong member.
@@ -237,6 +249,12 @@ impl JsonText {
 
     /// The text.
     #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text.
+    #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }
@@ -269,6 +287,11 @@ impl Message for ServerMessage {
                 [Some(clause), Some(text), limit.as_mut()].into_iter().flatten().for_each(bounds::cut);
                 Ok(())
             }
+            Self::RequestRefused { clause, text } => {
+                bounds::cut(clause);
+                bounds::cut(text);
+                Ok(())
+            }
             Self::Ready(ready) => ready.check(),
             Self::PhaseResult { result, .. } => bounds::result(result),
             Self::Fault { member, text } => {
@@ -285,6 +308,7 @@ impl Message for ServerMessage {
             | Self::Tick { .. }
             | Self::Clock { .. }
             | Self::Facts { .. }
+            | Self::Response { .. }
             | Self::Resumed { .. }
             | Self::Keep => Ok(()),
         }

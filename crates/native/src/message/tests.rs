@@ -51,6 +51,10 @@ fn welcome() -> Welcome {
     }
 }
 
+fn json(text: &str) -> JsonText {
+    JsonText::new(text.to_owned()).expect("JSON")
+}
+
 fn client_messages() -> Vec<ClientMessage> {
     vec![
         ClientMessage::Hello(Box::new(hello())),
@@ -60,6 +64,7 @@ fn client_messages() -> Vec<ClientMessage> {
         ClientMessage::Stop { phase: u32::MAX },
         ClientMessage::Clock { sent_ns: u64::MAX },
         ClientMessage::WantFacts,
+        ClientMessage::Request { name: "http.info".to_owned(), body: json("{\"peer\":null}") },
         ClientMessage::Keep,
         ClientMessage::Resume(Resume { session: "s1".to_owned(), number: 7, received: 6, proof: "23".repeat(32) }),
         ClientMessage::Fault { member: "spec.kind".to_owned(), text: "\"{}\"".to_owned() },
@@ -92,7 +97,9 @@ fn server_messages() -> Vec<ServerMessage> {
             result: Box::new(EndpointPhase { elapsed_ns: 9, load: vec![sample; 3], ..EndpointPhase::default() }),
         },
         ServerMessage::Clock { sent_ns: 1, received_ns: 2, replied_ns: 3 },
-        ServerMessage::Facts { facts: JsonText::new("{\"a\": [1, 2.5]}".to_owned()).expect("JSON") },
+        ServerMessage::Facts { facts: json("{\"a\": [1, 2.5]}") },
+        ServerMessage::Response { body: json("[\"}\"]") },
+        ServerMessage::RequestRefused { clause: "request".to_owned(), text: "not known".to_owned() },
         ServerMessage::Fault { member: "n".to_owned(), text: "no number".to_owned() },
         ServerMessage::Resumed { received: 4 },
         ServerMessage::Keep,
@@ -170,6 +177,9 @@ fn a_fault_names_the_member() {
         ),
         ("name too long", long_name(257), "program"),
         ("name with a control character", long_name(3).replace("aaa", "a\\u0007a"), "program"),
+        ("name of a request too long", request(&"a".repeat(257), "0"), "name"),
+        ("body of a request too long", request("a", &format!("\"{}\"", "b".repeat(8191))), "body"),
+        ("request without a body", r#"{"type":"request","n":1,"name":"a"}"#.into(), "body"),
         ("unknown phase", long_name(3).replace("[]", r#"["idle","fly"]"#), "wants.1"),
     ];
     for (name, text, member) in rows {
@@ -178,6 +188,12 @@ fn a_fault_names_the_member() {
         assert!(fault.text.chars().count() <= TEXT_MAX_CHARS, "{name}");
     }
     assert!(decode::<ClientMessage>(long_name(256).as_bytes()).is_ok());
+    let longest = request(&"a".repeat(256), &format!("\"{}\"", "b".repeat(8190)));
+    assert!(decode::<ClientMessage>(longest.as_bytes()).is_ok());
+}
+
+fn request(name: &str, body: &str) -> String {
+    format!(r#"{{"type":"request","n":1,"name":"{name}","body":{body}}}"#)
 }
 
 fn long_name(len: usize) -> String {

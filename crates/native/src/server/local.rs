@@ -8,8 +8,8 @@ use crate::message::{JsonText, Ready, ServerMessage, Welcome};
 
 use super::{CloseReason, Input, Machine, OVERTIME, Phase, State, TURN_SPACING};
 
-/// Room in a message beside the facts.
-const FACTS_MAX_BYTES: usize = (crate::message::SERVER_MESSAGE_MAX_BYTES as usize) - 1024;
+/// Room in a message for a text of JSON.
+const JSON_MAX_BYTES: usize = (crate::message::SERVER_MESSAGE_MAX_BYTES as usize) - 1024;
 /// Notes of a result; a message may hold some more.
 const NOTES_MAX: usize = 60;
 
@@ -107,9 +107,16 @@ impl Machine {
             }
             (Input::Facts(text), _) if self.facts_requested => {
                 self.facts_requested = false;
-                let fits = text.len() <= FACTS_MAX_BYTES;
-                let facts = fits.then(|| JsonText::new(text)).flatten().unwrap_or_else(JsonText::null);
+                let facts = sendable(text).unwrap_or_else(JsonText::null);
                 self.send(now, ServerMessage::Facts { facts });
+            }
+            (Input::Response(text), _) if self.request_pending => {
+                self.request_pending = false;
+                self.send(now, response(text));
+            }
+            (Input::RequestRefused { clause, text }, _) if self.request_pending => {
+                self.request_pending = false;
+                self.send(now, ServerMessage::RequestRefused { clause, text });
             }
             _ => {}
         }
@@ -120,6 +127,22 @@ impl Machine {
         self.deadline = None;
         fit(&mut result);
         self.send(now, ServerMessage::PhaseResult { phase, result });
+    }
+}
+
+/// JSON that fits in a message.
+fn sendable(text: String) -> Option<JsonText> {
+    let fits = text.len() <= JSON_MAX_BYTES;
+    fits.then(|| JsonText::new(text)).flatten()
+}
+
+fn response(text: String) -> ServerMessage {
+    match sendable(text) {
+        Some(body) => ServerMessage::Response { body },
+        None => ServerMessage::RequestRefused {
+            clause: "response".to_owned(),
+            text: format!("the response is no JSON, or longer than {JSON_MAX_BYTES} bytes"),
+        },
     }
 }
 

@@ -98,6 +98,15 @@ pub enum Input {
     },
     /// Answer to [`Action::SendFacts`]: JSON. The client receives `null` for what is none, or is too long.
     Facts(String),
+    /// Answer to [`Action::Request`]: JSON. What is none, or is too long, is refused.
+    Response(String),
+    /// Answer to [`Action::Request`]: the request is refused.
+    RequestRefused {
+        /// Short name of the reason.
+        clause: String,
+        /// Explanation.
+        text: String,
+    },
     /// The server ends the session, with a reason for the client.
     Stopping(String),
 }
@@ -153,6 +162,13 @@ pub enum Action {
     },
     /// Collect the facts of the host: [`Input::Facts`].
     SendFacts,
+    /// Handle a request: [`Input::Response`] or [`Input::RequestRefused`]. One at a time.
+    Request {
+        /// Name of the request.
+        name: String,
+        /// Its arguments: JSON.
+        body: String,
+    },
     /// Nothing arrived for [`SILENCE_MAX`]: close the connection and keep the session, which goes on.
     ControlLost,
     /// The session is over; always the last action. Sent bytes should reach the client before the connection is closed.
@@ -256,6 +272,8 @@ pub struct Machine {
     /// Highest number of a phase so far.
     phase_last: u32,
     facts_requested: bool,
+    /// The owner handles a request.
+    request_pending: bool,
     /// End of the present step.
     deadline: Option<Instant>,
     /// End of the whole session.
@@ -276,6 +294,7 @@ impl Machine {
             exchange: Exchange::new(now, MESSAGES_PER_SECOND),
             phase_last: 0,
             facts_requested: false,
+            request_pending: false,
             deadline: now.checked_add(HELLO_TIMEOUT),
             session_end: None,
             lost_since: None,

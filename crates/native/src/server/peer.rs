@@ -85,6 +85,13 @@ impl Machine {
                 self.facts_requested = true;
                 self.actions.push_back(Action::SendFacts);
             }
+            (ClientMessage::Request { name, body }, _) if !self.request_pending => {
+                self.request_pending = true;
+                self.actions.push_back(Action::Request { name, body: body.into_string() });
+            }
+            (ClientMessage::Request { .. }, _) => {
+                self.fault(now, Fault::new("type", "request while another one is pending"));
+            }
             (ClientMessage::OpenPhase { phase, spec }, Phase::Absent) => self.open_phase(now, phase, spec),
             (ClientMessage::OpenPhase { .. }, _) => {
                 self.fault(now, Fault::new("type", "open_phase while another phase is open"));
@@ -151,6 +158,7 @@ impl Machine {
             ClientMessage::Stop { .. } => "stop",
             ClientMessage::Clock { .. } => "clock",
             ClientMessage::WantFacts => "want_facts",
+            ClientMessage::Request { .. } => "request",
             ClientMessage::Keep => "keep",
             ClientMessage::Resume(_) => "resume",
             ClientMessage::Fault { .. } => "fault",

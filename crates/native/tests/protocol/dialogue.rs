@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::path::PhaseSpec;
-use linerate_native::message::Hello;
+use linerate_native::message::{Hello, JsonText};
 use linerate_native::server::CloseReason;
 use linerate_native::{client, server};
 use proptest::prelude::*;
@@ -157,6 +157,33 @@ fn ticks_and_clocks_pass_beside_the_phases() {
     pair.client_does(client::Input::Clock { sent_ns: 7 });
     pair.run(usize::MAX);
     assert_eq!(pair.client_log[1..].join(", "), "Ready 1, Started, Tick 2, Clock 7 8 9");
+}
+
+#[test]
+fn requests_pass_beside_the_phases_and_only_one_at_a_time() {
+    let mut pair = Pair::new(hello());
+    pair.client_obeys = false;
+    pair.run_until("Welcome");
+    pair.client_does(client::Input::OpenPhase(Box::new(spec())));
+    pair.client_does(request("a", "1"));
+    pair.client_does(request("b", "2"));
+    pair.run(usize::MAX);
+    assert_eq!(pair.server_log[1..].join(", "), "OpenPhase 1, Request a 1");
+    assert_eq!(pair.client_log[1..].join(", "), "Ready 1, Response [1]");
+    pair.server_obeys = false;
+    pair.client_does(request("b", "2"));
+    pair.client_does(client::Input::Start);
+    pair.run(usize::MAX);
+    pair.server_does(server::Input::RequestRefused { clause: "request".to_owned(), text: "not known".to_owned() });
+    pair.server_does(server::Input::Response("3".to_owned()));
+    pair.server_does(server::Input::Started { at_ns: 1 });
+    pair.run(usize::MAX);
+    assert_eq!(pair.client_log[3..].join(", "), "RequestRefused request, Started");
+}
+
+fn request(name: &str, body: &str) -> client::Input {
+    let body = JsonText::new(body.to_owned()).expect("JSON");
+    client::Input::Request { name: name.to_owned(), body }
 }
 
 #[test]

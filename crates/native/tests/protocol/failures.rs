@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_native::message::{ClientMessage, Envelope, Fault, Message, ServerMessage, encode};
+use linerate_native::message::{ClientMessage, Envelope, Fault, JsonText, Message, ServerMessage, encode};
 use linerate_native::server::CloseReason;
 use linerate_native::{client, server};
 
@@ -17,6 +17,10 @@ fn frame<M: Message>(number: u64, message: M) -> Vec<u8> {
 
 fn open(phase: u32) -> ClientMessage {
     ClientMessage::OpenPhase { phase, spec: spec() }
+}
+
+fn request(name: &str) -> ClientMessage {
+    ClientMessage::Request { name: name.to_owned(), body: JsonText::null() }
 }
 
 /// The server's fault, and what the client sees of it.
@@ -70,6 +74,36 @@ fn a_phase_number_is_not_used_again() {
 }
 
 #[test]
+fn a_second_request_before_the_response_ends_the_session_with_a_fault() {
+    let mut pair = Pair::new(hello());
+    pair.client_obeys = false;
+    pair.run_until("Welcome");
+    pair.server_obeys = false;
+    pair.inject(&frame(2, request("a")));
+    assert_eq!(pair.closed, None);
+    pair.inject(&frame(3, request("b")));
+    let expected = Fault { member: "type".to_owned(), text: "request while another one is pending".to_owned() };
+    assert_eq!(pair.closed, Some(CloseReason::Fault(expected)));
+    assert_eq!(pair.server_log.last().map(String::as_str), Some("Request a null"));
+}
+
+#[test]
+fn a_response_that_is_no_json_or_too_long_is_a_refusal() {
+    let mut pair = Pair::new(hello());
+    pair.client_obeys = false;
+    pair.run_until("Welcome");
+    pair.server_obeys = false;
+    for response in ["{".to_owned(), format!("\"{}\"", "x".repeat(1 << 20)), "[".repeat(16) + &"]".repeat(16)] {
+        pair.client_does(client::Input::Request { name: "a".to_owned(), body: JsonText::null() });
+        pair.run(usize::MAX);
+        pair.server_does(server::Input::Response(response));
+        pair.run(usize::MAX);
+        assert_eq!(pair.client_log.last().map(String::as_str), Some("RequestRefused response"));
+    }
+    assert_eq!((pair.closed.clone(), pair.client_log.len()), (None, 4));
+}
+
+#[test]
 fn wrong_frames_end_the_session_with_a_fault_that_names_the_member() {
     let deep = format!("{{\"type\":\"keep\",\"x\":{}{}}}", "[".repeat(16), "]".repeat(16));
     let framed = |text: &[u8]| [&(text.len() as u32).to_be_bytes()[..], text].concat();
@@ -108,7 +142,7 @@ fn the_65th_message_of_a_second_ends_the_session() {
 
 #[test]
 fn the_first_message_is_hello_or_resume() {
-    for message in [open(1), ClientMessage::WantFacts, ClientMessage::Clock { sent_ns: 1 }] {
+    for message in [open(1), request("a"), ClientMessage::WantFacts, ClientMessage::Clock { sent_ns: 1 }] {
         let mut server = server::Machine::new(std::time::Instant::now());
         let number = u64::from(message.is_numbered());
         server.handle_bytes(std::time::Instant::now(), &frame(number, message));
@@ -239,6 +273,7 @@ fn a_phase_and_a_session_end_10_s_after_the_agreed_time() {
 #[test]
 fn messages_of_the_server_out_of_state_fail_the_session() {
     let result = || ServerMessage::PhaseResult { phase: 1, result: Box::default() };
+    let refused = || ServerMessage::RequestRefused { clause: "a".to_owned(), text: "b".to_owned() };
     let began = || vec![ServerMessage::Welcome(Box::new(welcome()))];
     let rows: Vec<(&str, Vec<ServerMessage>)> = vec![
         ("challenge without a token", vec![ServerMessage::Challenge { proof: "07".repeat(32) }]),
@@ -247,6 +282,9 @@ fn messages_of_the_server_out_of_state_fail_the_session() {
         ("ready without a phase", [began(), vec![ServerMessage::Ready(ready(1))]].concat()),
         ("started without a phase", [began(), vec![ServerMessage::Started { phase: 1, at_ns: 1 }]].concat()),
         ("result without a phase", [began(), vec![result()]].concat()),
+        ("response without a request", [began(), vec![ServerMessage::Response { body: JsonText::null() }]].concat()),
+        ("refusal without a request", [began(), vec![refused()]].concat()),
+        ("response before the session", vec![ServerMessage::Response { body: JsonText::null() }]),
         ("resumed without a loss", [began(), vec![ServerMessage::Resumed { received: 0 }]].concat()),
     ];
     for (name, messages) in rows {

@@ -156,6 +156,8 @@ impl Pair {
                 (format!("PhaseResult {}", result.elapsed_ns), Some(next))
             }
             A::Facts(text) => (format!("Facts {text}"), Some(I::OpenPhase(Box::new(spec())))),
+            A::Response(text) => (format!("Response {text}"), None),
+            A::RequestRefused { clause, .. } => (format!("RequestRefused {clause}"), None),
             A::ConnectAgain if self.is_reachable => {
                 self.client_log.push(log("ConnectAgain"));
                 return self.dial();
@@ -213,6 +215,7 @@ impl Pair {
                 ("Clock".to_owned(), Some(I::Clock { sent_ns, received_ns: sent_ns + 1, replied_ns: sent_ns + 2 }))
             }
             A::SendFacts => ("SendFacts".to_owned(), Some(I::Facts("{\"a\":1}".to_owned()))),
+            A::Request { name, body } => (format!("Request {name} {body}"), Some(I::Response(format!("[{body}]")))),
             A::Resume(_) => ("Resume".to_owned(), None),
             A::ControlLost => ("ControlLost".to_owned(), None),
         };

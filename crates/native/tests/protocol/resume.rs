@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_native::message::{ClientMessage, Resume};
+use linerate_native::message::{ClientMessage, JsonText, Resume};
 use linerate_native::server::{CloseReason, ResumeError};
 use linerate_native::{client, server};
 
@@ -96,6 +96,23 @@ fn inputs_without_a_connection_take_effect_after_the_resumption() {
     pair.client.control_lost(pair.now);
     pair.run(usize::MAX);
     assert_eq!(pair.client_log[3..].join(", "), "ConnectAgain, ConnectAgain, Resumed, PhaseResult 1");
+}
+
+#[test]
+fn a_request_cut_after_any_segment_is_handled_once() {
+    for carried in 0..12 {
+        let mut pair = running();
+        pair.segment = 30;
+        let body = JsonText::new("7".to_owned()).expect("JSON");
+        pair.client_does(client::Input::Request { name: "a".to_owned(), body });
+        pair.run(carried);
+        pair.cut();
+        pair.run(usize::MAX);
+        let is_event = |entry: &&String| entry.starts_with("Re") && *entry != "Resumed";
+        let seen = |log: &[String]| log.iter().skip(1).filter(is_event).cloned().collect::<Vec<_>>().join(", ");
+        assert_eq!(seen(&pair.server_log), "Request a 7", "{carried}");
+        assert_eq!(seen(&pair.client_log[1..]), "Response [7]", "{carried}");
+    }
 }
 
 #[test]

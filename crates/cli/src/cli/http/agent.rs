@@ -36,7 +36,7 @@ impl AgentArgs {
     /// Finds the processes.
     ///
     /// # Errors
-    /// No such process, no listener on the port, or an invalid token.
+    /// No such process, or no listener on the port.
     pub(crate) fn resolve(&self) -> Result<AgentSpec, String> {
         let control = self.control.resolve(self.listen_port.unwrap_or(PORT_BEFORE))?;
         AgentSpec::find(self.pid, self.listen_port, control).map_err(|error| error.to_string())
@@ -50,10 +50,10 @@ impl AgentArgs {
 pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
     // Before any thread starts: threads inherit the signal mask.
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(Error::failed)?;
-    if let Some(warning) = &spec.control.warning {
-        let _ = writeln!(io::stderr(), "linerate http: {warning}");
-    }
     let agent = RunningAgent::start(spec)?;
+    for warning in agent.warnings() {
+        let _ = writeln!(io::stderr(), "linerate http: warning - {warning}");
+    }
     super::say(&agent.introduction);
     super::wait_for_signal(&signals);
     Ok(Outcome::Done)

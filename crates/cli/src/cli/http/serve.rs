@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use linerate_http::control::ControlSpec;
 use linerate_http::server::{Access, Listen, PORT, ServerSpec, SocketSpec};
 use linerate_model::network::Network;
 use linerate_model::policy::{AccessRules, AccessSource};
 
 use super::control::ControlArgs;
 use linerate::command_line::values;
+use linerate::http::agent::ControlChannel;
 use linerate::http::serve::{HttpServer, ServePlan, TcpSpec};
 use linerate::{Error, Outcome};
 use linerate_sys::sd_notify;
@@ -61,7 +61,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
     /// Open no control channel: clients get no measurements of this host
-    #[arg(long, conflicts_with_all = ["control", "control_allow", "token", "token_file", "no_token"])]
+    #[arg(long, conflicts_with_all = ["control", "control_allow", "token_file"])]
     no_control: bool,
     #[command(flatten)]
     control: ControlArgs,
@@ -108,7 +108,7 @@ impl ServeArgs {
         let port = self.bind.first().map_or(PORT, SocketAddr::port);
         let mut control = (!self.no_control).then(|| self.control.resolve(port)).transpose()?;
         if let Some(channel) = &mut control {
-            self.narrow(&mut channel.spec);
+            self.narrow(channel);
         }
         let spec = self.spec();
         let tcp = self.tcp.filter(|port| *port != 0).map(|port| TcpSpec {
@@ -123,8 +123,8 @@ impl ServeArgs {
     }
 
     /// Addresses outside the access list have no access to the control channel either.
-    fn narrow(&self, control: &mut ControlSpec) {
-        if control.token.is_some() && control.allow.is_empty() {
+    fn narrow(&self, control: &mut ControlChannel) {
+        if control.token_file.is_some() && control.allow.is_empty() {
             control.allow.clone_from(&self.allow);
         }
     }

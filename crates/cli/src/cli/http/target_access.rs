@@ -6,35 +6,29 @@ use clap::Args;
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 
-use super::control::{ReadFile, read_token, stored_token};
 use linerate::http::ControlPath;
 
 /// Access to the control channel of the server.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The server's own figures")]
 pub(crate) struct ControlAccess {
-    /// URL of the server's control channel [default: the server's host, the port after its first]
-    #[arg(long, value_name = "URL")]
-    control_url: Option<String>,
-    /// Token of the channel; visible to other users in the process list, so prefer --token-file
-    #[arg(long, value_name = "WORDS", conflicts_with = "token_file")]
-    token: Option<String>,
-    /// File with the token, as the server created it
+    /// The server's control channel [default: the server's host, the port after its first]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    control: Option<String>,
+    /// Both ends prove that they have the token of this file, which the server created
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
 impl ControlAccess {
     /// # Errors
-    /// An invalid token.
+    /// A token file that does not exist.
     pub(crate) fn resolve(&self) -> Result<ControlPath, String> {
-        Ok(ControlPath {
-            url: self.control_url.clone(),
-            token: read_token(
-                self.token.as_deref(),
-                self.token_file.as_deref().map(|file| (file, stored_token as ReadFile)),
-            )?,
-        })
+        if let Some(path) = self.token_file.as_deref().filter(|path| !path.exists()) {
+            let path = path.display();
+            return Err(format!("--token-file {path}: no such file; the server creates it: copy it from there"));
+        }
+        Ok(ControlPath { server: self.control.clone(), token_file: self.token_file.clone() })
     }
 }
 

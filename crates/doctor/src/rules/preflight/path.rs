@@ -109,7 +109,7 @@ fn clock(error_ns: Option<u64>) -> Check {
     let known = |error_ns: u64| format!("known to {}", time_name(error_ns as f64));
     let have = error_ns.map_or_else(|| "not known".to_owned(), known);
     let is_near = error_ns.is_some_and(|error_ns| error_ns < CLOCK_ERROR_MAX_NS);
-    let remedy = advise("a nearer --control-url; only the common time axis of the samples suffers");
+    let remedy = advise("a nearer address by --control; only the common time axis of the samples suffers");
     Requirement::new("clock", Side::Server, known(CLOCK_ERROR_MAX_NS))
         .check(|clock| clock.ruling(is_near, Severity::Medium, have, remedy))
 }

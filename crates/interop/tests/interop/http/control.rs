@@ -1,20 +1,23 @@
-//! Goal: the control channel tells who shows the token what a test costs a host, whatever state the port under test is
-//! in, and other clients nothing. Method: raw requests against `linerate http agent` and `linerate http serve`, values
-//! compared with `/proc`.
+//! Goal: the control channel reports to clients with access what a test costs a host, whatever state the port under
+//! test is in, and nothing to others. Method: clients by hand and `linerate http load` against `linerate http agent`
+//! and `linerate http serve`, values compared with `/proc`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Deref;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use linerate_interop::namespaces::{CLIENT, Net, SERVER, inside};
 use linerate_interop::{
-    CONTROL_TOKEN as TOKEN, HttpControl, HttpServer, Process, RawServer, TIMEOUT, Then, cpu_time, linerate, wait_for,
+    HttpControl, HttpServer, Process, RawNative, TIMEOUT, cpu_time, free_port, hello_without_phases, linerate, ours,
+    wait_for, words,
 };
 use serde_json::{Value, json};
 
-/// A program with a control channel.
+/// A program with a control channel on loopback and without a token.
 struct Channel {
     process: Process,
     control: HttpControl,
@@ -36,25 +39,25 @@ impl Deref for Channel {
 }
 
 fn agent(words: &[&str]) -> Channel {
-    Channel::start(&[&["agent", "--token", TOKEN], words].concat())
+    Channel::start(&[&["agent"], words].concat())
+}
+
+/// Starts `linerate` with a state directory of its own.
+fn with_state(state: &Path, line: &str) -> Process {
+    let mut command = Command::new(ours().path());
+    command.args(words(line)).env("LC_ALL", "C").env("XDG_STATE_HOME", state);
+    Process::start(command)
+}
+
+/// A short load with the statistics of this channel.
+fn load(server: &HttpServer, control: SocketAddr) -> String {
+    format!("http load {} -c 1 -d 200ms --warmup 0 --line-rate 1G --control {control} --json", server.url("/0"))
 }
 
 #[test]
-fn control_channel_requires_the_token() {
+fn an_agent_responds_with_the_facts_of_its_host() {
     let channel = agent(&[]);
-    for authorization in
-        ["", "Authorization: Bearer wrong-wrong-wrong-wrong-wrong-1234\r\n", "Authorization: Basic eA==\r\n"]
-    {
-        for request in
-            ["GET /v1/info", "GET /v1/clock", "GET /v1/samples", "POST /v1/cell", "DELETE /v1/cell/a", "GET /"]
-        {
-            let (status, response) = channel.raw(format!("{request} HTTP/1.1\r\nHost: a\r\n{authorization}\r\n"));
-            assert_eq!(status, 401, "{request}: {response}");
-            assert!(!response.contains("kernel") && !response.contains(TOKEN), "{response}");
-        }
-    }
-    let info = channel.get("GET", "/v1/info", "");
-    assert_eq!(info["program"], "linerate");
+    let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["environment"]["kernel"], uname().as_str(), "{info:#}");
     assert_eq!(info["environment"]["device"], "lo", "{info:#}");
     let limits = fs::read_to_string(format!("/proc/{}/limits", channel.process.id())).expect("it runs");
@@ -62,71 +65,151 @@ fn control_channel_requires_the_token() {
     assert_eq!(info["environment"]["nofile_soft"].to_string(), soft.expect("a limit"), "{info:#}");
 }
 
-#[test]
-fn requests_of_web_pages_are_refused() {
-    let channel = agent(&[]);
-    let cell = r#"{"id":"a"}"#;
-    for origin in ["Origin: http://192.0.2.7\r\n", "origin: null\r\n", "Origin:\r\n"] {
-        for (method, path) in
-            [("GET", "/v1/info"), ("POST", "/v1/cell"), ("OPTIONS", "/v1/cell"), ("GET", "/v1/samples")]
-        {
-            let (status, response) = channel.ask_with(origin, method, path, cell);
-            assert_eq!(status, 403, "{method} {path} {origin}: {response}");
-            let (header, body) = response.split_once("\r\n\r\n").expect("a head");
-            assert!(body.contains("web page") && !header.contains("Access-Control"), "{response}");
-        }
-    }
-    assert_eq!(channel.ask("DELETE", "/v1/cell/a", "").0, 404, "no cell was begun");
-    assert_eq!(channel.ask("POST", "/v1/cell", cell).0, 200);
-}
-
-#[test]
-fn impostor_without_token_is_detected() {
-    let server = HttpServer::start(&[]);
-    // A response to every request of the client, as far as it can be given without the token.
-    let zeros = "0".repeat(64);
-    let body = format!(
-        r#"{{"nonce":"{zeros}","program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{{}}}}"#
-    );
-    let length = body.len();
-    let header = format!("HTTP/1.1 200 OK\r\nAuthentication-Info: proof={zeros}\r\nContent-Length: {length}\r\n\r\n");
-    let impostor = RawServer::that_sends(header + &body, Then::Next);
-    let (target, url) = (server.url("/0"), impostor.url(""));
-    let client = linerate(&format!("http load {target} --control-url {url} --token {TOKEN}"));
-    client.finish().expect_code(4).expect_stderr("does not prove that it knows the token");
-    assert!(impostor.requested() > 1, "a nonce and information were requested");
-}
-
 fn uname() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel").trim().to_owned()
 }
 
 #[test]
-fn a_new_token_is_printed_and_one_in_a_file_is_not() {
-    let fresh = Channel::start(&["agent"]);
-    let token = fresh.process.printed("token");
-    let (status, response) = fresh.raw(format!(
-        "GET /v1/clock HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
-    ));
-    assert_eq!((status, token.len()), (200, 64), "{response}");
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("token");
-    fs::write(&path, TOKEN).expect("a file");
-    let kept = Channel::start(&["agent", "--token-file", path.to_str().expect("a name")]);
-    kept.get("GET", "/v1/clock", "");
-    assert!(!kept.process.stdout().lines().any(|line| line.trim().starts_with("token")), "{:?}", kept.process);
+fn both_ends_prove_the_token() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let channel = agent(&["--token-file", &file("token")]);
+    let other = agent(&["--token-file", &file("other")]);
+    assert!(!channel.process.stdout().contains(fs::read_to_string(file("token")).expect("a token").trim()));
+    let server = HttpServer::start(&[]);
+    let run = |control, options: &str| linerate(&format!("{} {options}", load(&server, control))).finish();
+    let result = run(channel.address, &format!("--token-file {}", file("token")));
+    let server_side = &result.expect_code(0).json()["trials"][0]["detail"]["cell"]["server"];
+    assert!(server_side.is_object(), "{result:?}");
+    run(other.address, &format!("--token-file {}", file("token"))).expect_code(4).expect_stderr("prove");
+    run(channel.address, "").expect_code(4).expect_stderr("demands a token");
+    run(channel.address, &format!("--token-file {}", file("none")))
+        .expect_code(2)
+        .expect_stderr("the server creates it");
+
+    let mut client = RawNative::connect(channel.address);
+    client.send(hello_without_phases());
+    let refused = client.drain();
+    assert_eq!((&refused[0]["type"], &refused[0]["clause"]), (&json!("refused"), &json!("token")), "{refused:?}");
 }
 
 #[test]
-fn without_a_token_a_name_in_host_is_refused() {
-    let channel = Channel::start(&["agent", "--no-token"]);
-    let ask = |host: &str| channel.raw(format!("GET /v1/clock HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
-    for host in [channel.address.to_string(), "127.0.0.1".to_owned(), "localhost:1".to_owned()] {
-        assert_eq!(ask(&host).0, 200, "{host}");
+fn a_server_with_another_key_than_before_is_refused() {
+    let [here, there, replaced] = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
+    let server = HttpServer::start(&[]);
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let start = |state: &Path| {
+        let agent = with_state(state, &format!("http agent --control {address}"));
+        agent.wait_for_stdout("control", 1);
+        agent
+    };
+    let first = start(there.path());
+    let line = load(&server, address);
+    for _ in 0..2 {
+        with_state(here.path(), &line).finish().expect_code(0);
     }
-    let (refused, response) = ask(&format!("rebound.example:{}", channel.address.port()));
-    assert_eq!(refused, 421);
-    assert!(response.contains("Host must be an IP address or localhost"), "{response}");
+    drop(first);
+    let _second = start(replaced.path());
+    let forget = format!("--forget {address}");
+    with_state(here.path(), &line).finish().expect_code(4).expect_stderr("has changed").expect_stderr(&forget);
+    with_state(here.path(), &format!("test {forget}")).finish().expect_code(0);
+    with_state(here.path(), &line).finish().expect_code(0);
+}
+
+#[test]
+fn without_a_token_only_this_host_and_allowed_networks_have_access() {
+    let Some(net) = Net::new() else { return };
+    let start = |allow: &str| {
+        let words = ["http", "agent", "--control", "0.0.0.0:0", "--control-allow", allow];
+        Process::start(inside(&net.b, ours().path(), &words))
+    };
+    let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
+    for (allow, code) in [("203.0.113.0/24", 4), (CLIENT, 0)] {
+        let agent = start(allow);
+        let port = HttpControl::of(&agent).address.port();
+        let line = load(&server, SocketAddr::new(SERVER.parse().expect("an address"), port));
+        let client = Process::start(inside(&net.a, ours().path(), &words(&line)));
+        client.finish().expect_code(code);
+    }
+    for words in ["agent --control 0.0.0.0:0", "serve --control [::]:0"] {
+        linerate(&format!("http {words}")).finish().expect_code(2).expect_stderr("--control-allow");
+    }
+}
+
+#[test]
+fn hostile_clients_of_the_channel_leave_it_and_the_server_as_they_were() {
+    let channel = Channel::start(&["serve", "--bind", "127.0.0.1:0"]);
+    let data = listening(&channel);
+    let sent = |control: &HttpControl, bytes: &[u8]| {
+        let mut stream = TcpStream::connect(control.address).expect("connect");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        // The server may close before all is sent.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    };
+    sent(&channel, b"GET /v1/info HTTP/1.1\r\nHost: a\r\n\r\n");
+    sent(&channel, &[0xff; 4096]);
+    sent(&channel, b"");
+    let rows: [(&str, Vec<Value>, &str); 4] = [
+        ("body above 8 KiB", vec![request("http.info", &json!("x".repeat(8191)))], "body"),
+        ("name of 257 characters", vec![request(&"x".repeat(257), &Value::Null)], "name"),
+        ("no body", vec![json!({ "type": "request", "name": "http.info" })], "body"),
+        ("two requests at once", vec![request("http.info", &Value::Null); 2], "type"),
+    ];
+    for (name, messages, member) in rows {
+        let mut client = channel.session();
+        messages.into_iter().for_each(|message| client.send(message));
+        let last = client.drain().into_iter().find(|message| message["type"] == "fault");
+        let fault = last.unwrap_or_else(|| panic!("{name}: no fault"));
+        assert_eq!(fault["member"], member, "{name}: {fault}");
+    }
+    let mut early = RawNative::connect(channel.address);
+    early.send(request("http.info", &Value::Null));
+    assert_eq!(early.drain()[0]["member"], "type", "a request before the session");
+    for (name, body) in [("http.nothing", Value::Null), ("http.begin_cell", json!(7)), ("http.end_cell", json!("none"))]
+    {
+        let refusal = channel.request(name, &body).expect_err(name);
+        assert!(refusal["text"].is_string(), "{name}: {refusal}");
+    }
+    let mut phases = channel.session();
+    phases.send(json!({ "type": "open_phase", "phase": 1, "spec": idle() }));
+    assert_eq!(phases.expect("refused")["clause"], "phase");
+    // Those who leave while their request is handled.
+    for _ in 0..40 {
+        channel.session().send(request("http.info", &Value::Null));
+    }
+    get_zero(data);
+    let responds = wait_for(TIMEOUT, || channel.request("http.info", &Value::Null).ok());
+    assert!(responds.is_some_and(|info| info["port"] == data.port()));
+}
+
+fn request(name: &str, body: &Value) -> Value {
+    json!({ "type": "request", "name": name, "body": body })
+}
+
+fn idle() -> Value {
+    json!({
+        "kind": "idle", "transport": "tcp", "streams_max": 0, "probe_flows": 1, "duration_max_ns": 1_000_000_000_u64,
+    })
+}
+
+fn listening(channel: &Channel) -> SocketAddr {
+    let url = channel.process.printed("Listening on");
+    url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an address")
+}
+
+#[test]
+fn samples_arrive_while_a_cell_runs() {
+    let channel = agent(&[]);
+    assert_eq!(channel.response("http.last_reading", &Value::Null), Value::Null);
+    channel.response("http.begin_cell", &json!({ "id": "a" }));
+    let number = |reading: &Value| reading["sequence"].as_u64();
+    let sample = || Some(channel.response("http.last_reading", &Value::Null)).filter(|reading| reading.is_object());
+    let first = wait_for(TIMEOUT, sample).expect("a sample");
+    let next = wait_for(TIMEOUT, || sample().filter(|reading| number(reading) > number(&first)));
+    assert!(next.is_some_and(|reading| reading["rss_bytes"].as_u64() > Some(0)));
+    channel.response("http.end_cell", &json!("a"));
 }
 
 #[test]
@@ -135,12 +218,12 @@ fn statistics_of_a_cell_agree_with_proc() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let channel = agent(&["--listen-port", &port.to_string()]);
-    let info = channel.get("GET", "/v1/info", "");
+    let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["pids"], json!([std::process::id()]), "this process listens");
     assert_eq!(info["port"], port, "{info:#}");
 
     let outer = Usage::now();
-    channel.get("POST", "/v1/cell", r#"{"id":"a","phase":"matrix","payload_bytes":1024,"connections":40}"#);
+    channel.response("http.begin_cell", &json!({ "id": "a", "future": 1 }));
     let inner = Usage::now();
     let clients: Vec<TcpStream> =
         (0..CONNECTIONS).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("connect")).collect();
@@ -148,7 +231,7 @@ fn statistics_of_a_cell_agree_with_proc() {
     exchange(&clients, &servers);
     burn(Duration::from_millis(400));
     let inner = Usage::now().since(&inner);
-    let stats = channel.get("DELETE", "/v1/cell/a", "");
+    let stats = channel.response("http.end_cell", &json!("a"));
     let outer = Usage::now().since(&outer);
 
     let between = |name: &str, value: f64, low: f64, high: f64| {
@@ -164,9 +247,10 @@ fn statistics_of_a_cell_agree_with_proc() {
     assert!(number(&stats["busiest_thread_busy"]) > 0.0, "{stats:#}");
     assert!(stats["nic"]["is_loopback"] == true && stats["samples"].as_u64() >= Some(2), "{stats:#}");
 
-    assert_eq!(channel.get("DELETE", "/v1/cell/a", ""), stats, "the answer may have been lost");
-    assert_eq!(channel.ask("DELETE", "/v1/cell/b", "").0, 404);
-    assert_eq!(channel.ask("POST", "/v1/restart-workers", "").0, 501, "not our server");
+    assert_eq!(channel.response("http.end_cell", &json!("a")), stats, "the answer may have been lost");
+    assert_eq!(channel.request("http.end_cell", &json!("b")).expect_err("no such cell")["clause"], "cell");
+    let refusal = channel.request("http.restart_workers", &Value::Null).expect_err("not our server");
+    assert_eq!(refusal["clause"], "workers");
 }
 
 /// What this process and the loopback device have done so far.
@@ -222,14 +306,14 @@ sys.stdin.readline()
 ";
 
 #[test]
-fn server_replies_although_its_udp_port_is_stuck() {
+fn a_channel_responds_although_the_port_under_test_is_stuck() {
     let (input, _held) = std::io::pipe().expect("a pipe");
     let mut command = Command::new("python3");
     command.args(["-c", STUCK]);
     let stuck = Process::start_reading(command, input);
     let port: u16 = stuck.printed("port").parse().expect("a port");
     let channel = agent(&["--listen-port", &port.to_string()]);
-    channel.get("POST", "/v1/cell", r#"{"id":"stuck"}"#);
+    channel.response("http.begin_cell", &json!({ "id": "stuck" }));
     let data = SocketAddr::from(([127, 0, 0, 1], port));
     let mut waiting = Vec::new();
     let is_full = wait_for(TIMEOUT, || match TcpStream::connect_timeout(&data, Duration::from_secs(2)) {
@@ -241,10 +325,9 @@ fn server_replies_although_its_udp_port_is_stuck() {
     });
     assert!(is_full.is_some(), "the queue never filled: {} wait", waiting.len());
 
-    let info = channel.get("GET", "/v1/info", "");
+    let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["environment"]["backlog"], 1, "{info:#}");
-    channel.get("GET", "/v1/clock", "");
-    let stats = channel.get("DELETE", "/v1/cell/stuck", "");
+    let stats = channel.response("http.end_cell", &json!("stuck"));
     assert!(stats["accept_queue"]["peak"].as_u64() >= Some(1), "{stats:#}");
     assert_eq!(stats["accept_queue"]["limit"], 1, "{stats:#}");
     assert!(stats["counters"]["listen_overflows"].as_u64() >= Some(1), "{stats:#}");
@@ -252,18 +335,17 @@ fn server_replies_although_its_udp_port_is_stuck() {
 
 #[test]
 fn server_reports_and_restarts_its_threads() {
-    let channel = Channel::start(&["serve", "--bind", "127.0.0.1:0", "--threads", "2", "--token", TOKEN]);
-    let url = channel.process.printed("Listening on");
-    let data: SocketAddr = url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an address");
-    let info = channel.get("GET", "/v1/info", "");
+    let channel = Channel::start(&["serve", "--bind", "127.0.0.1:0", "--threads", "2"]);
+    let data = listening(&channel);
+    let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["capabilities"], json!(["restart-workers"]));
     assert_eq!((&info["port"], &info["pids"]), (&data.port().into(), &json!([channel.process.id()])));
-    channel.get("POST", "/v1/cell", r#"{"id":"one"}"#);
+    channel.response("http.begin_cell", &json!({ "id": "one" }));
     let _one = get_zero(data);
-    let stats = channel.get("DELETE", "/v1/cell/one", "");
+    let stats = channel.response("http.end_cell", &json!("one"));
     assert_eq!(stats["threads"], 2, "{stats:#}");
     assert_eq!(stats["thread_imbalance"], 2.0, "one thread has the only connection: {stats:#}");
-    assert_eq!(channel.ask("POST", "/v1/restart-workers", "").0, 204);
+    channel.response("http.restart_workers", &Value::Null);
     get_zero(data);
 }
 
@@ -280,11 +362,10 @@ fn get_zero(data: SocketAddr) -> TcpStream {
 
 #[test]
 fn unreadable_process_is_reported_at_once() {
-    let port = linerate_interop::free_port().to_string();
+    let port = free_port().to_string();
     for (words, part) in [
         (format!("agent --listen-port {port}"), "nobody listens"),
         ("agent --pid 1073741823".to_owned(), "no such process"),
-        ("agent --no-token --control 0.0.0.0:0".to_owned(), "--control-allow"),
     ] {
         let refused = linerate(&format!("http {words}")).finish();
         refused.expect_code(2).expect_stderr(part);

@@ -248,8 +248,10 @@ fn server_prints_a_command_that_clients_can_use() {
     for (name, address) in [(&net.a, "2001:db8:7::1"), (&net.b, "2001:db8:7::2")] {
         namespaces::run(&format!("ip -n {name} addr add {address}/64 dev {DEVICE} nodad"));
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = folder.path().join("token").display().to_string();
     for (bind, host) in [("0.0.0.0", SERVER), ("[::]", "[2001:db8:7::2]")] {
-        let words = ["http", "serve", "--bind", &format!("{bind}:8080")];
+        let words = ["http", "serve", "--bind", &format!("{bind}:8080"), "--token-file", &token];
         let server = Process::start(inside(&net.b, ours().path(), &words));
         server.wait_for_stdout("  client ", 1);
         let printed = server.stdout();

@@ -103,7 +103,12 @@ const ATTACKS: [Attack; 16] = [
         "the 65th message in a second",
         |port| {
             let (mut client, _) = RawNative::welcomed(to(port));
-            (0..200).for_each(|_| client.send(json!({ "type": "want_facts" })));
+            // Each is refused at once, whatever else arrived with it.
+            for number in 1..=200 {
+                let mut refused = phase("down", 0);
+                refused["phase"] = number.into();
+                client.send(refused);
+            }
             client.drain()
         },
         Some("message"),

@@ -31,7 +31,7 @@ pub struct Plan {
     /// The server, as an URL; the command line may name it instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Its control channel, as an URL; by default the same host and the next port.
+    /// Its control channel, `HOST` or `HOST:PORT`; by default the same host and the next port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
     /// Device the route must take.

@@ -56,7 +56,7 @@ fn keys_of_all_tables_are_read() {
 #[test]
 fn written_plan_is_read_back_unchanged() {
     let full = Plan {
-        control: Some("http://10.9.0.2:8081/\"\\".to_owned()),
+        control: Some("10.9.0.2:8081\"\\".to_owned()),
         dev: Some("enp1s0".to_owned()),
         line_rate_bps: Some(2.5e9),
         ..Plan::parse(TOML).expect("TOML")

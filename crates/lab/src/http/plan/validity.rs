@@ -34,7 +34,7 @@ fn top(plan: &Plan) -> Checked {
     number("version", plan.version, &(1..=1))?;
     number("seed", plan.seed, &(0..=i64::MAX as u64))?;
     url("target", plan.target.as_deref())?;
-    url("control", plan.control.as_deref())?;
+    host("control", plan.control.as_deref())?;
     if let Some(dev) = plan.dev.as_deref().filter(|dev| !is_device(dev)) {
         return wrong("dev", format_args!("`{}` is no name of a device", shown(dev)));
     }
@@ -164,6 +164,17 @@ fn url(key: &str, url: Option<&str>) -> Checked {
         return Ok(());
     }
     wrong(key, format_args!("`{}` is no URL: expected for instance http://192.168.5.2:8080", shown(url)))
+}
+
+fn host(key: &str, host: Option<&str>) -> Checked {
+    let is_name = |host: &str| {
+        let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
+        !host.is_empty() && host.chars().all(is_plain) && host.chars().count() <= TEXT_CHARS_MAX
+    };
+    match host.filter(|host| !is_name(host)) {
+        Some(host) => wrong(key, format_args!("`{}` is no host: expected for instance 192.168.5.2:8081", shown(host))),
+        None => Ok(()),
+    }
 }
 
 fn is_device(name: &str) -> bool {

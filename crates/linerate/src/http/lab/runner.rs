@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
-use linerate_http::control::{CellMark, TCP_CAPABILITY};
 use linerate_http::load::{Breaker, LoadSpec, WorkerPool};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
@@ -25,6 +24,7 @@ use super::spec::LabSpec;
 use super::target::TargetServer;
 use super::{cooldown, outputs};
 use crate::http::observed::{BothSides, Observed};
+use crate::http::requests::{CellMark, TCP_CAPABILITY};
 use crate::http::signals::Stop;
 use crate::http::watch::Watch;
 use crate::http::{generator, protocol_name, tcp_alone};
@@ -43,6 +43,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
     let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count);
+    target.server.iter().flat_map(|side| &side.remarks).for_each(|remark| progress.line(remark));
     progress.line(&introduction(&target, expected));
     if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
         return Err(Error::failed("not wanted"));
@@ -117,7 +118,8 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
     let mut notes = Vec::new();
     if target.server.is_none() {
         notes.push(
-            "no control channel at the server: what its host did is unknown, and so are the verdicts that need it"
+            "no control channel at the server: what its host did is unknown, and so are the verdicts that need it; \
+             `linerate http serve --token-file FILE` opens one for other hosts"
                 .to_owned(),
         );
     }

@@ -38,7 +38,7 @@ impl TargetServer {
         let destinations = generator::addresses(&target, &[], None)?;
         let first = *destinations.first().ok_or_else(|| Error::usage("the URL names no port"))?;
         let mut control = spec.control.clone();
-        control.url = control.url.or_else(|| spec.plan.control.clone());
+        control.server = control.server.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
         let (answer, has_sizes) = ask(spec, first)?;
         let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);

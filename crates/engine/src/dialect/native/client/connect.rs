@@ -75,7 +75,7 @@ pub fn open(
                 opened => return opened,
             },
             Answer::Iperf3 => {
-                refuse_downgrade(demand, &target.host)?;
+                refuse_downgrade(demand, target)?;
                 let Dialled { fd, remote, connect_time } = dialled;
                 return Ok(Opened::Iperf3(Established { fd, cookie, received, remote, connect_time }));
             }
@@ -96,7 +96,7 @@ pub fn open(
 }
 
 /// A host on the path that changes traffic could answer as iperf3 does.
-fn refuse_downgrade(demand: &IdentityDemand, host: &str) -> Result<(), NativeError> {
+fn refuse_downgrade(demand: &IdentityDemand, target: &Target) -> Result<(), NativeError> {
     let wants_native = demand.requires_native
         || demand.pin.is_some()
         || demand.token.is_some()
@@ -106,8 +106,8 @@ fn refuse_downgrade(demand: &IdentityDemand, host: &str) -> Result<(), NativeErr
         return Ok(());
     }
     Err(NativeError::NotNative(format!(
-        "{host} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin, \
-         --token-file and --username, and after `linerate test --forget {host}` if it was a linerate server before"
+        "{target} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin, \
+         --token-file and --username, and after `linerate test --forget {target}` if it was a linerate server before"
     )))
 }
 
@@ -148,23 +148,27 @@ fn native(
     let Dialled { fd, remote, connect_time } = dialled;
     let connection = handshake(fd, &config, interrupts)?;
     let fingerprint = connection.tls.peer().ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
-    let mut identity = judge(demand, fingerprint, &target.host)?;
+    let mut identity = judge(demand, fingerprint, &target.to_string())?;
     if demand.token.is_some() && identity != Identity::Pinned {
         identity = Identity::Token;
     }
     let peer = Peer { remote, identity, fingerprint, connect_time };
-    let login = login_for(demand, identity, &target.host)?;
+    let login = login_for(demand, identity, target)?;
     let mut client = NativeClient::new(target.clone(), peer, config, connection, demand.token.clone());
     client.greet(login, announcement, on_turn, interrupts)?;
     Ok(Opened::Native(Box::new(client)))
 }
 
 /// The login, for a server whose identity is known.
-fn login_for<'a>(demand: &'a IdentityDemand, identity: Identity, host: &str) -> Result<Option<&'a Login>, NativeError> {
+fn login_for<'a>(
+    demand: &'a IdentityDemand,
+    identity: Identity,
+    target: &Target,
+) -> Result<Option<&'a Login>, NativeError> {
     let is_known = matches!(identity, Identity::Pinned | Identity::Known) || demand.accept_new;
     match &demand.login {
         Some(_) if !is_known => Err(NativeError::Identity(format!(
-            "the password is not sent: {host} is met for the first time; give --pin with the key that it printed at its \
+            "the password is not sent: {target} is met for the first time; give --pin with the key that it printed at its \
              start, or --accept-new"
         ))),
         login => Ok(login.as_ref()),

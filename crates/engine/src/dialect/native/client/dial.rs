@@ -1,7 +1,9 @@
 //! Connects to the first address of a server that answers; the families race (RFC 8305).
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,16 @@ pub struct Target {
     pub bind: BindSpec,
     /// Longest time for all addresses together.
     pub timeout: Duration,
+}
+
+impl fmt::Display for Target {
+    /// As command lines name it: `HOST:PORT`, and `[ADDRESS]:PORT` for IPv6.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
 }
 
 /// A connection that was made.
@@ -146,8 +158,32 @@ impl Attempt {
 }
 
 fn begin(remote: SocketAddr, target: &Target) -> Result<Attempt, OsError> {
+    match connect(remote, target, None) {
+        // The kernel has no port to assign, for instance beside a load that holds them all.
+        Err(error) if is_taken(&error) && target.bind.host.is_none() => {
+            let mut attempts = PORTS.rev().map(|port| connect(remote, target, Some(port)));
+            let connected = attempts.find(|attempt| !attempt.as_ref().is_err_and(is_taken));
+            connected.unwrap_or(Err(error))
+        }
+        begun => begun,
+    }
+}
+
+/// Ports for connections where the kernel assigns none, of which `net.ipv4.ip_local_port_range` is a part.
+const PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
+
+fn is_taken(error: &OsError) -> bool {
+    matches!(error.errno(), Some(errno::EADDRINUSE | errno::EADDRNOTAVAIL))
+}
+
+/// Begins to connect, from a port that the kernel assigns, or from this one.
+fn connect(remote: SocketAddr, target: &Target, port: Option<u16>) -> Result<Attempt, OsError> {
     let fd = socket::open(&remote, Protocol::Tcp)?;
     bind(fd.as_fd(), &target.bind, &remote)?;
+    if let Some(port) = port {
+        sockopt::SO_REUSEADDR.set(&fd, true)?;
+        socket::bind(&fd, &socket::wildcard(Family::of(&remote), port))?;
+    }
     let started = Instant::now();
     match socket::connect(&fd, &remote)? {
         // Completed at once: the event follows all the same.

@@ -93,6 +93,14 @@ pub enum NativeError {
         /// What it demands.
         text: String,
     },
+    /// The server does not handle a request; the session goes on.
+    #[error("the server refuses the request: {text} ({clause})")]
+    RequestRefused {
+        /// Short name of the reason.
+        clause: String,
+        /// Explanation.
+        text: String,
+    },
     /// The server violates the protocol, or is gone.
     #[error("the control connection failed: {0}")]
     Protocol(String),

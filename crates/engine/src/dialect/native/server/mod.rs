@@ -7,20 +7,26 @@ mod active_phase;
 mod address_counts;
 mod native_server;
 mod phases;
+mod request;
 mod responder;
 mod session;
 mod tokens;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_model::Failure;
 use linerate_model::policy::NativePolicy;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
+use linerate_model::{Failure, ServerReporter};
 use linerate_trust::{HostKey, ServerConfig, Tokens as KnownTokens};
 
 use crate::error::failure;
+use crate::interrupts::Interrupts;
+use crate::server::event_loop::Server;
 use native_server::NativeServer;
+use request::Requests;
+pub use request::{RequestHandler, RequestRefusal};
 
 /// Longest TLS handshake of a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,6 +37,29 @@ pub(super) struct Context {
     pub(super) tls: ServerConfig,
     pub(super) tokens: Option<KnownTokens>,
     pub(super) requests: PeerRequests,
+    /// Requests beside tests; `None` where they are refused.
+    handled: Option<Requests>,
+    /// No other dialect shares the listener.
+    pub(super) is_alone: bool,
+}
+
+/// Serves this dialect alone until interrupted; `handler` handles the requests of clients. The reporter receives
+/// [`linerate_model::ServerEvent::Listening`] and the key when all ports are bound.
+///
+/// # Errors
+/// When the policy has no native dialect, or the server cannot listen or was interrupted.
+pub fn run(
+    spec: &ServerSpec,
+    handler: Arc<dyn RequestHandler>,
+    reporter: &mut dyn ServerReporter,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
+    let policy = spec.policy.native.as_ref().ok_or_else(|| failure("the policy has no native dialect"))?;
+    let mut server = Server::new(spec, reporter, interrupts).map_err(failure)?;
+    server.listen().map_err(failure)?;
+    let dialect = open(server.spec(), policy, PeerRequests::default(), Some(handler))?;
+    server.add(Box::new(dialect)).map_err(failure)?;
+    server.run(|| Ok(()))
 }
 
 /// The dialect beside others on the shared listener; `None` where the policy leaves it out.
@@ -39,11 +68,21 @@ pub(in crate::dialect) fn beside_others(
     requests: PeerRequests,
 ) -> Result<Option<NativeServer>, Failure> {
     let Some(policy) = &spec.policy.native else { return Ok(None) };
+    open(spec, policy, requests, None).map(Some)
+}
+
+fn open(
+    spec: &ServerSpec,
+    policy: &NativePolicy,
+    requests: PeerRequests,
+    handler: Option<Arc<dyn RequestHandler>>,
+) -> Result<NativeServer, Failure> {
     let key = host_key(policy)?;
     let tokens = policy.tokens.as_deref().map(KnownTokens::from_file).transpose().map_err(failure)?;
     let tls = ServerConfig::new(&key);
-    let context = Context { spec: spec.clone(), tls, tokens, requests };
-    NativeServer::new(context, key.fingerprint(), policy.host_key.is_some()).map(Some)
+    let is_alone = handler.is_some();
+    let context = Context { spec: spec.clone(), tls, tokens, requests, handled: handler.map(Requests::new), is_alone };
+    NativeServer::new(context, key.fingerprint(), policy.host_key.is_some())
 }
 
 fn host_key(policy: &NativePolicy) -> Result<HostKey, Failure> {

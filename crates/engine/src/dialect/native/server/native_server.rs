@@ -52,7 +52,8 @@ const HANDSHAKE_PERIOD: Duration = Duration::from_secs(1);
 // Tokens of the event loop.
 pub(super) const CONTROL: u64 = 0;
 pub(super) const NOTICE: u64 = 1;
-pub(super) const KINDS: u64 = 2;
+pub(super) const REQUEST: u64 = 2;
+pub(super) const KINDS: u64 = 3;
 
 impl NativeServer {
     pub(super) fn new(context: Context, fingerprint: Fingerprint, key_is_kept: bool) -> Result<Self, Failure> {
@@ -197,6 +198,10 @@ impl ServerDialect for NativeServer {
     }
 
     fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        if self.context.is_alone {
+            let address = server.listeners.address();
+            server.out.server_event(&ServerEvent::Listening { address });
+        }
         let kept = if self.key_is_kept { "" } else { ", which lasts as long as this server" };
         server.out.server_event(&ServerEvent::HostKey { text: format!("{}{kept}", self.fingerprint) });
         Ok(())
@@ -211,7 +216,7 @@ impl ServerDialect for NativeServer {
     }
 
     fn intake(&self, _admission: &Admission) -> Intake {
-        // The listener is that of the first dialect, which also decides when the server is over.
+        // The listener may be that of another dialect, which also decides when the server is over.
         if self.is_stopping { Intake::Closed } else { Intake::Open }
     }
 

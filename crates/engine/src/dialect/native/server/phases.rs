@@ -9,7 +9,7 @@ use linerate_model::path::{PhaseKind, PhaseSpec};
 use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
 use linerate_native::hex;
-use linerate_native::message::{FlowGrant, Hello, MINOR, Ready, Welcome};
+use linerate_native::message::{FlowGrant, Hello, MINOR, REQUESTS, Ready, Welcome};
 use linerate_native::server::{Action, Input, TURN_SPACING};
 use linerate_native::stream_head::StreamKind;
 use linerate_sys::clock;
@@ -18,7 +18,8 @@ use linerate_trust::{Role, proof, verify};
 
 use super::Context;
 use super::active_phase::ActivePhase;
-use super::native_server::{KINDS, NAME, NOTICE, address_of};
+use super::native_server::{KINDS, NAME, NOTICE, REQUEST, address_of};
+use super::request::RequestRefusal;
 use super::responder::Responder;
 use super::session::{Session, Waiting, announced};
 use super::tokens::Tokens;
@@ -66,6 +67,7 @@ impl Session {
                 let facts = self.facts.take().unwrap_or_else(|| "null".to_owned());
                 self.machine.handle_local(now, Input::Facts(facts));
             }
+            Action::Request { name, body } => self.begin_request(now, name, body, shared),
             Action::ControlLost => self.drop_connection(),
             Action::Close(reason) => self.closed = Some(reason),
         }
@@ -205,24 +207,29 @@ impl Session {
         if let Err(reason) = server.admission.take(self.id(), request) {
             return self.refuse(now, reason, server);
         }
-        match Responder::start(context.tls.clone()) {
-            Ok(responder) => self.responder = Some(responder),
-            Err(error) => {
+        // A session without phases has requests alone: it is no test, and has no probes.
+        if !hello.wants.is_empty() {
+            if let Err(error) = self.start_responder(context) {
                 server.admission.release(self.id());
                 return self.machine.handle_local(now, refused("resources", &error.to_string()));
             }
+            server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
         }
-        server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
         let welcome = self.welcome(context, server);
         self.hello = Some(hello);
         self.machine.handle_local(now, Input::Admitted(Box::new(welcome)));
+    }
+
+    fn start_responder(&mut self, context: &Context) -> std::io::Result<()> {
+        self.responder = Some(Responder::start(context.tls.clone())?);
+        Ok(())
     }
 
     fn welcome(&self, context: &Context, server: &ServerContext<'_>) -> Welcome {
         let clock_error_ns = clock::realtime_error_max_ns().ok().flatten();
         Welcome {
             minor: MINOR,
-            features: Vec::new(),
+            features: context.handled.iter().map(|_| REQUESTS.to_owned()).collect(),
             program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
             session: self.name().to_owned(),
             resume_secret: hex::encode(&self.resume_secret),
@@ -250,6 +257,9 @@ impl Session {
 
     fn open_phase(&mut self, spec: &PhaseSpec, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
         let now = Instant::now();
+        if self.responder.is_none() {
+            return self.refuse_phase(now, "phase", "the session announces no phases".to_owned());
+        }
         let allowed = self.hello.as_ref().map_or(0, |hello| hello.streams_max);
         if spec.streams_max > allowed && !matches!(spec.kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps) {
             let text = format!("{} streams, {allowed} were announced", spec.streams_max);
@@ -272,6 +282,20 @@ impl Session {
                 self.machine.handle_local(now, Input::Ready(ready));
             }
             (Err(error), _) | (_, Err(error)) => self.refuse_phase(now, "resources", error.to_string()),
+        }
+    }
+
+    fn begin_request(&mut self, now: Instant, name: String, body: String, shared: &Shared<'_>) {
+        let unhandled = || RequestRefusal::new("request", "this server handles no requests");
+        let requests = shared.context.handled.as_ref().ok_or_else(unhandled);
+        let begun = requests.and_then(|requests| requests.begin(self.peer.ip(), name, body)).and_then(|pending| {
+            let token = self.id() * KINDS + REQUEST;
+            let watched = shared.epoll.add(pending.notice_fd(), token, Interest::READ);
+            watched.map(|()| pending).map_err(|error| RequestRefusal::new("resources", error.text()))
+        });
+        match begun {
+            Ok(pending) => self.request = Some(pending),
+            Err(refusal) => self.machine.handle_local(now, refusal.into()),
         }
     }
 

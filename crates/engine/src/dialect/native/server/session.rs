@@ -22,6 +22,7 @@ use linerate_trust::{ServerSession, Token, random, verify_resume};
 use super::active_phase::ActivePhase;
 use super::native_server::{CONTROL, KINDS, own};
 use super::phases::Shared;
+use super::request::PendingRequest;
 use super::responder::{Responder, Task};
 use super::{Context, HANDSHAKE_TIMEOUT};
 use crate::dialect::native::datagrams::FlowId;
@@ -44,6 +45,7 @@ pub(super) struct Session {
     pub(super) flow_secret: [u8; 32],
     pub(super) responder: Option<Responder>,
     pub(super) phase: Option<ActivePhase>,
+    pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
     /// The token that the client proves.
@@ -105,6 +107,7 @@ impl Session {
             flow_secret: random(),
             responder: None,
             phase: None,
+            request: None,
             facts: None,
             token: None,
             is_proven: false,
@@ -206,6 +209,7 @@ impl Session {
         if self.reconnect_deadline().is_some_and(|deadline| now >= deadline) {
             self.closed = Some(CloseReason::Lost);
         }
+        self.take_response(now);
         while let Some(action) = self.machine.poll_action() {
             self.act(action, shared, server);
         }
@@ -220,6 +224,12 @@ impl Session {
         if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
             self.end_phase(now);
         }
+    }
+
+    fn take_response(&mut self, now: Instant) {
+        let Some(outcome) = self.request.as_ref().and_then(PendingRequest::take) else { return };
+        self.request = None;
+        self.machine.handle_local(now, outcome);
     }
 
     /// Ends the phase and passes its result on.
@@ -336,7 +346,8 @@ impl Session {
         let outcome = self.outcome();
         let summary = self.summary();
         let was_test = server.end_test(self.id, self.name.clone(), self.moved, Some(&summary), &outcome);
-        if !was_test
+        let was_admitted = was_test || self.is_admitted();
+        if !was_admitted
             && !self.is_logged
             && let Err(failure) = &outcome
         {
