@@ -9,6 +9,7 @@ pub mod client;
 mod datagrams;
 mod drops;
 mod load;
+mod probe_budget;
 pub mod server;
 mod tls_stream;
 

@@ -17,6 +17,7 @@ use super::prober::Prober;
 use super::streams::{self, StreamPlan, Wanted};
 use crate::data::quota::Quota;
 use crate::dialect::native::load::{EchoSamples, LoadRun, LoadStream};
+use crate::dialect::native::probe_budget::ProbeBudget;
 use crate::error::Operation;
 use crate::interrupts::Interrupts;
 use crate::reporter::Reporter;
@@ -57,7 +58,8 @@ pub(super) fn run(
     interrupts: &dyn Interrupts,
     result: &mut PhaseResult,
 ) -> Result<(), NativeError> {
-    let echoes = Arc::<EchoSamples>::default();
+    let budget = prober.as_ref().map(Prober::budget).unwrap_or_default();
+    let echoes = Arc::new(EchoSamples::new(Arc::clone(&budget)));
     let Steering { control, sink } = steering;
     let reporter = Reporter::boxed(sink);
     let mut load = LoadRun::new(spec, Quota::default(), Endpoint::Client, client.remote(), reporter)?;
@@ -68,7 +70,14 @@ pub(super) fn run(
     client.start_phase(interrupts)?;
     load.start()?;
     result.started_ns = load.start_ns().unwrap_or_default();
-    let driven = drive(client, &mut load, &mut supply, prober.as_ref(), control, interrupts);
+    let driven = drive(
+        client,
+        &mut load,
+        &mut supply,
+        &Beside { prober: prober.as_ref(), budget: &budget },
+        control,
+        interrupts,
+    );
     let interrupted = match driven {
         Err(NativeError::Interrupted(signal_text)) => Some(signal_text),
         Err(error) => return Err(error),
@@ -86,12 +95,18 @@ pub(super) fn run(
     interrupted.map_or(Ok(()), |signal_text| Err(NativeError::Interrupted(signal_text)))
 }
 
+/// What runs beside a load.
+struct Beside<'a> {
+    prober: Option<&'a Prober>,
+    budget: &'a ProbeBudget,
+}
+
 /// Until the steering ends the load.
 fn drive(
     client: &mut NativeClient,
     load: &mut LoadRun,
     supply: &mut Supply,
-    prober: Option<&Prober>,
+    beside: &Beside<'_>,
     control: &mut dyn LoadControl,
     interrupts: &dyn Interrupts,
 ) -> Result<(), NativeError> {
@@ -126,7 +141,8 @@ fn drive(
         for stream in supply.take_opened() {
             load.add(stream)?;
         }
-        let newest_rtt_ns = prober.and_then(Prober::newest_rtt_ns);
+        beside.budget.on_sample(&sample);
+        let newest_rtt_ns = beside.prober.and_then(Prober::newest_rtt_ns);
         match control.sample(&sample, newest_rtt_ns) {
             LoadDecision::Continue => {}
             LoadDecision::AddStreams(count) => supply.open_beside(count),

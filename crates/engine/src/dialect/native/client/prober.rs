@@ -14,6 +14,7 @@ use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::{clock, scheduling};
 use linerate_trust::ClientConfig;
 
+use crate::dialect::native::probe_budget::{self, ProbeBudget};
 pub(super) use connection::ProbeTarget;
 use connection::{Connections, Progress};
 use udp_flow::UdpFlow;
@@ -63,6 +64,7 @@ pub(super) struct Prober {
     phase: Arc<AtomicU8>,
     wake: Arc<EventFd>,
     results: Arc<Mutex<ProbeResults>>,
+    budget: Arc<ProbeBudget>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -74,6 +76,7 @@ struct Worker {
     flows: Vec<UdpFlow>,
     connections: Option<Connections>,
     period_ns: u64,
+    budget: Arc<ProbeBudget>,
 }
 
 // What the thread does.
@@ -107,6 +110,7 @@ impl Prober {
         let udp = flows.iter().map(|flow| (flow.dscp(), Vec::new())).collect();
         let results = Arc::new(Mutex::new(ProbeResults { udp, ..ProbeResults::default() }));
         let phase = Arc::new(AtomicU8::new(PROBES));
+        let budget = Arc::<ProbeBudget>::default();
         let worker = Worker {
             phase: Arc::clone(&phase),
             wake: Arc::clone(&wake),
@@ -115,9 +119,15 @@ impl Prober {
             flows,
             connections: plan.connections.map(|plan| Connections::new(plan, now_ns)),
             period_ns: plan.period_ns,
+            budget: Arc::clone(&budget),
         };
         let thread = thread::Builder::new().name("native-prober".into()).spawn(move || worker.run())?;
-        Ok(Self { phase, wake, results, thread: Some(thread) })
+        Ok(Self { phase, wake, results, budget, thread: Some(thread) })
+    }
+
+    /// What bounds the probes, to be told the rate of the load beside them.
+    pub(super) fn budget(&self) -> Arc<ProbeBudget> {
+        Arc::clone(&self.budget)
     }
 
     /// Newest round trip of the first flow, ns.
@@ -188,9 +198,10 @@ impl Worker {
     }
 
     fn send_due(&mut self, now_ns: u64) {
+        let period_ns = self.budget.period_ns(self.period_ns, probe_budget::UDP, self.flows.len() as u64);
         for (index, flow) in self.flows.iter_mut().enumerate() {
             if flow.next_ns() <= now_ns {
-                let sample = flow.send(now_ns, self.period_ns);
+                let sample = flow.send(now_ns, period_ns);
                 let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some((_, samples)) = results.udp.get_mut(index) {
                     samples.push(sample);
@@ -200,7 +211,7 @@ impl Worker {
         if let Some(connections) = &mut self.connections
             && connections.deadline_ns() <= now_ns
         {
-            connections.on_time(now_ns, &self.epoll, FLOWS_MAX);
+            connections.on_time(now_ns, &self.epoll, FLOWS_MAX, &self.budget);
             self.publish_connections();
         }
     }

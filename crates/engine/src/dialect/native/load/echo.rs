@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::path::ProbeSample;
 
+use crate::dialect::native::probe_budget::{ECHOES, ProbeBudget};
+
 /// Round trips of one phase, from the streams of all workers, and how many streams take turns.
 #[derive(Debug, Default)]
 pub(in crate::dialect::native) struct EchoSamples {
     samples: Mutex<Vec<ProbeSample>>,
     streams: AtomicU64,
+    budget: Arc<ProbeBudget>,
 }
 
-/// Between two echoes of all streams together.
+/// Between two echoes of all streams together, where the load is fast enough.
 const PERIOD_NS: u64 = 20_000_000;
 /// Most samples that are kept of a phase.
 const SAMPLES_MAX: usize = 1_000_000;
@@ -20,6 +23,11 @@ const SAMPLES_MAX: usize = 1_000_000;
 const AGE_MAX_NS: u64 = 600_000_000_000;
 
 impl EchoSamples {
+    /// Without samples. `budget` bounds the echoes.
+    pub(in crate::dialect::native) fn new(budget: Arc<ProbeBudget>) -> Self {
+        Self { budget, ..Self::default() }
+    }
+
     /// A reply arrived. The stamp is that of the request; one that cannot be ours is ignored.
     fn add(&self, sent_ns: u64, received_ns: u64) {
         if sent_ns == 0 || received_ns < sent_ns || received_ns - sent_ns > AGE_MAX_NS {
@@ -38,7 +46,7 @@ impl EchoSamples {
     }
 }
 
-/// Requests of one stream, one outstanding at a time. Time has slots of 20 ms, which belong to the streams in turn: all
+/// Requests of one stream, one outstanding at a time. Time has slots of 20 ms, longer ones beside a slow load, which belong to the streams in turn: all
 /// streams together request 50 echoes per second, however many there are.
 #[derive(Debug)]
 pub(in crate::dialect::native) struct EchoSchedule {
@@ -72,9 +80,10 @@ impl EchoSchedule {
     /// Start of the next slot of this stream.
     fn slot_after_ns(&self, now_ns: u64) -> u64 {
         let streams = self.samples.streams.load(Ordering::Relaxed).max(1);
-        let next = now_ns / PERIOD_NS + 1;
+        let period_ns = self.samples.budget.period_ns(PERIOD_NS, ECHOES, 1);
+        let next = now_ns / period_ns + 1;
         let wait = (self.place % streams + streams - next % streams) % streams;
-        next.saturating_add(wait).saturating_mul(PERIOD_NS)
+        next.saturating_add(wait).saturating_mul(period_ns)
     }
 
     /// A reply to the request with this stamp arrived.

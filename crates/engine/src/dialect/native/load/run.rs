@@ -237,14 +237,9 @@ impl LoadRun {
         bytes.saturating_sub(u64::from(unacknowledged))
     }
 
-    /// It has streams, or has had them.
+    /// One of its streams has not ended.
     pub(in crate::dialect::native) fn has_streams(&self) -> bool {
-        !self.streams.is_empty()
-    }
-
-    /// It had streams, and all of them have ended.
-    pub(in crate::dialect::native) fn is_over(&self) -> bool {
-        self.has_streams() && self.streams.iter().all(|stream| stream.is_over)
+        self.streams.iter().any(|stream| !stream.is_over)
     }
 
     /// Bytes that were received and sent so far.

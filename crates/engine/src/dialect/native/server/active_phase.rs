@@ -127,14 +127,9 @@ impl ActivePhase {
         self.load.as_mut()?.advance()
     }
 
-    /// It has streams that carry a load, or has had them.
+    /// Streams carry a load.
     pub(super) fn has_streams(&self) -> bool {
         self.load.as_ref().is_some_and(LoadRun::has_streams)
-    }
-
-    /// Its load has ended, though the phase has not.
-    pub(super) fn has_lost_its_streams(&self) -> bool {
-        self.load.as_ref().is_some_and(LoadRun::is_over)
     }
 
     /// The client has not ended it in time.

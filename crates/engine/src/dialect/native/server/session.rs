@@ -162,14 +162,11 @@ impl Session {
         self.machine.poll_timeout().into_iter().chain(own.into_iter().flatten()).min()
     }
 
-    /// Latest moment for another control connection. The streams of a load show that the client lives, and their end shows
-    /// that it does not; other phases show neither.
+    /// Latest moment for another control connection, unless the streams of a load show that the client lives.
     fn reconnect_deadline(&self) -> Option<Instant> {
         let lost_since = self.machine.lost_since()?;
-        match self.phase.as_ref().filter(|phase| phase.has_streams()) {
-            Some(phase) => phase.has_lost_its_streams().then_some(lost_since),
-            None => Some(lost_since + RECONNECT_MAX),
-        }
+        let is_loaded = self.phase.as_ref().is_some_and(ActivePhase::has_streams);
+        (!is_loaded).then(|| lost_since + RECONNECT_MAX)
     }
 
     fn is_handshaking(&self) -> bool {

@@ -15,6 +15,7 @@ use linerate_trust::{ClientConfig, ClientSession};
 
 use super::ConnectionPlan;
 use crate::dialect::native::client::bind;
+use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
 use crate::dialect::native::tls_stream::TlsStream;
 
 /// Where new connections go, and from where.
@@ -91,7 +92,7 @@ impl Connections {
     }
 
     /// Opens a connection that is due, and gives up those that take too long.
-    pub(super) fn on_time(&mut self, now_ns: u64, epoll: &Epoll, first_token: u64) {
+    pub(super) fn on_time(&mut self, now_ns: u64, epoll: &Epoll, first_token: u64, budget: &ProbeBudget) {
         let late: Vec<u64> = {
             let is_late = |connection: &Connection| connection.since_ns + STEP_TIMEOUT_NS <= now_ns;
             self.open.iter().filter(|(_, connection)| is_late(connection)).map(|(token, _)| *token).collect()
@@ -104,7 +105,7 @@ impl Connections {
         if self.next_ns > now_ns {
             return;
         }
-        self.next_ns = now_ns.max(self.next_ns + self.plan.period_ns);
+        self.next_ns = now_ns.max(self.next_ns + budget.period_ns(self.plan.period_ns, CONNECTIONS, 1));
         if self.open.len() >= OPEN_MAX {
             return;
         }
