@@ -39,6 +39,7 @@ impl TestTime {
 }
 
 /// Place of a client in the queue.
+#[cfg(feature = "native")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// Clients in front of it.
@@ -131,7 +132,8 @@ impl Admission {
         }
     }
 
-    /// Place of a waiting client; `None` when it does not wait.
+    /// Place of a waiting client; `None` when it does not wait. The protocol of iperf3 has no message for it.
+    #[cfg(feature = "native")]
     pub(crate) fn turn(&self, id: u64, now: Instant) -> Option<Turn> {
         let policy::Admission::Queue { tests_max, .. } = self.kind else { return None };
         let remaining = self.active.values().map(|time| time.left(now));

@@ -54,6 +54,7 @@ impl AdmissionQueue {
     }
 
     /// Clients in front of this one, and its expected wait.
+    #[cfg(feature = "native")]
     pub(crate) fn turn(
         &self,
         id: u64,

@@ -125,7 +125,7 @@ impl Prober {
         Ok(Self { phase, wake, results, budget, thread: Some(thread) })
     }
 
-    /// What bounds the probes, to be told the rate of the load beside them.
+    /// What bounds the probes by the rate of the load beside them.
     pub(super) fn budget(&self) -> Arc<ProbeBudget> {
         Arc::clone(&self.budget)
     }
