@@ -28,7 +28,7 @@ pub(super) const ECHOES: ProbeShare = ProbeShare { permille: 5, bits: 720 };
 /// Data of this time gives a rate.
 const KNOWN_AFTER_NS: u64 = 1_000_000_000;
 /// Longest time between two probes.
-const PERIOD_MAX_NS: u64 = 1_000_000_000;
+const PERIOD_MAX_NS: u64 = 10_000_000_000;
 
 impl ProbeBudget {
     /// Takes what the load has moved so far. In two directions the slower one counts.
@@ -88,7 +88,7 @@ mod tests {
             (budget(100_000_000, 0), 5 * MS),
             (budget(0, 100_000_000), 5 * MS),
             (budget(100_000_000, 4_800_000), 10 * MS),
-            (budget(1, 0), PERIOD_MAX_NS),
+            (budget(100, 0), PERIOD_MAX_NS),
         ] {
             assert_eq!(budget.period_ns(5 * MS, UDP, 1), expected_ns, "{budget:?}");
         }
