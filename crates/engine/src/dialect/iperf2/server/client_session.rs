@@ -146,9 +146,6 @@ impl ClientSession {
     /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
     pub(super) fn advance(&mut self, next_number: &mut u32) -> bool {
         let mut requests = self.main.advance(&mut self.reporter);
-        if self.main.is_over() && self.main.summary.is_none() {
-            self.finish_main();
-        }
         if let Some(back) = &mut self.back {
             requests.extend(back.advance(&mut self.reporter));
         }
@@ -159,6 +156,9 @@ impl ClientSession {
             self.dials.push(Dial::new(*next_number, remote, spec));
             *next_number = next_number.saturating_add(1);
         }
+        if self.main.is_over() && self.main.summary.is_none() && !self.awaits_connection() {
+            self.finish_main();
+        }
         self.check_liveness();
         let connections = self.connection_count();
         let has_new_session = self.advance_dials();
@@ -168,6 +168,11 @@ impl ClientSession {
             self.back.iter_mut().for_each(|back| drop(back.advance(&mut self.reporter)));
         }
         has_new_session
+    }
+
+    /// A connection back is still to join the test, whose other data may have ended before.
+    fn awaits_connection(&self) -> bool {
+        !is_afterwards(&self.main.spec) && !self.dials.is_empty()
     }
 
     fn connection_count(&self) -> usize {
