@@ -72,6 +72,7 @@ mod path {
     mod loss;
     mod many_clients;
     mod modes;
+    mod remapped;
     mod resume;
     mod shaped;
     mod trust;
