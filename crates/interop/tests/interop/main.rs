@@ -69,6 +69,8 @@ mod path {
     mod expect;
     mod fallback;
     mod hostile;
+    mod known_link;
+    mod known_middle;
     mod loss;
     mod many_clients;
     mod modes;
