@@ -33,6 +33,7 @@ mod session;
 mod sockets;
 mod status;
 mod transcript;
+mod tun_link;
 mod wire;
 
 pub use cases::{each_case, skip};
@@ -61,4 +62,5 @@ pub use session::{Pair, Server, run_pair, run_pair_at};
 pub use sockets::established;
 pub use status::{Status, cpu_time};
 pub use transcript::{difference, normalise};
+pub use tun_link::{LinkReport, TunLink};
 pub use wire::{Control, RawClient, Received, cookie, frame, fresh_cookie, state};

@@ -86,7 +86,8 @@ impl Net {
         assert!(status.is_ok_and(|status| status.success()), "{line}");
     }
 
-    fn empty(is_bridged: bool) -> Option<Self> {
+    /// Namespaces without a link, with one in the middle or without.
+    pub(crate) fn empty(is_bridged: bool) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = |side: &str| format!("lrdoc-{}-{number}-{side}", std::process::id());
@@ -104,7 +105,8 @@ impl Net {
         [&self.a, &self.b].into_iter().chain(&self.middle)
     }
 
-    fn configure(&self) {
+    /// Gives [`DEVICE`] of both an address, and takes it up.
+    pub(crate) fn configure(&self) {
         for (namespace, address) in [(&self.a, CLIENT), (&self.b, SERVER)] {
             run(&format!("ip -n {namespace} addr add {address}/24 dev {DEVICE}"));
             run(&format!("ip -n {namespace} link set {DEVICE} up"));

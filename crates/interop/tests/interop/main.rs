@@ -69,9 +69,12 @@ mod path {
     mod expect;
     mod fallback;
     mod hostile;
+    mod known_link;
+    mod known_middle;
     mod loss;
     mod many_clients;
     mod modes;
+    mod remapped;
     mod resume;
     mod shaped;
     mod trust;

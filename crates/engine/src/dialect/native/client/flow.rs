@@ -1,4 +1,7 @@
 //! Opens a UDP flow: a knock with a token, until the server answers it.
+//!
+//! A router on the path that loses its state or changes it (RFC 4787) maps the packets of a flow to another port, from which the
+//! server expects none. [`Spare`] is a flow that takes the place of such a one.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,6 +24,21 @@ pub(super) struct Granted {
     pub(super) tag: u64,
 }
 
+/// A flow that is opened when the first one brings no replies any more.
+pub(super) struct Spare {
+    pub(super) remote: SocketAddr,
+    pub(super) from: BindSpec,
+    pub(super) granted: Granted,
+}
+
+/// A flow whose knock may be answered at any time.
+pub(super) struct Opening {
+    fd: OwnedFd,
+    granted: Granted,
+    knocks_left: u32,
+    next_ns: u64,
+}
+
 /// Knocks that stay unanswered before UDP counts as blocked.
 const KNOCKS: u32 = 3;
 /// Between two of them.
@@ -31,10 +49,7 @@ const KNOCK_PERIOD: Duration = Duration::from_millis(333);
 /// # Errors
 /// When this host has no socket for it.
 pub(super) fn open(remote: SocketAddr, from: &BindSpec, granted: Granted) -> Result<Option<OwnedFd>, EngineError> {
-    let fail = Operation::InitStream.failed();
-    let fd = socket::open(&remote, Protocol::Udp).map_err(&fail)?;
-    bind(fd.as_fd(), from, &remote).map_err(&fail)?;
-    socket::connect(&fd, &remote).map_err(&fail)?;
+    let fd = connected(remote, from)?;
     for _ in 0..KNOCKS {
         // What cannot be sent is not answered.
         let _ = udp::send(&fd, &knock(granted));
@@ -43,6 +58,48 @@ pub(super) fn open(remote: SocketAddr, from: &BindSpec, granted: Granted) -> Res
         }
     }
     Ok(None)
+}
+
+fn connected(remote: SocketAddr, from: &BindSpec) -> Result<OwnedFd, EngineError> {
+    let fail = Operation::InitStream.failed();
+    let fd = socket::open(&remote, Protocol::Udp).map_err(&fail)?;
+    bind(fd.as_fd(), from, &remote).map_err(&fail)?;
+    socket::connect(&fd, &remote).map_err(&fail)?;
+    Ok(fd)
+}
+
+impl Spare {
+    /// Begins to open it; `None` when this host has no socket for it.
+    pub(super) fn open(self, now_ns: u64) -> Option<Opening> {
+        let fd = connected(self.remote, &self.from).ok()?;
+        Some(Opening { fd, granted: self.granted, knocks_left: KNOCKS, next_ns: now_ns })
+    }
+}
+
+impl Opening {
+    /// Knocks when it is time; true once the server has answered.
+    pub(super) fn advance(&mut self, now_ns: u64) -> bool {
+        if now_ns >= self.next_ns && self.knocks_left > 0 {
+            self.knocks_left -= 1;
+            self.next_ns = now_ns.saturating_add(clock::as_ns(KNOCK_PERIOD));
+            // What cannot be sent is not answered.
+            let _ = udp::send(&self.fd, &knock(self.granted));
+        }
+        let mut buffer = [0; 2 * KNOCK_LEN_MIN];
+        udp::recv(&self.fd, &mut buffer).is_ok_and(|len| opens(buffer.get(..len).unwrap_or_default(), self.granted))
+    }
+
+    /// The socket of the flow.
+    pub(super) fn into_flow(self) -> (OwnedFd, Granted) {
+        (self.fd, self.granted)
+    }
+}
+
+/// The server's answer to a knock.
+fn opens(datagram: &[u8], granted: Granted) -> bool {
+    DatagramHead::decode(datagram).is_some_and(|head| {
+        (head.datagram_type, head.flow, head.tag) == (DatagramType::Open, granted.flow, granted.tag)
+    })
 }
 
 /// Ends a flow. A datagram that is lost leaves it to the end of the session.
@@ -83,10 +140,7 @@ fn is_answered(fd: &OwnedFd, granted: Granted) -> bool {
             std::thread::sleep(left);
             return false;
         };
-        let head = DatagramHead::decode(buffer.get(..len).unwrap_or_default());
-        if head.is_some_and(|head| {
-            (head.datagram_type, head.flow, head.tag) == (DatagramType::Open, granted.flow, granted.tag)
-        }) {
+        if opens(buffer.get(..len).unwrap_or_default(), granted) {
             return true;
         }
         if left.is_zero() {

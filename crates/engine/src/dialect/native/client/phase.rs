@@ -3,16 +3,17 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_model::path::{ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
+use linerate_model::path::{ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec, absent};
+use linerate_model::units::ns_to_s;
 use linerate_native::hex;
 use linerate_native::message::Ready;
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
 use super::control::NativeClient;
-use super::flow::{self, Granted};
+use super::flow::{self, Granted, Spare};
 use super::load_phase::{self, Steering};
-use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober};
+use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober, SILENCE_NS};
 use super::transactions::{self, TransactionPlan};
 use super::{NativeError, connections, size};
 use crate::interrupts::Interrupts;
@@ -21,6 +22,8 @@ use crate::interrupts::Interrupts;
 const PROBE_PERIOD_NS: u64 = 5_000_000;
 /// Between two probes over new connections.
 const CONNECTION_PERIOD_NS: u64 = 100_000_000;
+/// Most probe flows that a server grants.
+const FLOWS_MAX: u32 = 8;
 /// Round trip that is assumed before one is measured.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
@@ -38,7 +41,7 @@ impl NativeClient {
         interrupts: &dyn Interrupts,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
-        let ready = self.open_phase(spec, interrupts)?;
+        let ready = self.open_phase(&with_spare_flow(spec), interrupts)?;
         result.started_ns = clock::monotonic_ns();
         match (spec.kind, steering) {
             (PhaseKind::Size, _) => self.examine_sizes(spec, &ready, dscps, interrupts, result),
@@ -101,11 +104,16 @@ impl NativeClient {
         dscps: &[u8],
         result: &mut PhaseResult,
     ) -> Result<Option<Prober>, NativeError> {
-        let mut flows = Vec::new();
+        let mut flows: Vec<FlowPlan> = Vec::new();
+        let all = self.granted(ready);
+        let mut spare = all.get(1 + dscps.len()).map(|granted| self.spare(*granted));
         let marks = std::iter::once(spec.dscp).chain(dscps.iter().copied());
-        for (granted, dscp) in self.granted(ready).into_iter().zip(marks) {
+        for (granted, dscp) in all.into_iter().zip(marks) {
             match self.open_flow(granted)? {
-                Some(fd) => flows.push(FlowPlan { fd, flow: granted.flow, tag: granted.tag, dscp }),
+                Some(fd) => {
+                    let spare = spare.take();
+                    flows.push(FlowPlan { fd, flow: granted.flow, tag: granted.tag, dscp, spare });
+                }
                 None => {
                     result.absent.push(("udp".to_owned(), "UDP is blocked: no knock was answered".to_owned()));
                     break;
@@ -129,6 +137,12 @@ impl NativeClient {
     /// Moves what the probes found to the result.
     pub(super) fn take_probes(&self, prober: Prober, result: &mut PhaseResult) {
         let found = prober.finish();
+        if found.replaced > 0 {
+            let text =
+                format!("no UDP probe was answered for {} s or more; the flow was opened anew", ns_to_s(SILENCE_NS));
+            result.local.notes.push(text.clone());
+            result.absent.push((absent::PROBES.to_owned(), text));
+        }
         let mut flows = found.udp.into_iter();
         result.udp = flows.next().map(|(_, samples)| samples).unwrap_or_default();
         let tos = |direction| move |(sent, received): (u8, u8)| (direction, sent, received);
@@ -149,6 +163,10 @@ impl NativeClient {
 
     pub(super) fn open_flow(&self, granted: Granted) -> Result<Option<OwnedFd>, NativeError> {
         Ok(flow::open(self.remote(), &self.probe_target(0).bind, granted)?)
+    }
+
+    fn spare(&self, granted: Granted) -> Spare {
+        Spare { remote: self.remote(), from: self.probe_target(0).bind, granted }
     }
 
     fn examine_sizes(
@@ -225,6 +243,13 @@ impl NativeClient {
         (result.transactions, result.local.notes) = (samples, notes);
         Ok(())
     }
+}
+
+/// The same phase with a flow in reserve, if it has probes and the server grants another one.
+fn with_spare_flow(spec: &PhaseSpec) -> PhaseSpec {
+    let has_probes = matches!(spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
+    let spare = u32::from(has_probes && (1..FLOWS_MAX).contains(&spec.probe_flows));
+    PhaseSpec { probe_flows: spec.probe_flows + spare, ..spec.clone() }
 }
 
 fn tokens(texts: &[String]) -> Vec<[u8; 16]> {

@@ -14,9 +14,11 @@ use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::{clock, scheduling};
 use linerate_trust::ClientConfig;
 
+use super::flow::Spare;
 use crate::dialect::native::probe_budget::{self, ProbeBudget};
 pub(super) use connection::ProbeTarget;
 use connection::{Connections, Progress};
+pub(super) use udp_flow::SILENCE_NS;
 use udp_flow::UdpFlow;
 
 /// What is probed, and how often.
@@ -33,6 +35,7 @@ pub(super) struct FlowPlan {
     pub(super) flow: u32,
     pub(super) tag: u64,
     pub(super) dscp: u8,
+    pub(super) spare: Option<Spare>,
 }
 
 /// New connections, one token each.
@@ -55,6 +58,8 @@ pub(super) struct ProbeResults {
     pub(super) connections: ConcurrentProbes,
     /// Of the first flow.
     pub(super) newest_rtt_ns: Option<i64>,
+    /// Flows that a spare one has taken the place of.
+    pub(super) replaced: u32,
     /// Datagrams that answer no probe.
     pub(super) foreign: u64,
 }
@@ -201,8 +206,14 @@ impl Worker {
         let period_ns = self.budget.period_ns(self.period_ns, probe_budget::UDP, self.flows.len() as u64);
         for (index, flow) in self.flows.iter_mut().enumerate() {
             if flow.next_ns() <= now_ns {
+                let is_replaced = flow.replace_if_silent(now_ns);
                 let sample = flow.send(now_ns, period_ns);
                 let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+                if is_replaced {
+                    // The descriptor before is closed, and with that no longer watched.
+                    let _ = self.epoll.add(flow.fd(), index as u64, Interest::READ);
+                    results.replaced += 1;
+                }
                 if let Some((_, samples)) = results.udp.get_mut(index) {
                     samples.push(sample);
                 }

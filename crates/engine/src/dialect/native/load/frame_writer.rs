@@ -1,12 +1,14 @@
 //! What a load stream writes: echoes as soon as the frame under way is complete, and data frames between them.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linerate_native::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
 use linerate_sys::page_buffer::PAGE_ALIGNMENT;
+use linerate_sys::poll::{self, Interest};
 use linerate_sys::{PageBuffer, Result as OsResult, sockopt};
 
 use super::Wire;
@@ -37,6 +39,8 @@ struct DataFrames {
     block: Arc<PageBuffer>,
     payload_len: usize,
     meter: RateMeter,
+    /// What may wait unsent in the socket is less than what the kernel puts into one packet.
+    is_limited: bool,
     /// Bytes written to the stream so far.
     position: u64,
 }
@@ -62,6 +66,8 @@ const FRAME_BYTES_MIN: usize = 4 * 1024;
 const FRAME_BYTES_FIRST: usize = 16 * 1024;
 /// Period of the rate.
 const METER_NS: u64 = 100_000_000;
+/// Most that the kernel puts into one packet before it is divided into segments (`GSO_LEGACY_MAX_SIZE`).
+const PACKET_BYTES_MAX: u32 = 65_536;
 /// Replies that may wait; requests come one at a time.
 const REPLIES_MAX: usize = 16;
 
@@ -75,7 +81,7 @@ impl FrameWriter {
     pub(super) fn of_data(stream: u16, now_ns: u64) -> OsResult<Self> {
         let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT)?;
         let meter = RateMeter { since_ns: now_ns, bytes: 0 };
-        let data = DataFrames { block, payload_len: FRAME_BYTES_FIRST, meter, position: 0 };
+        let data = DataFrames { block, payload_len: FRAME_BYTES_FIRST, meter, is_limited: false, position: 0 };
         Ok(Self { data: Some(data), ..Self::of_echoes(stream) })
     }
 
@@ -95,6 +101,9 @@ impl FrameWriter {
     /// One write.
     pub(super) fn write(&mut self, wire: &mut Wire, fd: BorrowedFd<'_>, now_ns: u64) -> io::Result<Wrote> {
         if self.current.is_none() {
+            if self.waits_for_room(fd) {
+                return Err(ErrorKind::WouldBlock.into());
+            }
             self.current = self.next_frame();
         }
         let Some(frame) = &mut self.current else {
@@ -121,6 +130,14 @@ impl FrameWriter {
             data.account(written as u64, fd, now_ns);
         }
         Ok(Wrote::Payload((written - head_written) as u64))
+    }
+
+    /// The next frame is one of data, and more waits unsent in the socket than is allowed. A write alone does not find that: the
+    /// kernel appends to a packet that is not full whatever waits. poll(2) has the kernel report when there is room.
+    fn waits_for_room(&self, fd: BorrowedFd<'_>) -> bool {
+        let is_data = self.replies.is_empty() && !self.wants_request;
+        let is_limited = self.data.as_ref().is_some_and(|data| data.is_limited);
+        is_data && is_limited && !poll::wait_fd(fd, Interest::WRITE, Some(Duration::ZERO)).unwrap_or(true)
     }
 
     fn next_frame(&mut self) -> Option<Frame> {
@@ -163,6 +180,39 @@ impl DataFrames {
         // Without it more waits in the socket, and in-band echoes measure that.
         let unsent = u32::try_from(bytes.max(FRAME_BYTES_MIN)).unwrap_or(u32::MAX);
         let _ = sockopt::TCP_NOTSENT_LOWAT.set(fd, unsent);
+        self.is_limited = unsent < PACKET_BYTES_MAX;
         self.meter = RateMeter { since_ns: now_ns, bytes: 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// A receiver that does not read, with a small window: all that is written waits unsent.
+    #[test]
+    fn data_waits_and_echoes_do_not_while_too_much_is_unsent() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        sockopt::SO_RCVBUF.set(&listener, 4096).expect("a receive buffer");
+        let sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        sender.set_nonblocking(true).expect("a socket");
+        let _receiver = listener.accept().expect("a connection");
+        let mut writer = FrameWriter::of_data(0, 0).expect("memory");
+        let write = |writer: &mut FrameWriter, now_ns| match writer.write(&mut Wire::Plain, sender.as_fd(), now_ns) {
+            Ok(Wrote::Payload(bytes)) => Some(bytes as usize),
+            Ok(Wrote::Nothing) => panic!("a sender of data has more"),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            Err(error) => panic!("{error}"),
+        };
+        // Until the rate is known nothing is limited.
+        assert_eq!(write(&mut writer, METER_NS / 2), Some(FRAME_BYTES_FIRST));
+        assert_eq!(write(&mut writer, METER_NS), Some(FRAME_BYTES_FIRST));
+        assert_eq!(write(&mut writer, METER_NS), None);
+        writer.request_echo();
+        assert_eq!(write(&mut writer, METER_NS), Some(0), "a frame without payload");
+        assert_eq!(write(&mut writer, METER_NS), None);
     }
 }

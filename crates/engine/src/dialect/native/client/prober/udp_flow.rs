@@ -1,7 +1,7 @@
 //! Probes of one UDP flow.
 
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::path::ProbeSample;
 use linerate_native::datagram::{DatagramHead, DatagramType, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN};
@@ -10,7 +10,7 @@ use linerate_sys::sockopt;
 use linerate_sys::udp::{self, Message};
 
 use super::{FlowPlan, ProbeResults};
-use crate::dialect::native::client::flow;
+use crate::dialect::native::client::flow::{self, Opening, Spare};
 
 /// A connected socket whose flow is open.
 pub(super) struct UdpFlow {
@@ -20,19 +20,58 @@ pub(super) struct UdpFlow {
     tos: u8,
     sent: u64,
     next_ns: u64,
+    /// Arrival of the last reply; before the first one, when the flow began.
+    replied_ns: u64,
+    /// Probes sent since then.
+    unanswered: u32,
+    /// What takes its place when no reply arrives any more.
+    spare: Option<Spare>,
+    opening: Option<Opening>,
     offset: RealtimeOffset,
 }
 
+/// The path has lost a flow that brings no reply for this time, ns, and to so many probes. Beside a slow load there are few.
+pub(in crate::dialect::native::client) const SILENCE_NS: u64 = 1_000_000_000;
+const UNANSWERED_MIN: u32 = 5;
 /// Datagrams read per call.
 const DATAGRAMS_PER_CALL: u32 = 64;
 
 impl UdpFlow {
     pub(super) fn new(plan: FlowPlan, first_ns: u64) -> Self {
-        let FlowPlan { fd, flow, tag, dscp } = plan;
-        // Without these a time is that of the read, and marks are unknown.
-        let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
-        let _ = sockopt::set_receive_tos(&fd, true);
-        Self { fd, flow, tag, tos: dscp << 2, sent: 0, next_ns: first_ns, offset: RealtimeOffset::read() }
+        let FlowPlan { fd, flow, tag, dscp, spare } = plan;
+        prepare(&fd);
+        Self {
+            fd,
+            flow,
+            tag,
+            tos: dscp << 2,
+            sent: 0,
+            next_ns: first_ns,
+            replied_ns: first_ns,
+            unanswered: 0,
+            spare,
+            opening: None,
+            offset: RealtimeOffset::read(),
+        }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Opens the spare flow once this one brings no replies; true when that has taken its place, with another descriptor.
+    pub(super) fn replace_if_silent(&mut self, now_ns: u64) -> bool {
+        if now_ns.saturating_sub(self.replied_ns) >= SILENCE_NS
+            && self.unanswered >= UNANSWERED_MIN
+            && let Some(spare) = self.spare.take()
+        {
+            self.opening = spare.open(now_ns);
+        }
+        let Some(opening) = self.opening.take_if(|opening| opening.advance(now_ns)) else { return false };
+        let (fd, granted) = opening.into_flow();
+        prepare(&fd);
+        (self.fd, self.flow, self.tag) = (fd, granted.flow, granted.tag);
+        true
     }
 
     pub(super) fn dscp(&self) -> u8 {
@@ -57,6 +96,7 @@ impl UdpFlow {
             stamp: sent_ns,
         };
         self.sent += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
         let mut datagram = [0; PROBE_LEN_MIN];
         head.encode_into(&mut datagram);
         let _ = udp::send_with_tos(&self.fd, &datagram, self.tos);
@@ -82,7 +122,7 @@ impl UdpFlow {
     }
 
     /// `None` for what answers no probe of this flow.
-    fn take(&self, message: &Message<'_>, index: usize, results: &mut ProbeResults) -> Option<()> {
+    fn take(&mut self, message: &Message<'_>, index: usize, results: &mut ProbeResults) -> Option<()> {
         let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
         let head = DatagramHead::decode(message.data)?;
         let body = ReplyBody::decode(message.data)?;
@@ -97,6 +137,7 @@ impl UdpFlow {
             sample.peer_received_ns = Some(body.received_ns);
             sample.peer_sent_ns = Some(body.sent_ns);
             sample.received_ns = Some(received_ns);
+            (self.replied_ns, self.unanswered) = (received_ns, 0);
             if index == 0 {
                 results.newest_rtt_ns = sample.rtt_ns();
             }
@@ -105,6 +146,12 @@ impl UdpFlow {
         }
         Some(())
     }
+}
+
+/// Without these a time is that of the read, and marks are unknown.
+fn prepare(fd: &OwnedFd) {
+    let _ = sockopt::SO_TIMESTAMPNS.set(fd, true);
+    let _ = sockopt::set_receive_tos(fd, true);
 }
 
 impl Drop for UdpFlow {
