@@ -51,7 +51,8 @@ fn clients_of_all_dialects_are_served_or_refused_with_a_reason() {
     NativeHost::here().report(&target, &["--only", "size"]);
 }
 
-/// One place for all dialects: whoever comes first is served first, and a native client is told where it stands.
+/// One place for all dialects: clients are served in the order in which they come, and a native client gets its place in
+/// messages.
 #[test]
 fn clients_of_two_dialects_wait_in_one_queue() {
     let service = NativeHost::here().serve(&["--admit", "queue:1"]);
@@ -73,7 +74,7 @@ fn clients_of_two_dialects_wait_in_one_queue() {
 }
 
 #[test]
-fn client_that_does_not_wait_long_enough_is_told_what_to_do() {
+fn client_that_does_not_wait_long_enough_is_refused_with_advice() {
     let service = NativeHost::here().serve(&["--admit", "queue:1"]);
     let target = format!("127.0.0.1:{}", service.port);
     let _running = service.client(original(), &["-t", "15", "-b", "1M"]);
