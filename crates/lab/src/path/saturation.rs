@@ -19,9 +19,6 @@ pub const STABLE_SHARE: f64 = 0.05;
 /// Growth of the moving average of the rate from which more streams join.
 const GROWTH_SHARE: f64 = 0.05;
 
-/// Start of the part with one stream that counts: slow start is over on paths of up to some 100 ms.
-const SINGLE_START: Duration = Duration::from_millis(500);
-
 /// Start of the part of a load that counts where it did not become stable.
 const WARM_UP: Duration = Duration::from_secs(2);
 
@@ -139,7 +136,8 @@ impl Saturation {
     fn single(&self) -> Option<LoadWindow> {
         let planned = ns(self.plan.single).min(self.now_ns);
         let end_ns = self.single_end_ns.unwrap_or(planned);
-        let start_ns = ns(SINGLE_START);
+        // What waited behind a segment that slow start lost arrives at once, faster than the path is.
+        let start_ns = planned / 2;
         (planned > 0 && end_ns > start_ns).then_some(LoadWindow { start_ns, end_ns })
     }
 
@@ -224,6 +222,10 @@ impl Saturation {
 }
 
 impl LoadControl for Saturation {
+    fn first_streams(&self) -> u32 {
+        self.plan.streams_start.max(1)
+    }
+
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
         if self.ended.is_some() {
             return LoadDecision::End;

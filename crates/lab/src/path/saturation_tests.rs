@@ -55,7 +55,7 @@ fn a_steady_path_ends_when_four_averages_of_several_streams_are_stable() {
     assert_eq!((run.end_ms, run.added.as_slice()), (6000, [(2000, 3)].as_slice()));
     assert_eq!(run.outcome.confidence, Confidence::High);
     assert_eq!(run.outcome.ended_by, LoadEnd::Stable);
-    assert_eq!(run.outcome.single, Some(window(500, 2000)));
+    assert_eq!(run.outcome.single, Some(window(1000, 2000)));
     assert_eq!(run.outcome.window, window(2000, 6000));
     assert_eq!(run.outcome.streams, 4);
 }

@@ -111,6 +111,10 @@ impl<'a> ShownLoad<'a> {
 }
 
 impl LoadControl for ShownLoad<'_> {
+    fn first_streams(&self) -> u32 {
+        self.saturation.first_streams()
+    }
+
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
         self.announce(sample);
         self.show(sample, newest_rtt_ns);

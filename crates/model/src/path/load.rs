@@ -6,6 +6,9 @@ use super::{Confidence, LoadSample};
 
 /// Steers a load while it runs.
 pub trait LoadControl {
+    /// Streams per direction at its start, at least one.
+    fn first_streams(&self) -> u32;
+
     /// Ten times a second: what was moved so far, and the newest round trip of a probe.
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision;
 }

@@ -262,6 +262,10 @@ struct Load<'a> {
 }
 
 impl LoadControl for Load<'_> {
+    fn first_streams(&self) -> u32 {
+        self.shown.first_streams()
+    }
+
     fn sample(&mut self, sample: &LoadSample, _: Option<i64>) -> LoadDecision {
         if !self.has_started {
             // Not before: a connection to a server without a running test would be taken for a client.

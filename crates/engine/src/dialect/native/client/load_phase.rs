@@ -64,7 +64,7 @@ pub(super) fn run(
     let reporter = Reporter::boxed(sink);
     let mut load = LoadRun::new(spec, Quota::default(), Endpoint::Client, client.remote(), reporter)?;
     let mut supply = Supply::new(client.stream_plan(spec, &echoes), spec, tokens);
-    for stream in supply.open(1, &mut result.absent) {
+    for stream in supply.open(control.first_streams(), &mut result.absent) {
         load.add(stream)?;
     }
     client.start_phase(interrupts)?;
