@@ -111,6 +111,20 @@ fn load_over_tls_reports_rate_and_cpu_time_of_both_ends() {
     }
 }
 
+#[test]
+fn all_streams_of_the_command_line_run_from_the_start() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "up,both", "-t", "1", "-P", "3", "--rate", "20M"]);
+    for (kind, streams) in [("up", 3), ("both", 6)] {
+        let load = phase(&report, kind);
+        let rows = load["stream_info"].as_array().expect("streams");
+        assert_eq!(rows.len(), streams, "{finished:?}");
+        assert!(rows.iter().all(|row| number(&row["bytes"]) > 0.0), "{finished:?}");
+        assert_eq!(load["series"][0]["streams"], streams, "{finished:?}");
+    }
+}
+
 /// The sender's own queue drops what exceeds 10 Mbit/s: frames of 74 bytes, 16,892 per second.
 #[test]
 #[ignore = "a quarter of a minute: make path"]
