@@ -52,8 +52,7 @@ msrv: ## build with the oldest supported Rust; skipped where it is not installed
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
-# Many tests wait: a few more than there are CPUs run at once.
-NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci --test-threads $$(($$(nproc) * 3 / 2))
+NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci
 test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) build --locked --workspace --all-targets
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) --workspace

@@ -35,7 +35,7 @@ const KEPT_OPEN: &str = "keepalive_requests 10000000;";
 type Case<'a> = (&'a str, &'a [&'a str], &'a str, (&'a str, &'a str));
 
 #[test]
-fn the_server_counts_what_the_generator_counts() {
+fn timed_the_server_counts_what_the_generator_counts() {
     let rows: [Case<'_>; 8] = [
         ("ssl http2", &["-k"], "/1k", ("1.1", "1.3")),
         ("ssl http2", &["-k", "--h2", "-m", "8"], "/10k", ("2", "1.3")),
