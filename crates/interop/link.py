@@ -10,7 +10,7 @@ with any of these members.
   late             [N, P]: P later ones pass every Nth selected packet
   double           [N, K]: the Kth of every N selected packets arrives twice
   drop_every       every Nth selected packet does not arrive
-  udp_bytes_min    UDP packets of at least so many bytes are selected; without it every packet is
+  udp_bytes_min    UDP packets of at least this length are selected; without it every packet is
 
 The first line of standard output is `ready`. SIGTERM ends the link; the last line is what it did, by direction, with the
 distribution of its own error: how much later than planned it wrote a packet.

@@ -9,7 +9,7 @@ use linerate_interop::{NativeHost, Process, Service, Signal, TIMEOUT, each_case,
 const CLIENT_END: Duration = Duration::from_secs(2);
 /// Longest time to the end of a client whose server is gone.
 const SERVER_GONE: Duration = Duration::from_secs(5);
-/// Longest time in which a server notices that a client is gone that says so.
+/// Longest time in which a server notices that a client is gone that ends its session.
 const CLIENT_GONE: Duration = Duration::from_secs(1);
 /// Longest time in which it notices that a control connection which broke does not come back.
 const CLIENT_LOST: Duration = Duration::from_secs(5);

@@ -356,11 +356,11 @@ impl NativeClient {
     /// # Errors
     /// See [`NativeError`].
     pub fn round_trip(&mut self, interrupts: &dyn Interrupts) -> Result<Duration, NativeError> {
-        let sent_ns = linerate_sys::clock::monotonic_ns();
+        let sent_ns = clock::monotonic_ns();
         self.give(Input::Clock { sent_ns });
         let is_answer = |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
         self.await_action(ANSWER_TIMEOUT, interrupts, is_answer)?;
-        Ok(Duration::from_nanos(linerate_sys::clock::monotonic_ns().saturating_sub(sent_ns)))
+        Ok(Duration::from_nanos(clock::monotonic_ns().saturating_sub(sent_ns)))
     }
 
     /// Keeps a session without requests alive; to be called every few seconds.

@@ -46,8 +46,8 @@ impl EchoSamples {
     }
 }
 
-/// Requests of one stream, one outstanding at a time. Time has slots of 20 ms, longer ones beside a slow load, which belong to the streams in turn: all
-/// streams together request 50 echoes per second, however many there are.
+/// Requests of one stream, one outstanding at a time. Time has slots of 20 ms, longer ones beside a slow load, which belong
+/// to the streams in turn: all streams together request at most 50 echoes per second, however many there are.
 #[derive(Debug)]
 pub(in crate::dialect::native) struct EchoSchedule {
     samples: Arc<EchoSamples>,

@@ -17,7 +17,7 @@ pub(super) struct AddressCounts {
 const ADDRESSES_MAX: usize = 4096;
 
 impl AddressCounts {
-    /// So many events of one address per period; with more it waits for the rest of the period.
+    /// At most `max` events of one address per period; with more it waits for the rest of the period.
     pub(super) fn new(max: u32, period: Duration) -> Self {
         Self { max, period, counts: HashMap::new() }
     }

@@ -30,7 +30,8 @@ pub(super) struct UdpFlow {
     offset: RealtimeOffset,
 }
 
-/// The path has lost a flow that brings no reply for this time, ns, and to so many probes. Beside a slow load there are few.
+/// The path has lost a flow that brings no reply for this time, ns, and to this number of probes: beside a slow load there are
+/// few.
 pub(in crate::dialect::native::client) const SILENCE_NS: u64 = 1_000_000_000;
 const UNANSWERED_MIN: u32 = 5;
 /// Datagrams read per call.
