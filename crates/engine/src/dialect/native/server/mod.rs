@@ -6,7 +6,9 @@
 mod active_phase;
 mod address_counts;
 mod native_server;
+mod opening;
 mod phases;
+mod proofs;
 mod request;
 mod responder;
 mod session;

@@ -1,0 +1,93 @@
+//! What a client proves: its token, or user and password.
+
+use std::time::Instant;
+
+use linerate_iperf3::auth::{Refusal, check_password};
+use linerate_model::ServerEvent;
+use linerate_native::server::Input;
+use linerate_trust::{Role, proof, verify};
+
+use super::Context;
+use super::opening::refused;
+use super::phases::Shared;
+use super::session::Session;
+use crate::server::access::read_text;
+use crate::server::context::ServerContext;
+use crate::server::limits::login_guard::LOGIN_REFUSAL_DELAY;
+
+impl Session {
+    pub(super) fn challenge(&mut self, token_name: &str, context: &Context) {
+        let token = context.tokens.as_ref().and_then(|tokens| tokens.get(token_name));
+        let input = match (token, self.exporter()) {
+            (Some(token), Some(exporter)) => {
+                self.token = Some(token.clone());
+                Input::Challenge { proof: proof(token, &exporter, Role::Server) }
+            }
+            _ => refused("token", "the server has no token of this name"),
+        };
+        self.machine.handle_local(Instant::now(), input);
+    }
+
+    pub(super) fn check_proof(&mut self, client_proof: &[u8; 32]) {
+        self.is_proven = match (&self.token, self.exporter()) {
+            (Some(token), Some(exporter)) => verify(token, &exporter, Role::Client, client_proof),
+            _ => false,
+        };
+        self.machine.handle_local(Instant::now(), Input::ProofChecked(self.is_proven));
+    }
+
+    /// Compares a password with the file of users, where the server has one.
+    pub(super) fn check_login(
+        &mut self,
+        user: String,
+        password: &str,
+        shared: &mut Shared<'_>,
+        server: &mut ServerContext<'_>,
+    ) {
+        let now = Instant::now();
+        let Some(auth) = &shared.context.spec.auth else {
+            return self.machine.handle_local(now, Input::LoginChecked(true));
+        };
+        let address = self.peer.ip();
+        let checked = if shared.logins.is_locked_out(address, now) {
+            Err(Refusal::LockedOut)
+        } else {
+            // A file that cannot be read has no users.
+            check_password(&user, password, &read_text(&auth.users_file).unwrap_or_default())
+        };
+        match checked {
+            Ok(()) => {
+                self.user = Some(user);
+                self.machine.handle_local(now, Input::LoginChecked(true));
+            }
+            Err(refusal) => {
+                if refusal != Refusal::LockedOut {
+                    shared.logins.note_failure(address, now);
+                }
+                self.login_refused_at = Some(now + LOGIN_REFUSAL_DELAY);
+                self.log_failed_login(refusal.label(), refusal.to_string(), server);
+            }
+        }
+    }
+
+    pub(super) fn log_failed_login(
+        &mut self,
+        cause: &'static str,
+        explanation: String,
+        server: &mut ServerContext<'_>,
+    ) {
+        self.is_logged = true;
+        server.out.server_event(&ServerEvent::LoginFailed { peer: self.peer, cause, explanation });
+    }
+
+    /// What the server demands of its clients and this one has not given: clause and text.
+    pub(super) fn missing_proof(&self, context: &Context) -> Option<(&'static str, &'static str)> {
+        match (context.tokens.is_some(), context.spec.auth.is_some()) {
+            _ if self.is_proven || self.user.is_some() => None,
+            (false, false) => None,
+            (true, false) => Some(("token", "this server demands a token; give --token-file")),
+            (false, true) => Some(("login", "this server demands a user and a password; give --username")),
+            (true, true) => Some(("login", "this server demands a token or a user; give --token-file or --username")),
+        }
+    }
+}
