@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use linerate_model::path::{EndpointPhase, HostDropsReader, PhaseSpec};
 use linerate_native::client::{Action, Input, Machine, ProtocolFailure};
 use linerate_native::hex;
-use linerate_native::message::{Hello, JsonText, REQUESTS, Ready, Welcome};
+use linerate_native::message::{Hello, Ready, Welcome};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof, verify};
@@ -87,7 +87,7 @@ pub struct Turn {
 }
 
 /// Longest wait for an answer of the server.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a lost control connection, within which a phase goes on.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two attempts to connect again.
@@ -326,58 +326,12 @@ impl NativeClient {
         Some(facts).filter(|facts| facts != "null")
     }
 
-    /// Sends a request, and returns its response; both are JSON.
-    ///
-    /// # Errors
-    /// [`NativeError::RequestRefused`] leaves the session as it was; after any other error it can send no request.
-    pub fn request(
-        &mut self,
-        name: &str,
-        body: &str,
-        timeout: Duration,
-        interrupts: &dyn Interrupts,
-    ) -> Result<String, NativeError> {
-        let refused = |text: &str| NativeError::RequestRefused { clause: "request".to_owned(), text: text.to_owned() };
-        if !self.welcome.features.iter().any(|feature| feature == REQUESTS) {
-            return Err(refused("it handles no requests"));
-        }
-        let body = JsonText::new(body.to_owned()).ok_or_else(|| refused("its body is no JSON"))?;
-        self.give(Input::Request { name: name.to_owned(), body });
-        let is_outcome = |action: &Action| matches!(action, Action::Response(_) | Action::RequestRefused { .. });
-        match self.await_action(timeout, interrupts, is_outcome)? {
-            Some(Action::Response(response)) => Ok(response),
-            Some(Action::RequestRefused { clause, text }) => Err(NativeError::RequestRefused { clause, text }),
-            _ => Err(NativeError::Protocol("the server does not respond".to_owned())),
-        }
-    }
-
-    /// Round trip of a message over the control connection.
-    ///
-    /// # Errors
-    /// See [`NativeError`].
-    pub fn round_trip(&mut self, interrupts: &dyn Interrupts) -> Result<Duration, NativeError> {
-        let sent_ns = clock::monotonic_ns();
-        self.give(Input::Clock { sent_ns });
-        let is_answer = |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
-        self.await_action(ANSWER_TIMEOUT, interrupts, is_answer)?;
-        Ok(Duration::from_nanos(clock::monotonic_ns().saturating_sub(sent_ns)))
-    }
-
-    /// Keeps a session without requests alive; to be called every few seconds.
-    ///
-    /// # Errors
-    /// See [`NativeError`].
-    pub fn keep(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
-        self.on_control();
-        self.on_time(interrupts)
-    }
-
     /// Ends the session.
     pub fn close(mut self) {
         self.give(Input::Bye);
     }
 
-    fn give(&mut self, input: Input) {
+    pub(super) fn give(&mut self, input: Input) {
         self.machine.handle_local(Instant::now(), input);
         self.carry_out();
     }
@@ -489,7 +443,7 @@ impl NativeClient {
     }
 
     /// Waits for an action that is for the caller.
-    fn await_action(
+    pub(super) fn await_action(
         &mut self,
         timeout: Duration,
         interrupts: &dyn Interrupts,

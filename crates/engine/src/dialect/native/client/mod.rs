@@ -9,6 +9,7 @@ mod flow;
 mod load_phase;
 mod phase;
 mod prober;
+mod requests;
 mod size;
 mod streams;
 mod transactions;

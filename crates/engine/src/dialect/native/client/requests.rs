@@ -1,0 +1,59 @@
+//! Requests beside the phases of a session, and a session that is kept for them.
+
+use std::time::Duration;
+
+use linerate_native::client::{Action, Input};
+use linerate_native::message::{JsonText, REQUESTS};
+use linerate_sys::clock;
+
+use super::NativeError;
+use super::control::{ANSWER_TIMEOUT, NativeClient};
+use crate::interrupts::Interrupts;
+
+impl NativeClient {
+    /// Sends a request, and returns its response; both are JSON.
+    ///
+    /// # Errors
+    /// [`NativeError::RequestRefused`] leaves the session as it was; after any other error it can send no request.
+    pub fn request(
+        &mut self,
+        name: &str,
+        body: &str,
+        timeout: Duration,
+        interrupts: &dyn Interrupts,
+    ) -> Result<String, NativeError> {
+        let refused = |text: &str| NativeError::RequestRefused { clause: "request".to_owned(), text: text.to_owned() };
+        if !self.welcome().features.iter().any(|feature| feature == REQUESTS) {
+            return Err(refused("it handles no requests"));
+        }
+        let body = JsonText::new(body.to_owned()).ok_or_else(|| refused("its body is no JSON"))?;
+        self.give(Input::Request { name: name.to_owned(), body });
+        let is_outcome = |action: &Action| matches!(action, Action::Response(_) | Action::RequestRefused { .. });
+        match self.await_action(timeout, interrupts, is_outcome)? {
+            Some(Action::Response(response)) => Ok(response),
+            Some(Action::RequestRefused { clause, text }) => Err(NativeError::RequestRefused { clause, text }),
+            _ => Err(NativeError::Protocol("the server does not respond".to_owned())),
+        }
+    }
+
+    /// Round trip of a message over the control connection.
+    ///
+    /// # Errors
+    /// See [`NativeError`].
+    pub fn round_trip(&mut self, interrupts: &dyn Interrupts) -> Result<Duration, NativeError> {
+        let sent_ns = clock::monotonic_ns();
+        self.give(Input::Clock { sent_ns });
+        let is_answer = |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
+        self.await_action(ANSWER_TIMEOUT, interrupts, is_answer)?;
+        Ok(Duration::from_nanos(clock::monotonic_ns().saturating_sub(sent_ns)))
+    }
+
+    /// Keeps a session without requests alive; to be called every few seconds.
+    ///
+    /// # Errors
+    /// See [`NativeError`].
+    pub fn keep(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+        self.on_control();
+        self.on_time(interrupts)
+    }
+}
