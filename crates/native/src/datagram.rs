@@ -35,9 +35,11 @@ pub const TOS_UNKNOWN: u8 = 0xff;
 /// Flag of a size probe from the client: its body is a [`SizeAnswer`] with the size and the TOS of the size probe that the
 /// server is to send.
 pub const FLAG_SIZE_REQUEST: u8 = 1;
-/// Flag of a size answer: the server's kernel refused to send the size probe that was requested; the size is that of the
-/// largest IP packet it sends.
+/// Flag of a size answer: the size probe that was requested is too large for the server's interface or for a router that
+/// reported it; the size is that of the largest IP packet.
 pub const FLAG_TOO_LARGE: u8 = 2;
+/// Flag of a size answer beside [`FLAG_TOO_LARGE`]: the size is the MTU of the server's own interface.
+pub const FLAG_INTERFACE: u8 = 4;
 
 /// Kind of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,7 +101,7 @@ pub fn is_native(bytes: &[u8]) -> bool {
 pub struct DatagramHead {
     /// Kind of the datagram.
     pub datagram_type: DatagramType,
-    /// [`FLAG_SIZE_REQUEST`], [`FLAG_TOO_LARGE`]; other bits have no meaning and are ignored.
+    /// [`FLAG_SIZE_REQUEST`], [`FLAG_TOO_LARGE`], [`FLAG_INTERFACE`]; other bits have no meaning and are ignored.
     pub flags: u8,
     /// Number of the flow in its session.
     pub flow: u32,

@@ -236,6 +236,7 @@ fn deviations(context: &Context<'_>, phase: &PhaseResult, has_rpm: bool) -> Vec<
         (context.input.concurrent_max.is_some_and(|others| others > 0), "concurrent-tests"),
         (is_slow && single_stream(phase).is_some(), "single-stream-short"),
         // Without the receiver's count: what its kernel acknowledged.
+        (phase.is_drained == Some(false), "queue-not-drained"),
         (is_far && phase.spec.kind != PhaseKind::Down, "acknowledged-bytes"),
     ];
     let own = own.into_iter().filter(|(is_so, _)| *is_so).map(|(_, name)| name.to_owned());

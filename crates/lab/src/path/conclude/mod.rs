@@ -176,7 +176,10 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
 
 /// Reasons for what is absent and has none yet.
 fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
-    if report.clock.is_none() && !context.input.phases.is_empty() {
+    let has_probes = |phase: &PhaseResult| {
+        matches!(phase.spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both)
+    };
+    if report.clock.is_none() && context.input.phases.iter().any(has_probes) {
         absent.add(names::ONE_WAY_DELAY, "no probe bears the times of the other end");
     }
     let has_load = one_direction(&report.phases).next().is_some();
