@@ -143,6 +143,9 @@ fn shorter_tbf(command: &str) -> Option<Change> {
     Some((command.replacen(&old, &format!(" limit {limit:.0}"), 1), command.to_owned()))
 }
 
+/// Bytes of an Ethernet frame, which a shaper counts, per byte of TCP payload: 1514 bytes bear 1448 with time stamps.
+const FRAME_PER_PAYLOAD: f64 = 1514.0 / 1448.0;
+
 /// A queue on the path in one direction.
 struct PathQueue {
     /// `up`, `down`, or empty where only the round trip is known.
@@ -179,8 +182,8 @@ fn lat_02(run: &Run<'_>) -> Ruling {
         matched = matched.cap(Confidence::Medium).advice(server);
     }
     Ok(matched.advice(format!(
-        "fq_codel or cake at {:.1} Mbit/s, 95 % of the rate, {}",
-        0.95 * rate / 1e6,
+        "fq_codel or cake at {:.1} Mbit/s, 95 % of the rate with headers, {}",
+        0.95 * rate * FRAME_PER_PAYLOAD / 1e6,
         match queue.direction {
             "up" => "on the router of the client's side",
             "down" => "on the hop in front of the client's link, or on its router for what arrives",
