@@ -31,7 +31,7 @@ pub const MISSING: &str = "n/a";
 /// A rate in the largest fitting unit, 1000-based.
 #[must_use]
 pub fn rate(bps: f64) -> String {
-    let (value, unit) = scaled(bps, 1000.0, ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+    let (value, unit) = scaled(bps, 1000.0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
     format!("{} {unit}", digits(value))
 }
 

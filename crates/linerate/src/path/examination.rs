@@ -91,7 +91,12 @@ impl Examination {
             let kind = planned.spec.kind;
             let position = Position { kind, number, count, planned_ns: clock::as_ns(planned.duration_max) };
             let ran = match is_search(kind) {
-                true => self.run_search(planned, position, interrupts, progress),
+                true => {
+                    let found = self.ladders.len();
+                    let ran = self.run_search(planned, position, interrupts, progress);
+                    self.show_searches(found, progress);
+                    ran
+                }
                 false => self.run_phase(planned, position, interrupts, progress),
             };
             match ran {
@@ -160,6 +165,17 @@ impl Examination {
         }
         if let Some(line) = finished::line(&self.phases, &self.target, &self.spec, self.clock_facts()) {
             progress.line(&line);
+        }
+    }
+
+    /// Results of searches from this one on.
+    fn show_searches(&self, first: usize, progress: &mut Progress) {
+        progress.clear();
+        if progress.is_terminal() || progress.is_silent() {
+            return;
+        }
+        for ladder in self.ladders.iter().skip(first) {
+            progress.line(finished_line(FinishedPhase::Ladder(ladder), style()).trim_end());
         }
     }
 

@@ -74,6 +74,20 @@ fn original_server_serves_all_phases_and_the_next_client() {
     }
 }
 
+/// A server that serves many clients refuses none of the connections beside a test: their handshakes are measured, and its log
+/// has no line about them.
+#[test]
+fn connections_beside_a_test_show_the_delay_at_a_server_for_many_clients() {
+    let server = Server::start(ours(), &["--forceflush"]);
+    let finished = Tester::new().test(&server, "--only idle,down --time 5 --json -q --side-probe busy");
+    let found = finished.expect_code(0).json();
+    let rtt = &found["phases"][0]["rtt"];
+    assert!(rtt["n"].as_u64().is_some_and(|n| n >= 10) && rtt["p50_ns"].as_i64().is_some(), "{found}");
+    assert_eq!(found["grade"]["probe"], "busy", "{found}");
+    let log = log_after(server);
+    assert!(!log.contains("error") && !log.contains("warn"), "{log}");
+}
+
 /// Every figure that the protocol of iperf3 does not have is absent with the same reason.
 #[test]
 fn absent_measures_are_named() {

@@ -22,7 +22,8 @@ use super::super::{PathTest, SideProbe};
 pub(super) enum Method {
     /// ICMP echo, without and under load.
     Icmp,
-    /// Without load the handshakes of the tests; under load those of connections that the busy server refuses.
+    /// Without load the handshakes of the tests; under load those of connections beside the test, which a busy server of iperf3
+    /// refuses.
     Busy,
     /// Handshakes of the tests alone.
     Handshakes,
@@ -239,6 +240,7 @@ fn probe_by_connections(
 ) {
     let _ = scheduling::wake_soon();
     let mut next_ns = clock::monotonic_ns();
+    let mut patience_ns = CONNECT_TIMEOUT_NS;
     while !stop.load(Ordering::Acquire) && next_ns < last_ns {
         let now_ns = clock::monotonic_ns();
         if now_ns < next_ns {
@@ -246,38 +248,54 @@ fn probe_by_connections(
             continue;
         }
         next_ns = now_ns + CONNECT_PERIOD_NS;
-        // A server that does not refuse is no busy one of iperf3: further connections could harm it.
-        if !matches!(probe_by_connection(remote, prepare, samples), Ok(true)) {
-            return;
+        match probe_by_connection(remote, prepare, patience_ns, samples) {
+            Ok(Answer::Refusal | Answer::Late) => {}
+            // One that serves many clients waits for the cookie; a connection less is the same to it.
+            Ok(Answer::Nothing) => patience_ns = 0,
+            // Not what a server of iperf3 does: further connections could harm it.
+            Ok(Answer::Other) | Err(_) => return,
         }
     }
 }
 
-/// One connection; true when the server refused it, or did not answer in time.
+/// What a connection beside a test led to.
+enum Answer {
+    /// The server is busy and refuses, as iperf3 does while a test runs.
+    Refusal,
+    /// The connection is established, and nothing arrived.
+    Nothing,
+    /// The connection was not established in time.
+    Late,
+    Other,
+}
+
+/// One connection, which is closed when the answer is there or `patience_ns` after it is established.
 fn probe_by_connection(
     remote: SocketAddr,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
+    patience_ns: u64,
     samples: &Samples,
-) -> io::Result<bool> {
+) -> io::Result<Answer> {
     let fd = socket::open(&remote, Protocol::Tcp).map_err(io::Error::other)?;
     prepare(fd.as_fd())?;
     let sent_ns = clock::monotonic_ns();
     let end_ns = sent_ns + CONNECT_TIMEOUT_NS;
-    let left = || Some(Duration::from_nanos(end_ns.saturating_sub(clock::monotonic_ns())));
+    let left_ns = || end_ns.saturating_sub(clock::monotonic_ns());
     socket::connect(&fd, &remote).map_err(io::Error::other)?;
     samples.sent(sent_ns);
-    if !poll::wait_fd(&fd, Interest::WRITE, left())? {
-        return Ok(true);
+    if !poll::wait_fd(&fd, Interest::WRITE, Some(Duration::from_nanos(left_ns())))? {
+        return Ok(Answer::Late);
     }
     let established_ns = clock::monotonic_ns();
     socket::take_error(&fd).map_err(io::Error::other)?;
     let number = samples.with(|samples| samples.len().saturating_sub(1));
     samples.answered(number as u16, established_ns);
-    if !poll::wait_fd(&fd, Interest::READ, left())? {
-        return Ok(false);
+    if !poll::wait_fd(&fd, Interest::READ, Some(Duration::from_nanos(left_ns().min(patience_ns))))? {
+        return Ok(Answer::Nothing);
     }
     let mut answer = [0; 1];
-    Ok(stream_io::recv(&fd, &mut answer)? == 1 && answer == [REFUSAL])
+    let is_refusal = stream_io::recv(&fd, &mut answer)? == 1 && answer == [REFUSAL];
+    Ok(if is_refusal { Answer::Refusal } else { Answer::Other })
 }
 
 #[cfg(test)]
