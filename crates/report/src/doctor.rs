@@ -11,7 +11,9 @@ use std::fmt::Write;
 use crate::document::style::Style;
 use crate::document::{Block, Document, Entry};
 use crate::printable::printable;
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict};
+use linerate_model::finding::{
+    Comparison, Confidence, Diagnosis, Evidence, Finding, LimitPeriod, LossSplit, Severity, Verdict,
+};
 use linerate_model::limit::limit_name;
 use linerate_model::stored_name;
 pub use proof::{proof, proof_json};
@@ -252,22 +254,37 @@ fn first_metric(finding: &Finding) -> Option<String> {
     finding.evidence.iter().find_map(words::metric)
 }
 
-/// `slow start 1.0 s, receiver's CPU 9.0 s`; `None` where the limit did not change.
+/// `slow start 1.0 s, receiver's CPU 9.0 s`, of an examined path `down: slow start 1.0 s, receiver's CPU 9.0 s; up: ...`;
+/// `None` where the limit did not change.
 fn timeline(verdict: &Verdict, shown: usize) -> Option<String> {
-    let mut periods: Vec<(&str, u64)> = Vec::new();
+    let mut periods: Vec<LimitPeriod> = Vec::new();
     for period in verdict.timeline.iter().filter(|period| period.length_ms >= TENTH_MS / 2) {
-        match periods.last_mut().filter(|(name, _)| *name == period.verdict) {
-            Some((_, length_ms)) => *length_ms = length_ms.saturating_add(period.length_ms),
-            None => periods.push((&period.verdict, period.length_ms)),
+        match periods.last_mut().filter(|last| (&last.load, &last.verdict) == (&period.load, &period.verdict)) {
+            Some(last) => last.length_ms = last.length_ms.saturating_add(period.length_ms),
+            None => periods.push(period.clone()),
         }
     }
-    let words = periods.iter().take(shown).map(|(verdict, length_ms)| {
-        let tenths = length_ms.saturating_add(TENTH_MS / 2) / TENTH_MS;
-        format!("{} {}.{} s", limit_name(verdict).trim_start_matches("the "), tenths / 10, tenths % 10)
-    });
-    let words: Vec<String> = words.collect();
+    if periods.windows(2).all(|pair| matches!(pair, [a, b] if a.verdict == b.verdict)) {
+        return None;
+    }
+    let mut words = String::new();
+    let mut load = &None;
+    for period in periods.iter().take(shown) {
+        let separator = match (words.is_empty(), &period.load == load) {
+            (true, _) => "",
+            (false, true) => ", ",
+            (false, false) => "; ",
+        };
+        let head = period.load.as_ref().filter(|_| &period.load != load);
+        let head = head.map_or_else(String::new, |load| format!("{load}: "));
+        let tenths = period.length_ms.saturating_add(TENTH_MS / 2) / TENTH_MS;
+        let name = limit_name(&period.verdict);
+        let name = name.trim_start_matches("the ");
+        let _ = write!(words, "{separator}{head}{name} {}.{} s", tenths / 10, tenths % 10);
+        load = &period.load;
+    }
     let more = if periods.len() > shown { ", ..." } else { "" };
-    (periods.len() > 1).then(|| words.join(", ") + more)
+    Some(words + more)
 }
 
 /// A tenth of a second.
