@@ -201,7 +201,7 @@ Phases:
   datagrams  loss by place, reordering and jitter at half of the rate found
   rr, crr    requests and responses per second: on open connections, or a new one for each
   cps, pps   most connections and datagrams per second without failures, and where these begin
-  pace       datagrams on a schedule of 1000 per second (or --rate)
+  pace       datagrams on a schedule of 1000 per second; --rate 9.6M is 20000 (60 bytes each)
   capacity   most bits per second of IP packets, RFC 9097
 
 The server's key is remembered at the first test and compared afterwards, like ssh does.
