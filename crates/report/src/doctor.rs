@@ -46,6 +46,13 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
 
 /// The parts of the report.
 pub(crate) fn blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+    let mut blocks = findings(diagnosis, verbose);
+    blocks.extend(checks(diagnosis, verbose));
+    blocks
+}
+
+/// The limit, what to do about it, and other findings.
+pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let limit = |shown: usize| if verbose { usize::MAX } else { shown };
     let named = named(diagnosis);
     let mut blocks: Vec<Block> = verbose.then(|| wrapped("CHECKED", head(diagnosis))).into_iter().collect();
@@ -64,6 +71,12 @@ pub(crate) fn blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
         blocks.extend(others_in_short(&others));
     }
     blocks.extend(placement_blocks(diagnosis, verbose));
+    blocks
+}
+
+/// What is fine and what could not be checked.
+pub(crate) fn checks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+    let mut blocks = Vec::new();
     if verbose {
         blocks.extend(ruled_out(diagnosis));
         blocks.extend(not_evaluated(diagnosis));

@@ -87,7 +87,12 @@ pub(crate) fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: 
     let mut blocks: Vec<Block> = goodput::table(report).map(Block::Table).into_iter().collect();
     let scores = labelled::scores(report, depth);
     section(&mut blocks, scores);
-    let limit = diagnosis.map(|diagnosis| crate::doctor::blocks(diagnosis, depth == Depth::Long));
+    // A long report has a line for each check, which stand behind what was measured.
+    let is_long = depth == Depth::Long;
+    let limit = diagnosis.map(|diagnosis| match is_long {
+        true => crate::doctor::findings(diagnosis, true),
+        false => crate::doctor::blocks(diagnosis, false),
+    });
     section(&mut blocks, limit.unwrap_or_default());
     if depth == Depth::Page {
         blocks.extend(charts::plots(report).into_iter().map(Block::Plot));
@@ -97,6 +102,8 @@ pub(crate) fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: 
         blocks.extend(details::tables(report).into_iter().map(Block::Table));
     }
     section(&mut blocks, labelled::absent(report));
+    let checks = diagnosis.filter(|_| is_long).map(|diagnosis| crate::doctor::checks(diagnosis, true));
+    section(&mut blocks, checks.unwrap_or_default());
     blocks
 }
 
