@@ -179,8 +179,10 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
         datagrams.duplicate_share.filter(|share| *share > 0.0).map(|share| format!("{} twice", percent(share))),
     );
     parts.extend(datagrams.jitter_ns.map(|ns| format!("jitter {}", terms::ns(ns))));
+    let kind_is_paced = datagrams.kind == PhaseKind::Pace;
     parts.extend(median_and_p99("lateness", &datagrams.lateness));
     parts.extend(median_and_p99("gaps", &datagrams.gaps));
+    parts.extend(datagrams.longest_train.filter(|_| kind_is_paced).map(|train| format!("longest train {train}")));
     let kind = if datagrams.kind == PhaseKind::Datagrams { "" } else { datagrams.kind.name() };
     let packets = datagrams.received_per_s.filter(|_| !kind.is_empty());
     let packets = packets.map_or_else(String::new, |per_s| format!(" ({})", terms::per_s(per_s)));
@@ -320,7 +322,8 @@ fn deviations(phase: &LoadPhase) -> Option<String> {
     let streams = counted(phase.streams as usize, "stream");
     let deviations = phase.deviations.join(", ");
     let other = if deviations.is_empty() { String::new() } else { format!("; other than the draft: {deviations}") };
-    Some(format!("load {load}: {streams} per direction{other}"))
+    let each = if phase.kind == PhaseKind::Both { " per direction" } else { "" };
+    Some(format!("load {load}: {streams}{each}{other}"))
 }
 
 fn server(report: &PathReport) -> Option<String> {

@@ -299,7 +299,8 @@ impl LoadRun {
             remote: socket::peer_addr(&stream.fd).ok().map(socket::unmap),
             tcp: tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp),
             notsent_bytes: median(&stream.notsent_bytes),
-            congestion: sockopt::congestion(&stream.fd).ok(),
+            // That of an end which sends nothing has no effect.
+            congestion: stream.is_sender.then(|| sockopt::congestion(&stream.fd).ok()).flatten(),
         }
     }
 }

@@ -26,7 +26,9 @@ impl AddressCounts {
 
     /// The address had as many events as it may.
     pub(super) fn is_exhausted(&self, address: IpAddr, now: Instant) -> bool {
-        self.counts.get(&Network::of_client(address)).is_some_and(|(count, since)| *count >= self.max && now < *since + self.period)
+        self.counts
+            .get(&Network::of_client(address))
+            .is_some_and(|(count, since)| *count >= self.max && now < *since + self.period)
     }
 
     /// An event of this address.
