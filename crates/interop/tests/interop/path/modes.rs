@@ -184,3 +184,24 @@ fn schedule_of_datagrams_is_met_and_measured() {
         assert!(paced["lateness"]["p50_ns"].is_number(), "{finished:?}");
     }
 }
+
+/// Requests on open connections and on new ones, with sizes that need several calls: latency and CPU time of both ends.
+#[test]
+fn requests_have_latency_and_cpu_time_of_both_ends() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let words = ["--only", "rr,crr", "--profile", "quick", "-P", "3", "--request", "100", "--response", "200000"];
+    let (report, finished) = examined(&net, &words);
+    let done = report["transactions"].as_array().expect("both kinds");
+    let kinds: Vec<_> = done.iter().map(|done| done["kind"].as_str()).collect();
+    assert_eq!(kinds, [Some("rr"), Some("crr")], "{finished:?}");
+    for done in done {
+        let latency = &done["latency"];
+        assert!(number(&done["per_s"]) > 10.0 && number(&latency["n"]) > 20.0, "{finished:?}");
+        assert!((latency["lost"].as_u64(), done["flows"].as_u64()) == (Some(0), Some(3)), "{finished:?}");
+        assert!(latency["p50_ns"].as_u64() < latency["p95_ns"].as_u64(), "{finished:?}");
+        for end in ["client_cpu_ns", "server_cpu_ns"] {
+            assert!(number(&done[end]) > 1_000.0, "{end}: {finished:?}");
+        }
+    }
+}
