@@ -133,9 +133,10 @@ pub(crate) struct TestArgs {
     /// Limits that the path must hold, for example down>=900M,p99<5ms,grade>=B
     #[arg(long, value_name = "LIMITS")]
     expect: Option<Expectations>,
-    /// Delay against an iperf3 server: ICMP echo, or connections that the busy server refuses
-    #[arg(long, value_name = "KIND", default_value = "auto")]
-    side_probe: SideProbeArg,
+    /// Delay against an iperf3 server: icmp (where net.ipv4.ping_group_range allows it), busy (handshakes at the port of the busy
+    /// server), tcp:PORT (at another port of its host), none, or auto, the first of icmp and busy that works
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = side_probe)]
+    side_probe: SideProbe,
     /// Do not ask the server for facts about its host
     #[arg(long)]
     no_facts: bool,
@@ -234,18 +235,6 @@ enum TransportArg {
     Tls,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SideProbeArg {
-    /// The first that works
-    Auto,
-    /// ICMP echo, where net.ipv4.ping_group_range allows it
-    Icmp,
-    /// Connections to the port of the busy server
-    Busy,
-    /// No delay under load
-    None,
-}
-
 /// Variable of the environment with the password of a user.
 const PASSWORD_VARIABLE: &str = "LINERATE_PASSWORD";
 
@@ -287,12 +276,7 @@ impl TestArgs {
             wants_facts: !self.no_facts,
             wait_max: Duration::from_secs(self.wait),
             repeat: self.repeat,
-            side_probe: match self.side_probe {
-                SideProbeArg::Auto => SideProbe::Auto,
-                SideProbeArg::Icmp => SideProbe::Icmp,
-                SideProbeArg::Busy => SideProbe::Busy,
-                SideProbeArg::None => SideProbe::None,
-            },
+            side_probe: self.side_probe,
             spec: self.spec(),
         };
         Ok(Resolved::Test(Box::new((test, record))))
@@ -348,6 +332,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 fn phase(text: &str) -> Result<PhaseKind, String> {
     let known = || PhaseKind::ALL.map(PhaseKind::name).join(", ");
     PhaseKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("the phases are {}", known()))
+}
+
+fn side_probe(text: &str) -> Result<SideProbe, String> {
+    match (text, text.strip_prefix("tcp:").map(str::parse)) {
+        ("auto", _) => Ok(SideProbe::Auto),
+        ("icmp", _) => Ok(SideProbe::Icmp),
+        ("busy", _) => Ok(SideProbe::Busy),
+        ("none", _) => Ok(SideProbe::None),
+        (_, Some(Ok(port))) if port > 0 => Ok(SideProbe::Tcp(port)),
+        _ => Err("the kinds are auto, icmp, busy, tcp:PORT (1 to 65535) and none".to_owned()),
+    }
 }
 
 fn forget_key(host: &str, port: u16) -> Outcome {

@@ -59,6 +59,8 @@ pub enum SideProbe {
     Icmp,
     /// Connections to the port of the server while it is busy; it refuses them at once.
     Busy,
+    /// Connections to another TCP port of the server's host, which are closed once they are established.
+    Tcp(u16),
     /// Nothing.
     None,
 }

@@ -153,12 +153,12 @@ impl Examination<'_> {
         ran
     }
 
-    /// Delays without load: ICMP echo for the planned time, or the handshakes of the tests, which are added at the end.
+    /// Delays without load: ICMP echo or connections to another port for the planned time, or the handshakes of the tests, which are added at the end.
     fn idle(&mut self, planned: &PlannedPhase, interrupts: &dyn Interrupts) -> Result<(), Ended> {
         let mut result = PhaseResult::of(planned.spec.clone());
         result.started_ns = clock::monotonic_ns();
         let mut ended = Ok(());
-        if self.method == Method::Icmp {
+        if self.method.needs_no_test() {
             let prober = SideProber::start(self.method, self.test, self.remote, None).map_err(failed)?;
             ended = one_test::wait(planned.duration_max, interrupts);
             result.udp = prober.finish();
@@ -260,7 +260,7 @@ impl Examination<'_> {
     fn add_handshakes(&mut self) {
         let handshakes = std::mem::take(&mut self.handshakes);
         let Some(idle) = self.phases.iter_mut().find(|phase| phase.spec.kind == PhaseKind::Idle) else { return };
-        if self.method != Method::Icmp {
+        if !self.method.needs_no_test() {
             idle.udp.clone_from(&handshakes);
         }
         idle.foreign = ConcurrentProbes { tcp: handshakes, ..ConcurrentProbes::default() };

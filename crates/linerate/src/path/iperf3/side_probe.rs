@@ -25,6 +25,8 @@ pub(super) enum Method {
     /// Without load the handshakes of the tests; under load those of connections beside the test, which a busy server of iperf3
     /// refuses.
     Busy,
+    /// Without and under load the handshakes of connections to this port of another service.
+    Port(u16),
     /// Handshakes of the tests alone.
     Handshakes,
 }
@@ -57,6 +59,7 @@ impl Method {
         match test.side_probe {
             SideProbe::None => (Self::Handshakes, Some("--side-probe none".to_owned())),
             SideProbe::Busy => busy(),
+            SideProbe::Tcp(port) => (Self::Port(port), None),
             SideProbe::Icmp | SideProbe::Auto => match is_answered(test, remote) {
                 Ok(true) => (Self::Icmp, None),
                 _ if test.side_probe == SideProbe::Auto => busy(),
@@ -71,8 +74,13 @@ impl Method {
         match self {
             Self::Icmp => ProbeKind::Icmp,
             Self::Busy => ProbeKind::Busy,
-            Self::Handshakes => ProbeKind::Tcp,
+            Self::Port(_) | Self::Handshakes => ProbeKind::Tcp,
         }
+    }
+
+    /// It measures without a test, too.
+    pub(super) fn needs_no_test(self) -> bool {
+        matches!(self, Self::Icmp | Self::Port(_))
     }
 }
 
@@ -100,15 +108,18 @@ impl SideProber {
                 let echo = open_echo(test, remote)?;
                 Box::new(move || probe_by_echo(&echo, &stopped, &shared))
             }
-            Method::Busy => {
+            Method::Busy | Method::Port(_) => {
                 let (wanted, dscp) = (test.target.bind.clone(), test.spec.dscp);
                 let prepare = move |fd: BorrowedFd<'_>| {
                     bind(fd, &wanted, &remote).map_err(io::Error::other)?;
                     mark(fd, dscp);
                     Ok(())
                 };
-                let last_ns = end_ns.unwrap_or(0).saturating_sub(CONNECT_MARGIN_NS);
-                Box::new(move || probe_by_connections(remote, &prepare, last_ns, &stopped, &shared))
+                let (remote, last_ns, patience_ns) = match method {
+                    Method::Port(port) => (SocketAddr::new(remote.ip(), port), u64::MAX, 0),
+                    _ => (remote, end_ns.unwrap_or(0).saturating_sub(CONNECT_MARGIN_NS), CONNECT_TIMEOUT_NS),
+                };
+                Box::new(move || probe_by_connections(remote, &prepare, last_ns, patience_ns, &stopped, &shared))
             }
         };
         let thread = thread::Builder::new().name("side-prober".into()).spawn(work)?;
@@ -231,16 +242,17 @@ fn probe_by_echo(echo: &EchoSocket, stop: &AtomicBool, samples: &Samples) {
     }
 }
 
+/// Probes until `last_ns`, monotonic, or until it is stopped; waits so long for a refusal at first.
 fn probe_by_connections(
     remote: SocketAddr,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
     last_ns: u64,
+    mut patience_ns: u64,
     stop: &AtomicBool,
     samples: &Samples,
 ) {
     let _ = scheduling::wake_soon();
     let mut next_ns = clock::monotonic_ns();
-    let mut patience_ns = CONNECT_TIMEOUT_NS;
     while !stop.load(Ordering::Acquire) && next_ns < last_ns {
         let now_ns = clock::monotonic_ns();
         if now_ns < next_ns {
