@@ -109,6 +109,9 @@ pub(crate) struct TestArgs {
     /// Transport of the loads
     #[arg(long, value_name = "TRANSPORT", default_value = "tcp")]
     transport: TransportArg,
+    /// Loads without frames: the rate of the sockets alone, and no echo in the load's own streams
+    #[arg(long)]
+    raw: bool,
     /// Bytes of a request of rr and crr
     #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     request: u32,
@@ -257,6 +260,9 @@ enum Resolved {
 
 impl TestArgs {
     fn resolve(self) -> Result<Resolved, String> {
+        if self.raw && self.transport == TransportArg::Tls {
+            return Err("--raw and --transport tls exclude each other: TLS has records of its own".to_owned());
+        }
         let (host, port) = host_and_port(&self.host, PORT)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
@@ -304,9 +310,9 @@ impl TestArgs {
                 TransportArg::Mptcp => PhaseTransport::Mptcp,
                 TransportArg::Tls => PhaseTransport::Tls,
             },
+            raw: self.raw,
             request_bytes: self.request,
             response_bytes: self.response,
-            ..PathSpec::default()
         }
     }
 

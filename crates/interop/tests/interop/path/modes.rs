@@ -111,6 +111,23 @@ fn load_over_tls_reports_rate_and_cpu_time_of_both_ends() {
     }
 }
 
+/// The payload of sockets, which both ends count alike; what needs frames is absent with its reason.
+#[test]
+fn raw_load_has_no_frames_and_no_echo_of_its_own() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "down,up", "-t", "5", "-P", "2", "--raw", "--rate", "200M"]);
+    for (kind, rate) in [("down", "down_bps"), ("up", "up_bps")] {
+        let load = phase(&report, kind);
+        let rate = number(&load[rate]);
+        assert!((150e6..205e6).contains(&rate), "{kind}: {rate}: {finished:?}");
+        assert!(load["in_band"].is_null() && !load["rpm_foreign"].is_null(), "{finished:?}");
+        let deviations = load["deviations"].as_array().expect("deviations");
+        assert!(deviations.contains(&"raw".into()), "{finished:?}");
+    }
+    assert!(report["absent"]["in-band echo"].as_str().is_some_and(|text| text.contains("without frames")));
+}
+
 #[test]
 fn all_streams_of_the_command_line_run_from_the_start() {
     let Some(net) = Net::new() else { return };
