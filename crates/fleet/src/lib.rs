@@ -12,6 +12,7 @@ pub mod agent;
 pub mod clock;
 pub mod coordinator;
 mod id;
+pub mod inventory;
 pub mod lease;
 pub mod line;
 pub mod message;
