@@ -1,0 +1,10 @@
+//! The protocol as its peers see it: dialogues as data, and machines under arbitrary input.
+
+mod agent_pipe;
+mod coordinator_pipe;
+mod dialogue;
+mod dialogues;
+#[path = "../../../../fuzz/src/fleet.rs"]
+pub mod fuzzing;
+mod garbage;
+mod player;
