@@ -9,7 +9,7 @@ use linerate_fleet::coordinator::{
 };
 use linerate_fleet::line::{LineReader, OpeningReader};
 use linerate_fleet::message::{
-    AgentMessage, ArmTask, CoordinatorMessage, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello, JsonText, LINE_MAX_BYTES,
+    AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello, JsonText, LINE_MAX_BYTES,
     Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions, decode, encode,
 };
 use linerate_fleet::{TaskId, inventory};
@@ -392,7 +392,10 @@ fn agent_input(kind: u8) -> AgentInput {
             AgentInput::Finished(Box::new(Finish { task, end: TaskEnd::aborted("x"), record }))
         }
         14 => AgentInput::HostWindow(null()),
-        _ => AgentInput::Stopped(Box::default()),
+        _ => {
+            let round = (kind < 128).then_some(u32::from(kind / 16));
+            AgentInput::Stopped(Box::new(Done { round, ..Done::default() }))
+        }
     }
 }
 
@@ -425,7 +428,7 @@ fn report(kind: u8, round: u32, host: usize) -> String {
 fn decision(kind: u8, round: &mut u32) -> Input {
     match kind % 8 {
         0 | 1 => Input::Plan((0..3).map(|host| (host, plan())).collect()),
-        2 => Input::Preflight(vec![(0, Preflight { peers: Vec::new(), facts: FactsDepth::None }), (9, wanted())]),
+        2 => Input::Preflight(vec![(0, Preflight { peers: Vec::new(), facts: FactsDepth::None }), (9, full())]),
         3 => Input::Clocks { exchanges: u32::from(kind / 64) },
         4..=6 => {
             *round += 1;
@@ -439,7 +442,7 @@ fn decision(kind: u8, round: &mut u32) -> Input {
     }
 }
 
-fn wanted() -> Preflight {
+fn full() -> Preflight {
     Preflight { peers: Vec::new(), facts: FactsDepth::Full }
 }
 

@@ -1,4 +1,4 @@
-//! What the coordinator knows about one host.
+//! State of one host at the coordinator.
 
 use super::parts::Parts;
 use crate::HostId;

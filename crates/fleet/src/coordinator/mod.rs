@@ -77,7 +77,7 @@ pub enum Input {
         /// Exchanges per host.
         exchanges: u32,
     },
-    /// A round of tasks. Ends with [`Action::RoundDone`].
+    /// A round of tasks, after [`Step::Clock`]: starts are in the clocks of the hosts. Ends with [`Action::RoundDone`].
     Round(Box<RoundPlan>),
     /// The run ends, at any time. Ends with [`Action::Finished`].
     Cancel,
@@ -210,7 +210,7 @@ pub struct HostResult {
     pub host_window: Option<JsonText>,
     /// Record of the test, as the host wrote it; empty without one.
     pub record: String,
-    /// The amount is possible within the time and at the nominal rate.
+    /// The task was started, and the amount is possible within its time and at the nominal rate.
     pub is_plausible: bool,
 }
 
@@ -270,7 +270,7 @@ impl Coordinator {
         }
         match input {
             Input::Plan(plans) => self.send_plans(now_ns, plans),
-            Input::Preflight(wanted) => self.send_preflights(now_ns, wanted),
+            Input::Preflight(preflights) => self.send_preflights(now_ns, preflights),
             Input::Clocks { exchanges } => self.begin_clocks(now_ns, exchanges),
             Input::Round(plan) => self.begin_round(now_ns, *plan),
             Input::Cancel => self.cancel(now_ns),

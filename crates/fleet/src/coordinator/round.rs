@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, NotRun, RoundPlan, RoundTask, Step};
 use crate::clock::lead_ns;
-use crate::message::{Arm, ArmTask, Cancel, CoordinatorMessage, Go};
+use crate::message::{Arm, ArmTask, Cancel, CoordinatorMessage, FailCode, Go};
 use crate::{MS_NS, TaskId};
 
 /// How long servers may report after the last client.
@@ -92,8 +92,11 @@ impl Coordinator {
             hosts.insert(host, self.arm(now_ns, number, host, tasks));
         }
         self.open(Step::Arm, hosts.keys().copied(), now_ns.saturating_add(ARMED_TIMEOUT_NS));
+        let oversized: Vec<usize> =
+            hosts.iter().filter(|(_, part)| part.arm_seq.is_none()).map(|(host, _)| *host).collect();
         let phase = Phase::Arming;
         self.round = Some(Round { number, phase, tasks: progress, hosts, data_rtt_ns, until_ns: u64::MAX });
+        oversized.into_iter().for_each(|host| self.refuse_arm(host, FailCode::Limit));
     }
 
     fn arm(&mut self, now_ns: u64, round: u32, host: usize, tasks: Vec<ArmTask>) -> Part {
@@ -217,6 +220,15 @@ impl Coordinator {
             }
         }
         self.actions.push_back(Action::RoundDone { round: round.number, unconfirmed });
+    }
+
+    /// A host does not take part in the round: its tasks come back.
+    pub(super) fn refuse_arm(&mut self, host: usize, code: FailCode) {
+        if let Some(part) = self.round.as_mut().and_then(|round| round.hosts.get_mut(&host)) {
+            part.is_ended = true;
+        }
+        self.settle_tasks_of(host, NotRun::Refused(code));
+        self.arrive(Step::Arm, host);
     }
 
     /// Tasks of a host that have no result come back.

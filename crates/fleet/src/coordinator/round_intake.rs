@@ -43,16 +43,16 @@ impl Coordinator {
             Err(_) => return self.drop_host(index, DropReason::Parts),
         };
         let Some(round) = &mut self.round else { return };
-        if let Some(part) = round.hosts.get_mut(&index) {
-            part.open.remove(&task);
-        }
+        let Some(part) = round.hosts.get_mut(&index) else { return };
+        part.open.remove(&task);
+        let has_started = part.go_seq.is_some();
         let Some(progress) = round.tasks.iter_mut().find(|known| known.plan.task == task) else { return };
         let role = if progress.plan.client.host == index { Role::Client } else { Role::Server };
         if role == Role::Client && std::mem::replace(&mut progress.is_settled, true) {
             return;
         }
         let super::parts::Whole { end, host_window, record } = whole;
-        let is_plausible = is_plausible(&end, &progress.plan.client.spec, progress.plan.nominal_bps);
+        let is_plausible = has_started && is_plausible(&end, &progress.plan.client.spec, progress.plan.nominal_bps);
         let result = HostResult { host: index, task, role, end, host_window, record, is_plausible };
         self.actions.push_back(Action::Result(Box::new(result)));
     }
@@ -66,12 +66,10 @@ impl Coordinator {
 
     /// A host refused ARM or GO.
     pub(super) fn handle_round_fail(&mut self, host: usize, seq: Option<u64>, code: FailCode) {
-        let Some(round) = &mut self.round else { return };
-        let Some(part) = round.hosts.get_mut(&host).filter(|_| seq.is_some()) else { return };
+        let Some(round) = &self.round else { return };
+        let Some(part) = round.hosts.get(&host).filter(|_| seq.is_some()) else { return };
         if seq == part.arm_seq {
-            part.is_ended = true;
-            self.settle_tasks_of(host, NotRun::Refused(code));
-            self.arrive(Step::Arm, host);
+            self.refuse_arm(host, code);
         } else if seq == part.go_seq {
             // Servers of this host serve other clients: the round goes on.
             let is_own = |task: &&super::round::Progress| task.plan.client.host == host;

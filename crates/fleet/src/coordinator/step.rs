@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Action, Coordinator, DropReason, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS, Presence, RESULT_TIMEOUT_NS};
-use crate::message::{Beat, CoordinatorMessage, Plan, Preflight};
+use crate::message::{Beat, CoordinatorMessage, FailCode, Plan, Preflight};
 
 /// A step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,31 +74,33 @@ impl Coordinator {
         let mut receivers = Vec::new();
         for (index, plan) in plans {
             let is_ready = self.hosts.get(index).is_some_and(|host| host.presence == Presence::Greeted);
-            if is_ready {
-                let seq = self.send(vec![index], CoordinatorMessage::Plan(Box::new(plan)));
-                self.note_command(index, seq);
+            if is_ready && self.send_command(index, CoordinatorMessage::Plan(Box::new(plan))) {
                 receivers.push(index);
             }
         }
         self.open(Step::Plan, receivers, now_ns.saturating_add(PLANNED_TIMEOUT_NS));
     }
 
-    pub(super) fn send_preflights(&mut self, now_ns: u64, wanted: Vec<(usize, Preflight)>) {
+    pub(super) fn send_preflights(&mut self, now_ns: u64, preflights: Vec<(usize, Preflight)>) {
         let mut receivers = Vec::new();
-        for (index, preflight) in wanted {
-            if self.is_planned(index) {
-                let seq = self.send(vec![index], CoordinatorMessage::Preflight(preflight));
-                self.note_command(index, seq);
+        for (index, preflight) in preflights {
+            if self.is_planned(index) && self.send_command(index, CoordinatorMessage::Preflight(preflight)) {
                 receivers.push(index);
             }
         }
         self.open(Step::Preflight, receivers, now_ns.saturating_add(PREFLIGHTED_TIMEOUT_NS));
     }
 
-    fn note_command(&mut self, index: usize, seq: Option<u64>) {
+    /// A command beyond the bounds of a message drops the host.
+    fn send_command(&mut self, index: usize, command: CoordinatorMessage) -> bool {
+        let seq = self.send(vec![index], command);
         if let Some(host) = self.host_mut(index) {
             host.command_seq = seq;
         }
+        if seq.is_none() {
+            self.drop_host(index, DropReason::Refused(FailCode::Limit));
+        }
+        seq.is_some()
     }
 
     pub(super) fn open(&mut self, step: Step, hosts: impl IntoIterator<Item = usize>, deadline_ns: u64) {

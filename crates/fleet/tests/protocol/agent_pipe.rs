@@ -104,11 +104,11 @@ impl AgentPipe {
             Action::StopTask { task, reason } => (format!("StopTask {task} {}", reason.as_str()), None),
             Action::StopRound { round, reason } => {
                 self.begins.clear();
-                (format!("StopRound {round} {}", reason.as_str()), Some(stopped()))
+                (format!("StopRound {round} {}", reason.as_str()), Some(stopped(Some(round))))
             }
             Action::StopAll { reason } => {
                 self.begins.clear();
-                (format!("StopAll {}", reason.as_str()), Some(stopped()))
+                (format!("StopAll {}", reason.as_str()), Some(stopped(None)))
             }
             Action::Leave(reason) => {
                 self.has_left = true;
@@ -185,6 +185,9 @@ impl Carrier for AgentPipe {
                 self.agent.handle_lost(self.now_ns);
                 self.obey();
             }
+            ["stopped", words @ ..] => {
+                self.input(stopped(words.first().map(|word| word.parse().expect("a round"))));
+            }
             ["long"] => {
                 self.agent.handle_too_long();
                 self.obey();
@@ -203,9 +206,9 @@ impl Carrier for AgentPipe {
     }
 }
 
-fn stopped() -> Input {
+fn stopped(round: Option<u32>) -> Input {
     let ended = vec![Ended { pid: 100, signal: Some(15) }];
-    Input::Stopped(Box::new(Done { ended, closed: vec![5201], ..Done::default() }))
+    Input::Stopped(Box::new(Done { ended, closed: vec![5201], round, ..Done::default() }))
 }
 
 fn window() -> Option<JsonText> {

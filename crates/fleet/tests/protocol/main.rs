@@ -1,6 +1,7 @@
 //! The protocol as its peers see it: dialogues as data, and machines under arbitrary input.
 
 mod agent_pipe;
+mod bounds;
 mod coordinator_pipe;
 mod dialogue;
 mod dialogues;
