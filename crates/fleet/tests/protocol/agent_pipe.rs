@@ -150,7 +150,8 @@ impl Carrier for AgentPipe {
 
     fn pass_until(&mut self, ms: u64) {
         let end_ns = ms * MS_NS;
-        loop {
+        for turn in 0.. {
+            assert!(turn < 10_000, "timers make no progress");
             let timer_ns = self.agent.poll_timeout();
             let begin_ns = self.begins.iter().map(|(at_ns, _)| *at_ns).min().filter(|_| self.mode != Mode::Silent);
             let Some(next_ns) = timer_ns.into_iter().chain(begin_ns).min().filter(|at_ns| *at_ns <= end_ns) else {

@@ -14,7 +14,7 @@
 //! | `quiet`, `a quiet` | no further line |
 //! | `do finish 1` | what the owner of the machine does |
 //! | `= StopAll lease` | an action of the machine after those seen before |
-//! | `!= StartWorker` | no action so far begins like this |
+//! | `!= StartWorker` | no action after those seen before begins like this |
 //!
 //! All lines but the last three kinds can be played over any carrier.
 
