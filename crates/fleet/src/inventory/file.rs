@@ -97,46 +97,46 @@ fn line_at(text: &str, offset: usize) -> usize {
 /// The hosts of an entry: its name is a range, and other ranges have as many values or one.
 fn expanded(line: usize, entry: &HostEntry) -> Result<Vec<Host>, InventoryError> {
     let wrong = |text: String| InventoryError::new(Some(line), text);
-    let names = expand(&entry.name).map_err(|error| wrong(format!("name: {error}")))?;
-    let paired = |key: &str, pattern: &String| -> Result<Vec<String>, InventoryError> {
-        let values = expand(pattern).map_err(|error| wrong(format!("{key}: {error}")))?;
-        match values.as_slice() {
-            [one] => Ok(vec![one.clone(); names.len()]),
-            _ if values.len() == names.len() => Ok(values),
-            _ => Err(wrong(format!("{key}: {} values for {} names", values.len(), names.len()))),
-        }
-    };
-    let optional = |key, value: &Option<String>| value.as_ref().map(|value| paired(key, value)).transpose();
-    let (ssh, server, rack) =
-        (optional("ssh", &entry.ssh)?, optional("server", &entry.server)?, optional("rack", &entry.rack)?);
-    if ssh.is_some() && server.is_some() {
+    if entry.ssh.is_some() && entry.server.is_some() {
         return Err(wrong("a host has ssh or server, not both".to_owned()));
     }
-    let mut paths = Vec::new();
-    for (path, pattern) in &entry.paths {
-        paths.push((path, paired(&format!("paths.{path}"), pattern)?));
-    }
+    let names = expand(&entry.name).map_err(|error| wrong(format!("name: {error}")))?;
     let mut hosts = Vec::with_capacity(names.len());
-    for (index, name) in names.iter().enumerate() {
-        let pick = |values: &Option<Vec<String>>| values.as_ref().and_then(|values| values.get(index)).cloned();
-        let mut host = Host::named(name, Some(line))?;
-        if let Some(destination) = pick(&ssh) {
-            host.reach = Reach::Ssh(destination);
-        }
-        if let Some(address) = pick(&server) {
-            host.reach = Reach::Server(address);
-        }
-        host.rack = pick(&rack);
-        host.labels = entry.labels.clone();
-        for (path, values) in &paths {
-            let address = values.get(index).map_or("", String::as_str);
+    for name in &names {
+        hosts.push(Host { labels: entry.labels.clone(), ..Host::named(name, Some(line))? });
+    }
+    let paired = |key: &str, pattern: &Option<String>| {
+        pattern.as_ref().map_or(Ok(Vec::new()), |pattern| {
+            values_for(names.len(), pattern).map_err(|text| wrong(format!("{key}: {text}")))
+        })
+    };
+    for (host, destination) in hosts.iter_mut().zip(paired("ssh", &entry.ssh)?) {
+        host.reach = Reach::Ssh(destination);
+    }
+    for (host, address) in hosts.iter_mut().zip(paired("server", &entry.server)?) {
+        host.reach = Reach::Server(address);
+    }
+    for (host, rack) in hosts.iter_mut().zip(paired("rack", &entry.rack)?) {
+        host.rack = Some(rack);
+    }
+    for (path, pattern) in &entry.paths {
+        let place = |text: String| wrong(format!("paths.{path}: {text}"));
+        for (host, address) in hosts.iter_mut().zip(values_for(names.len(), pattern).map_err(place)?) {
             let parsed: Result<IpAddr, _> = address.parse();
-            let parsed = parsed.map_err(|_| wrong(format!("paths.{path}: {address:?} is no address")))?;
-            host.paths.insert((*path).clone(), parsed);
+            host.paths.insert(path.clone(), parsed.map_err(|_| place(format!("{address:?} is no address")))?);
         }
-        hosts.push(host);
     }
     Ok(hosts)
+}
+
+/// One value for each of `count` names.
+fn values_for(count: usize, pattern: &str) -> Result<Vec<String>, String> {
+    let values = expand(pattern).map_err(|error| error.to_string())?;
+    match values.as_slice() {
+        [one] => Ok(vec![one.clone(); count]),
+        _ if values.len() == count => Ok(values),
+        _ => Err(format!("{} values for {count} names", values.len())),
+    }
 }
 
 fn fleet(text: &str, fleet: Fleet) -> Result<(Option<String>, Ports, Option<Control>), InventoryError> {

@@ -5,6 +5,7 @@ mod bounds;
 mod coordinator_pipe;
 mod dialogue;
 mod dialogues;
+mod fleet_run;
 #[path = "../../../../fuzz/src/fleet.rs"]
 pub mod fuzzing;
 mod garbage;
