@@ -64,8 +64,8 @@ impl Part {
 }
 
 impl Progress {
-    pub(super) fn has_end(&self, host: usize) -> bool {
-        self.plan.client.host == host || self.plan.server.as_ref().is_some_and(|server| server.host == host)
+    fn hosts(&self) -> impl Iterator<Item = usize> {
+        [Some(&self.plan.client), self.plan.server.as_ref()].into_iter().flatten().map(|end| end.host)
     }
 }
 
@@ -134,10 +134,13 @@ impl Coordinator {
 
     /// Sends GO to the armed hosts that have a task to run: one line where all their tasks run.
     fn send_go(&mut self, round: &mut Round, t0_ns: u64) {
+        let mut skips: BTreeMap<usize, Vec<TaskId>> = BTreeMap::new();
+        for task in round.tasks.iter().filter(|task| task.is_settled) {
+            task.hosts().for_each(|host| skips.entry(host).or_default().push(task.plan.task));
+        }
         let mut together = Vec::new();
         for (host, part) in &mut round.hosts {
-            let settled = |task: &&Progress| task.is_settled && task.has_end(*host);
-            let skip: Vec<TaskId> = round.tasks.iter().filter(settled).map(|task| task.plan.task).collect();
+            let skip = skips.remove(host).unwrap_or_default();
             part.open.retain(|task| !skip.contains(task));
             if part.open.is_empty() || !part.is_armed {
                 continue;
@@ -170,10 +173,8 @@ impl Coordinator {
     pub(super) fn advance_round(&mut self, now_ns: u64) -> bool {
         let Some(round) = &mut self.round else { return false };
         let is_due = now_ns >= round.until_ns;
-        let is_settled = round.tasks.iter().all(|task| task.is_settled);
-        let is_through = round.hosts.values().all(Part::is_through);
         match round.phase {
-            Phase::Running if is_settled => {
+            Phase::Running if round.tasks.iter().all(|task| task.is_settled) => {
                 round.phase = Phase::Grace;
                 round.until_ns = now_ns.saturating_add(GRACE_NS);
             }
@@ -182,7 +183,7 @@ impl Coordinator {
                 let open: Vec<TaskId> = round.tasks.iter().filter(is_open).map(|task| task.plan.task).collect();
                 open.into_iter().for_each(|task| self.settle(task, NotRun::NoResult));
             }
-            Phase::Grace if is_through || is_due => self.close_round(now_ns),
+            Phase::Grace if is_due || round.hosts.values().all(Part::is_through) => self.close_round(now_ns),
             _ => return false,
         }
         true
@@ -234,7 +235,7 @@ impl Coordinator {
     /// Tasks of a host that have no result come back.
     pub(super) fn settle_tasks_of(&mut self, host: usize, reason: NotRun) {
         let Some(round) = &self.round else { return };
-        let is_open = |task: &&Progress| !task.is_settled && task.has_end(host);
+        let is_open = |task: &&Progress| !task.is_settled && task.hosts().any(|end| end == host);
         let open: Vec<TaskId> = round.tasks.iter().filter(is_open).map(|task| task.plan.task).collect();
         open.into_iter().for_each(|task| self.settle(task, reason));
     }
