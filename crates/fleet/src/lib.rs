@@ -1,6 +1,6 @@
 //! The protocol of `linerate fleet` without I/O: inventories, messages in lines of JSON, and the machines of both ends.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`agent`] and coordinator take lines
+//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`agent`] and [`coordinator`] take lines
 //! of the control path, local inputs and the current time, and are polled for actions. Input from the peer is bounded
 //! before it is stored and never leads to a panic.
 //!
@@ -10,7 +10,9 @@
 
 pub mod agent;
 pub mod clock;
+pub mod coordinator;
 mod id;
+pub mod inventory;
 pub mod lease;
 pub mod line;
 pub mod message;

@@ -27,7 +27,7 @@ impl Agent {
             }
             Input::Finished(finish) => self.finish(now_ns, *finish),
             Input::HostWindow(window) => self.release(Some(window)),
-            Input::Stopped(done) => self.complete_stop(*done),
+            Input::Stopped(done) => self.handle_stopped(*done),
             answer => self.handle_answer(answer),
         }
     }

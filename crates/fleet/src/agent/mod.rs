@@ -108,7 +108,7 @@ pub enum Input {
     Finished(Box<Finish>),
     /// Answer to [`Action::ReadHost`] after a round: counters of the host over the round.
     HostWindow(JsonText),
-    /// Answer to [`Action::StopAll`] and [`Action::StopRound`]: what ended. Its `round` is not used.
+    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one: what ended.
     Stopped(Box<Done>),
 }
 

@@ -35,7 +35,14 @@ impl Agent {
         }
     }
 
-    /// The owner reported what ended, or did not in time.
+    /// The owner reported what ended. A report about a round is none about the run.
+    pub(super) fn handle_stopped(&mut self, done: Done) {
+        if matches!(&self.pending, Some(Pending::Stop(stop)) if stop.round == done.round) {
+            self.complete_stop(done);
+        }
+    }
+
+    /// A round or the run has ended, as far as is known.
     pub(super) fn complete_stop(&mut self, mut done: Done) {
         let (seq, round, reason) = match &self.pending {
             Some(Pending::Stop(stop)) => (stop.seq, stop.round, stop.reason),

@@ -89,7 +89,7 @@ fn wrong_lines_are_refused_with_their_code() {
         (&many, FailCode::Limit, Some(1)),
     ];
     for (line, code, seq) in rows {
-        assert_eq!(refused(line), (code, seq), "{:.80}", line);
+        assert_eq!(refused(line), (code, seq), "{line:.80}");
     }
 }
 

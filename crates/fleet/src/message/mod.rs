@@ -22,6 +22,7 @@ pub use coordinator::{Arm, Cancel, Clock, CoordinatorMessage, FactsDepth, Go, Pl
 pub(crate) use fail::shortened;
 pub use fail::{Fail, FailCode};
 pub use json_text::JsonText;
+pub(crate) use task::is_name;
 pub use task::{ArmTask, Caps, PathAddress, Ports, Role, TaskFault};
 
 use crate::line::limits;

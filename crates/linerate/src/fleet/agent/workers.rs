@@ -161,7 +161,7 @@ impl Workers {
         for (task, _) in tasks {
             self.stop_task(task, now_ns);
         }
-        self.stopping = Some(Stopping { children, done: Done::default() });
+        self.stopping = Some(Stopping { children, done: Done { round: Some(round), ..Done::default() } });
         self.follow_stopping();
     }
 
