@@ -9,13 +9,15 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     ("linerate-trust", &[]),
     ("linerate-iperf3", &["linerate-model"]),
     ("linerate-iperf2", &["linerate-model"]),
     ("linerate-native", &["linerate-model"]),
+    ("linerate-fleet", &["linerate-model"]),
+    ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
     ("linerate-record", &["linerate-model"]),
     ("linerate-store", &["linerate-model", "linerate-record", "linerate-sys"]),
@@ -37,7 +39,9 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "linerate-iperf2",
             "linerate-report",
             "linerate-engine",
+            "linerate-carrier",
             "linerate-doctor",
+            "linerate-fleet",
             "linerate-host",
             "linerate-lab",
             "linerate-http",

@@ -12,6 +12,12 @@ mod diagnosis {
     mod sweep;
 }
 
+/// Agents of a fleet, with the test as coordinator.
+mod fleet {
+    mod agent;
+    mod worker;
+}
+
 /// The HTTP server, its load generator and its lab.
 mod http {
     mod control;

@@ -1,0 +1,62 @@
+//! State of one host at the coordinator.
+
+use super::parts::Parts;
+use crate::HostId;
+use crate::clock::Estimator;
+use crate::message::Hello;
+
+/// One host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) id: HostId,
+    pub(super) presence: Presence,
+    pub(super) hello: Option<Box<Hello>>,
+    /// Number of its last PLAN or PREFLIGHT.
+    pub(super) command_seq: Option<u64>,
+    pub(super) ports: Vec<u16>,
+    pub(super) clock: Estimator,
+    /// When the unanswered CLOCK was sent.
+    pub(super) clock_sent_ns: Option<u64>,
+    /// Exchanges until the step of clocks is over for this host.
+    pub(super) exchanges_left: u32,
+    pub(super) parts: Parts,
+    pub(super) last_received_ns: u64,
+    /// Lines that are no message.
+    pub(super) faults: u32,
+}
+
+/// How far a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// Its HELLO is awaited.
+    Awaited,
+    /// It has no plan.
+    Greeted,
+    /// It has a plan.
+    Planned,
+    /// It takes part no longer.
+    Out,
+}
+
+impl Host {
+    pub(super) fn new(now_ns: u64, id: HostId) -> Self {
+        Self {
+            id,
+            presence: Presence::Awaited,
+            hello: None,
+            command_seq: None,
+            ports: Vec::new(),
+            clock: Estimator::default(),
+            clock_sent_ns: None,
+            exchanges_left: 0,
+            parts: Parts::default(),
+            last_received_ns: now_ns,
+            faults: 0,
+        }
+    }
+
+    /// Its agent answered and is not dropped.
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.presence, Presence::Greeted | Presence::Planned)
+    }
+}

@@ -1,0 +1,231 @@
+//! A task as an agent receives it, and the bounds within which it is accepted.
+
+use std::net::IpAddr;
+
+use linerate_model::{Direction, Transport};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Plan;
+use crate::{MS_NS, TaskId};
+
+/// Longest measured time of a task where the plan has no other bound, in ms.
+const TIME_DEFAULT_MAX_MS: u64 = 60_000;
+/// Longest measured time of a task that any plan allows, in ms.
+const TIME_MAX_MS: u64 = 3_600_000;
+/// Most streams of a task.
+const STREAMS_MAX: u32 = 128;
+/// Most bytes of a block; iperf3's own bound.
+const BLOCK_MAX_BYTES: u32 = 1 << 20;
+/// Largest UDP payload over IPv4.
+const DATAGRAM_MAX_BYTES: u32 = 65_507;
+/// Largest code point, RFC 2474.
+const DSCP_MAX: u8 = 63;
+/// Longest name of a path, in bytes.
+const PATH_MAX_BYTES: usize = 32;
+/// Longest name of a congestion control, `TCP_CA_NAME_MAX` of the kernel without its end.
+const CONGESTION_MAX_BYTES: usize = 15;
+
+/// Part of the host in a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Connects.
+    Client,
+    /// Listens.
+    Server,
+}
+
+/// A test as one of its ends runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArmTask {
+    /// The task.
+    pub task: TaskId,
+    /// Part of this host.
+    pub role: Role,
+    /// Test address of the other end.
+    pub peer: IpAddr,
+    /// Port of the server.
+    pub port: u16,
+    /// Name of the path, which names this host's own address in the plan.
+    pub path: String,
+    /// Transport of the data.
+    pub transport: Transport,
+    /// Who sends, seen from the client.
+    pub direction: Direction,
+    /// Parallel streams per direction.
+    pub streams: u32,
+    /// Measured time in ms.
+    pub time_ms: u64,
+    /// Time before it that does not count, in ms.
+    #[serde(default)]
+    pub omit_ms: u64,
+    /// Bytes per write or datagram; absent for the default of the transport.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u32>,
+    /// Highest rate per direction; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// Congestion control; absent for that of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// Code point of IP, RFC 2474.
+    #[serde(default)]
+    pub dscp: u8,
+}
+
+/// Bounds of each task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Caps {
+    /// Highest rate of a direction; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// Most bytes of a task with a rate; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Longest measured time and omitted time together, in ms; absent for a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+}
+
+/// A range of ports, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ports {
+    /// First port.
+    pub first: u16,
+    /// Last port.
+    pub last: u16,
+}
+
+/// An address of a host on a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathAddress {
+    /// Name of the path.
+    pub path: String,
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// Why a task is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("task {task}: {member}: {text}")]
+pub struct TaskFault {
+    /// The task.
+    pub task: TaskId,
+    /// Member that is wrong.
+    pub member: &'static str,
+    /// What is wrong with it.
+    pub text: String,
+}
+
+impl Caps {
+    /// The tighter bound of each kind: the plan's, and that of the owner of the host.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let tighter = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        Self {
+            rate_bps: tighter(self.rate_bps, other.rate_bps),
+            bytes: tighter(self.bytes, other.bytes),
+            time_ms: tighter(self.time_ms, other.time_ms),
+        }
+    }
+}
+
+impl ArmTask {
+    /// The host connects and reports the result.
+    #[must_use]
+    pub fn is_client(&self) -> bool {
+        self.role == Role::Client
+    }
+
+    /// Time from the start to the end.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.time_ms.saturating_add(self.omit_ms).saturating_mul(MS_NS)
+    }
+
+    /// Checks all members that have bounds of their own.
+    ///
+    /// # Errors
+    /// The first member beyond its bound.
+    pub fn validate(&self, caps: &Caps) -> Result<(), TaskFault> {
+        self.check_time(caps)?;
+        self.check_rate(caps)?;
+        let block_max = if self.transport == Transport::Udp { DATAGRAM_MAX_BYTES } else { BLOCK_MAX_BYTES };
+        self.require((1..=STREAMS_MAX).contains(&self.streams), "streams", || {
+            format!("not within 1 to {STREAMS_MAX}")
+        })?;
+        self.require(self.port > 0, "port", || "0".to_owned())?;
+        self.require(self.block_bytes.is_none_or(|bytes| (1..=block_max).contains(&bytes)), "block_bytes", || {
+            format!("not within 1 to {block_max}")
+        })?;
+        self.require(self.dscp <= DSCP_MAX, "dscp", || format!("above {DSCP_MAX}"))?;
+        self.require(is_name(&self.path, PATH_MAX_BYTES), "path", || "not a name".to_owned())?;
+        let congestion = self.congestion.as_deref();
+        self.require(congestion.is_none_or(|name| is_name(name, CONGESTION_MAX_BYTES)), "congestion", || {
+            "not a name".to_owned()
+        })?;
+        self.require(is_unicast(self.peer), "peer", || "neither an address of a host nor of a partner".to_owned())
+    }
+
+    /// Checks the task against the plan: bounds, partners and ports.
+    ///
+    /// # Errors
+    /// The first member that the plan does not allow.
+    pub fn validate_within(&self, plan: &Plan, policy: Caps) -> Result<(), TaskFault> {
+        self.validate(&plan.caps.and(policy))?;
+        self.require(plan.peers.contains(&self.peer), "peer", || "no partner of the plan".to_owned())?;
+        let is_own = plan.addresses.iter().any(|own| own.path == self.path);
+        self.require(is_own, "path", || "no path of the plan".to_owned())?;
+        // The port of a partner is the partner's choice, which the coordinator passes on.
+        let is_in_range = self.is_client() || plan.ports.contains(self.port);
+        self.require(is_in_range, "port", || "not within the ports of the plan".to_owned())
+    }
+
+    fn check_time(&self, caps: &Caps) -> Result<(), TaskFault> {
+        let max_ms = caps.time_ms.unwrap_or(TIME_DEFAULT_MAX_MS).min(TIME_MAX_MS);
+        let fits = self.time_ms > 0 && self.time_ms.saturating_add(self.omit_ms) <= max_ms;
+        self.require(fits, "time_ms", || format!("not within 1 to {max_ms}, omitted time included"))
+    }
+
+    fn check_rate(&self, caps: &Caps) -> Result<(), TaskFault> {
+        self.require(self.rate_bps != Some(0), "rate_bps", || "0".to_owned())?;
+        let is_needed = self.transport == Transport::Udp || caps.rate_bps.is_some() || caps.bytes.is_some();
+        self.require(self.rate_bps.is_some() || !is_needed, "rate_bps", || "UDP and capped tasks need one".to_owned())?;
+        let Some(rate_bps) = self.rate_bps else { return Ok(()) };
+        if let Some(max) = caps.rate_bps {
+            self.require(rate_bps <= max, "rate_bps", || format!("above {max}"))?;
+        }
+        let Some(max) = caps.bytes else { return Ok(()) };
+        let ms = u128::from(self.time_ms.saturating_add(self.omit_ms));
+        let directions = if self.direction == Direction::Bidirectional { 2 } else { 1 };
+        let bytes = u128::from(rate_bps) * ms * directions / 8_000;
+        self.require(bytes <= u128::from(max), "rate_bps", || {
+            format!("{bytes} bytes in all, at most {max} are allowed")
+        })
+    }
+
+    fn require(&self, holds: bool, member: &'static str, text: impl Fn() -> String) -> Result<(), TaskFault> {
+        if holds { Ok(()) } else { Err(TaskFault { task: self.task, member, text: text() }) }
+    }
+}
+
+impl Ports {
+    /// The port is one of them.
+    #[must_use]
+    pub fn contains(self, port: u16) -> bool {
+        (self.first..=self.last).contains(&port)
+    }
+}
+
+/// `[A-Za-z0-9_-]`, at least one.
+pub(crate) fn is_name(text: &str, max_bytes: usize) -> bool {
+    (1..=max_bytes).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+fn is_unicast(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address.to_canonical(), IpAddr::V4(v4) if v4.is_broadcast());
+    !(address.is_multicast() || address.is_unspecified() || is_broadcast)
+}

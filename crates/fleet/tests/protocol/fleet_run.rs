@@ -1,0 +1,350 @@
+//! Whole runs of a coordinator and its agents in simulated time, with hosts whose clocks differ and hosts that freeze.
+
+use std::collections::BTreeMap;
+
+use linerate_fleet::TaskId;
+use linerate_fleet::agent::{Action as AgentAction, Agent, Finish, Input as AgentInput, Service};
+use linerate_fleet::coordinator::{Action, Coordinator, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step};
+use linerate_fleet::message::{ArmTask, Done, Hello, JsonText, Outcome, PREAMBLE, Plan, TaskEnd, Versions};
+
+use crate::dialogue::{run_id, task};
+
+const MS_NS: u64 = 1_000_000;
+/// Delay of a line.
+const DELAY_NS: u64 = MS_NS / 10;
+const TASK_NS: u64 = 2_000 * MS_NS;
+
+/// An agent with its owner.
+struct Host {
+    agent: Agent,
+    /// Its clock is ahead by this.
+    offset_ns: u64,
+    /// Neither lines nor time reach it.
+    is_frozen: bool,
+    starting: u32,
+    /// Starts and ends of its workers, in its clock.
+    due: Vec<(u64, TaskId, bool)>,
+    has_left: bool,
+}
+
+/// A coordinator and its hosts.
+struct Fleet {
+    now_ns: u64,
+    coordinator: Coordinator,
+    hosts: Vec<Host>,
+    /// Lines on their way, by arrival; `None` is the coordinator, as receiver.
+    lines: BTreeMap<(u64, u64), (Option<usize>, usize, String)>,
+    sent: u64,
+    actions: Vec<(u64, Action)>,
+}
+
+impl Fleet {
+    fn new(count: usize) -> Self {
+        let settings = Settings {
+            run: run_id(1).parse().expect("a run"),
+            epoch: 1,
+            hello_timeout_ns: 3_000 * MS_NS,
+            silence_max_ns: 4_000 * MS_NS,
+            beat_ns: 1_000 * MS_NS,
+            clock_budget_ns: 10 * MS_NS,
+        };
+        let ids = (0..count).map(|index| format!("h{index}").parse().expect("a host")).collect();
+        let hello = Hello { protocol: Versions { min: 1, max: 1 }, ..Hello::default() };
+        let host = |index: usize| {
+            let offset_ns = index as u64 * 3_600_000 * MS_NS;
+            let agent = Agent::new(offset_ns, Service::Stream, hello.clone());
+            Host { agent, offset_ns, is_frozen: false, starting: 0, due: Vec::new(), has_left: false }
+        };
+        Self {
+            now_ns: 0,
+            coordinator: Coordinator::new(0, settings, ids),
+            hosts: (0..count).map(host).collect(),
+            lines: BTreeMap::new(),
+            sent: 0,
+            actions: Vec::new(),
+        }
+    }
+
+    fn input(&mut self, input: Input) {
+        self.coordinator.handle_local(self.now_ns, input).expect("the step before is over");
+    }
+
+    /// Time passes until the coordinator has done this.
+    fn run_until(&mut self, is_last: impl Fn(&Action) -> bool) {
+        let first = self.actions.len();
+        for _ in 0..100_000 {
+            self.drain();
+            if self.actions.iter().skip(first).any(|(_, action)| is_last(action)) {
+                return;
+            }
+            let line = self.lines.keys().next().map(|(at_ns, _)| *at_ns);
+            let hosts = self.hosts.iter().filter_map(Host::next_ns).min();
+            let next = [line, hosts, self.coordinator.poll_timeout()].into_iter().flatten().min();
+            self.now_ns = self.now_ns.max(next.expect("something is due"));
+            self.carry();
+        }
+        panic!("no end: {:#?}", self.actions);
+    }
+
+    fn carry(&mut self) {
+        while let Some(entry) = self.lines.first_entry().filter(|entry| entry.key().0 <= self.now_ns) {
+            let (to, from, line) = entry.remove();
+            match to {
+                Some(host) => self.hosts[host].receive(self.now_ns, &line),
+                None => self.coordinator.handle_line(self.now_ns, from, line.as_bytes()),
+            }
+        }
+        self.coordinator.handle_timeout(self.now_ns);
+        self.hosts.iter_mut().for_each(|host| host.handle_time(self.now_ns));
+    }
+
+    fn drain(&mut self) {
+        while let Some(action) = self.coordinator.poll_action() {
+            match action {
+                Action::Send { hosts, line } => hosts.iter().for_each(|host| self.send(Some(*host), *host, &line)),
+                action => self.actions.push((self.now_ns, action)),
+            }
+        }
+        for index in 0..self.hosts.len() {
+            for line in self.hosts[index].obey(self.now_ns) {
+                self.send(None, index, &line);
+            }
+        }
+    }
+
+    fn send(&mut self, to: Option<usize>, host: usize, line: &str) {
+        self.sent += 1;
+        self.lines.insert((self.now_ns + DELAY_NS, self.sent), (to, host, line.to_owned()));
+    }
+
+    /// HELLO, plan and clocks of all hosts.
+    fn prepare(&mut self) {
+        self.run_until(|action| *action == Action::StepDone(Step::Hello));
+        self.input(Input::Plan((0..self.hosts.len()).map(|host| (host, plan())).collect()));
+        self.run_until(|action| *action == Action::StepDone(Step::Plan));
+        self.input(Input::Clocks { exchanges: 8 });
+        self.run_until(|action| *action == Action::StepDone(Step::Clock));
+    }
+
+    fn round(&mut self, number: u32, pairs: &[(usize, usize)]) {
+        let tasks = (0..).zip(pairs).map(|(index, (client, server))| {
+            let id = u64::from(number) * 100 + index;
+            let end = |host: usize, role: &str| End { host, spec: spec(id, role) };
+            let server = Some(end(*server, "server"));
+            RoundTask { task: TaskId(id), client: end(*client, "client"), server, nominal_bps: Some(1_000_000_000) }
+        });
+        let plan = RoundPlan { number, tasks: tasks.collect(), data_rtt_ns: 2 * DELAY_NS };
+        self.input(Input::Round(Box::new(plan)));
+        self.run_until(|action| matches!(action, Action::RoundDone { .. }));
+    }
+
+    fn results(&self) -> Vec<(TaskId, Outcome, bool)> {
+        let result = |(_, action): &(u64, Action)| match action {
+            Action::Result(result) if result.role == linerate_fleet::message::Role::Client => {
+                Some((result.task, result.end.outcome, result.is_plausible))
+            }
+            _ => None,
+        };
+        self.actions.iter().filter_map(result).collect()
+    }
+
+    fn not_run(&self) -> Vec<NotRun> {
+        let reason = |(_, action): &(u64, Action)| match action {
+            Action::NotRun { reason, .. } => Some(*reason),
+            _ => None,
+        };
+        self.actions.iter().filter_map(reason).collect()
+    }
+
+    /// How far the starts of a round are apart on the coordinator's clock, as it estimates them.
+    fn spread_ns(&self) -> u64 {
+        let start = |(_, action): &(u64, Action)| match action {
+            Action::Started { at_ns, .. } => *at_ns,
+            _ => None,
+        };
+        let starts: Vec<u64> = self.actions.iter().filter_map(start).collect();
+        starts.iter().max().expect("starts") - starts.iter().min().expect("starts")
+    }
+}
+
+impl Host {
+    fn next_ns(&self) -> Option<u64> {
+        let due = self.due.iter().map(|(at_ns, ..)| *at_ns);
+        let next = self.agent.poll_timeout().into_iter().chain(due).min().filter(|_| !self.is_frozen);
+        next.map(|at_ns| at_ns.saturating_sub(self.offset_ns))
+    }
+
+    fn receive(&mut self, now_ns: u64, line: &str) {
+        if !self.is_frozen {
+            self.agent.handle_line(now_ns + self.offset_ns, line.as_bytes());
+        }
+    }
+
+    fn handle_time(&mut self, now_ns: u64) {
+        let now_ns = now_ns + self.offset_ns;
+        if self.is_frozen {
+            return;
+        }
+        while let Some(at) = self.due.iter().position(|(at_ns, ..)| *at_ns <= now_ns) {
+            let (at_ns, task, is_end) = self.due.remove(at);
+            let input = if is_end { finished(task) } else { AgentInput::Started { task, at_ns } };
+            self.agent.handle_local(now_ns, input);
+        }
+        self.agent.handle_timeout(now_ns);
+    }
+
+    /// Does what the agent requests and returns its lines.
+    fn obey(&mut self, now_ns: u64) -> Vec<String> {
+        let now_ns = now_ns + self.offset_ns;
+        let mut lines = Vec::new();
+        while let Some(action) = self.agent.poll_action() {
+            let answer = match action {
+                AgentAction::Send(line) => {
+                    lines.extend(Some(line).filter(|line| line != PREAMBLE));
+                    None
+                }
+                AgentAction::Prepare(_) => Some(AgentInput::Planned { ports: vec![5201] }),
+                AgentAction::ReadClock { c1_ns, a2_ns } => Some(AgentInput::Clock { c1_ns, a2_ns, a3_ns: now_ns }),
+                AgentAction::StartWorker { task, .. } => {
+                    self.starting += 1;
+                    // A server ends with its client.
+                    self.due.extend((!task.is_client()).then_some((now_ns + TASK_NS + 300 * MS_NS, task.task, true)));
+                    None
+                }
+                AgentAction::BeginAt { task, at_ns } => {
+                    self.due.extend([(at_ns, task, false), (at_ns + TASK_NS, task, true)]);
+                    None
+                }
+                AgentAction::ReadHost { is_after: true, .. } => {
+                    JsonText::new("{}".to_owned()).map(AgentInput::HostWindow)
+                }
+                AgentAction::StopRound { round, .. } => {
+                    self.due.clear();
+                    Some(AgentInput::Stopped(Box::new(Done { round: Some(round), ..Done::default() })))
+                }
+                AgentAction::StopAll { .. } => {
+                    self.due.clear();
+                    Some(AgentInput::Stopped(Box::default()))
+                }
+                AgentAction::Leave(_) => {
+                    self.has_left = true;
+                    None
+                }
+                _ => None,
+            };
+            answer.into_iter().for_each(|answer| self.agent.handle_local(now_ns, answer));
+            let is_ready = std::mem::take(&mut self.starting) > 0;
+            if is_ready {
+                self.agent.handle_local(now_ns, AgentInput::Armed { ports: vec![5201], pids: vec![1] });
+            }
+        }
+        lines
+    }
+}
+
+fn finished(task: TaskId) -> AgentInput {
+    let end = TaskEnd {
+        outcome: Outcome::Done,
+        reason: None,
+        bytes: 235_000_000,
+        elapsed_ns: TASK_NS,
+        ..TaskEnd::aborted("")
+    };
+    AgentInput::Finished(Box::new(Finish { task, end, record: "{}".to_owned() }))
+}
+
+fn plan() -> Plan {
+    let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],"peers":["10.0.0.2"],
+        "ports":{"first":5201,"last":5209}}"#;
+    serde_json::from_str(text).expect("a plan")
+}
+
+fn spec(id: u64, role: &str) -> ArmTask {
+    serde_json::from_value(task(id, role)).expect("a task")
+}
+
+/// Rounds of a complete tournament, circle method: the first stays, the others rotate.
+fn tournament(count: usize) -> Vec<Vec<(usize, usize)>> {
+    let place = |round: usize, at: usize| if at == 0 { 0 } else { 1 + (at + round) % (count - 1) };
+    let pairs = |round| (0..count / 2).map(|at| (place(round, at), place(round, count - 1 - at))).collect();
+    (0..count - 1).map(pairs).collect()
+}
+
+#[test]
+fn mesh_of_eight_hosts_with_different_clocks_is_complete_and_starts_together() {
+    let mut fleet = Fleet::new(8);
+    fleet.prepare();
+    for (number, pairs) in (1..).zip(tournament(8)) {
+        let first = fleet.actions.len();
+        fleet.round(number, &pairs);
+        fleet.actions.drain(..first);
+        assert_eq!(fleet.results().len(), 4, "{:#?}", fleet.actions);
+        assert!(fleet.results().iter().all(|(_, outcome, is_plausible)| *outcome == Outcome::Done && *is_plausible));
+        assert!(fleet.spread_ns() < MS_NS, "{} ns", fleet.spread_ns());
+    }
+    assert!(fleet.now_ns < 7 * 3_200 * MS_NS, "{} ns", fleet.now_ns);
+    fleet.input(Input::Cancel);
+    fleet.run_until(|action| *action == Action::Finished { unconfirmed: Vec::new() });
+    assert!(fleet.hosts.iter().all(|host| host.has_left), "no agent stays");
+}
+
+#[test]
+fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
+    let mut fleet = Fleet::new(4);
+    fleet.prepare();
+    fleet.hosts[3].is_frozen = true;
+    let begin_ns = fleet.now_ns;
+    fleet.round(1, &[(0, 1), (2, 3)]);
+    assert_eq!(fleet.results(), [(TaskId(100), Outcome::Done, true)]);
+    assert_eq!(fleet.not_run(), [NotRun::SlowControl]);
+    // ARMED 2 s, lead, task, results.
+    assert!(fleet.now_ns - begin_ns < 5_100 * MS_NS, "{} ns", fleet.now_ns - begin_ns);
+    fleet.round(2, &[(0, 2), (1, 3)]);
+    // Its silence is too long now: it is dropped in this round and not armed in the next one.
+    fleet.round(3, &[(0, 1), (2, 3)]);
+    assert_eq!(fleet.not_run(), [NotRun::SlowControl, NotRun::HostLost, NotRun::HostOut]);
+    assert_eq!(fleet.results().len(), 3);
+    fleet.input(Input::Cancel);
+    fleet.run_until(|action| *action == Action::Finished { unconfirmed: Vec::new() });
+}
+
+#[test]
+fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
+    let mut fleet = Fleet::new(4);
+    fleet.prepare();
+    let spec = |id| End { host: id as usize, spec: spec(100 + id / 2, if id % 2 == 0 { "client" } else { "server" }) };
+    let tasks = [0, 2].map(|id| RoundTask {
+        task: TaskId(100 + id / 2),
+        client: spec(id),
+        server: Some(spec(id + 1)),
+        nominal_bps: None,
+    });
+    fleet.input(Input::Round(Box::new(RoundPlan { number: 1, tasks: tasks.to_vec(), data_rtt_ns: 0 })));
+    fleet.run_until(|action| matches!(action, Action::Started { host: 2, .. }));
+    fleet.hosts[2].is_frozen = true;
+    fleet.run_until(|action| matches!(action, Action::RoundDone { .. }));
+    assert_eq!(fleet.results(), [(TaskId(100), Outcome::Done, true)]);
+    assert_eq!(fleet.not_run(), [NotRun::HostLost]);
+    // The thawed host finds its lease expired.
+    fleet.hosts[2].is_frozen = false;
+    fleet.input(Input::Cancel);
+    fleet.run_until(|action| *action == Action::Finished { unconfirmed: Vec::new() });
+    assert!(fleet.hosts.iter().all(|host| host.has_left), "no agent stays");
+}
+
+#[test]
+fn agents_end_within_the_lease_when_the_coordinator_is_silent() {
+    let mut fleet = Fleet::new(2);
+    fleet.prepare();
+    let begin_ns = fleet.now_ns;
+    for _ in 0..1_000 {
+        let Some(next_ns) = fleet.hosts.iter().filter_map(Host::next_ns).min() else { break };
+        fleet.now_ns = fleet.now_ns.max(next_ns);
+        for host in &mut fleet.hosts {
+            host.handle_time(fleet.now_ns);
+            host.obey(fleet.now_ns);
+        }
+    }
+    assert!(fleet.hosts.iter().all(|host| host.has_left));
+    assert!(fleet.now_ns - begin_ns <= 3_000 * MS_NS, "{} ns", fleet.now_ns - begin_ns);
+}

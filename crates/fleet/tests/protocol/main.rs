@@ -1,0 +1,12 @@
+//! The protocol as its peers see it: dialogues as data, and machines under arbitrary input.
+
+mod agent_pipe;
+mod bounds;
+mod coordinator_pipe;
+mod dialogue;
+mod dialogues;
+mod fleet_run;
+#[path = "../../../../fuzz/src/fleet.rs"]
+pub mod fuzzing;
+mod garbage;
+mod player;

@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: (Vec<u8>, Vec<u8>)| {
+    linerate_fuzz::fleet::lines(&data.0, &data.1);
+});
