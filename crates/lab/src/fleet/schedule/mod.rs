@@ -1,0 +1,15 @@
+//! Rounds of tests.
+
+mod colour;
+mod hash;
+pub mod ladder;
+mod plan;
+mod racks;
+mod rounds;
+pub mod sample;
+mod tournament;
+mod variants;
+
+pub use plan::{FleetPlan, PlanHost, Topology, task_id};
+pub use racks::rounds_min;
+pub use rounds::{Caps, rounds};
