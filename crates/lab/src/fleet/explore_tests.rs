@@ -1,0 +1,273 @@
+//! Whole runs over a simulated network.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::fleet::{Cell, CellFlag, CellOutcome, FleetMode, HostId, NotRunReason, Task};
+
+use super::explore::FleetEnd;
+use super::fixtures::{FakeNetwork, GIGABIT, host, mesh, racked};
+use super::{FleetOutcome, FleetPlan, Topology, explore};
+
+/// A run on a network that `change` makes worse.
+fn run(plan: &FleetPlan, seed: u64, change: impl FnOnce(&mut FakeNetwork)) -> FleetOutcome {
+    let mut network = FakeNetwork::new(plan, seed);
+    change(&mut network);
+    explore(&FleetPlan { seed, ..plan.clone() }, Vec::new(), &mut network)
+}
+
+fn ids(outcome: &FleetOutcome) -> Vec<String> {
+    outcome.findings.iter().map(|finding| format!("{} {}", finding.id, finding.subject)).collect()
+}
+
+fn assert_useful(finding: &Finding) {
+    assert!(finding.advice.as_ref().is_some_and(|next| next.contains("`linerate ")), "a next command: {finding:?}");
+    assert!(!finding.evidence.is_empty() && finding.severity >= Severity::Medium, "{finding:?}");
+}
+
+const SEEDS: u64 = 200;
+
+#[test]
+fn healthy_fleet_has_no_finding() {
+    let plan = FleetPlan { has_control: true, ..mesh(8) };
+    let false_alarms = (0..SEEDS).filter(|seed| {
+        let outcome = run(&plan, *seed, |_| {});
+        let effects = outcome.effects[0].hosts.iter().flat_map(|host| [host.sends.effect, host.receives.effect]);
+        assert!(effects.flatten().all(|effect| effect.abs() < 0.01), "{:?}", outcome.effects);
+        !outcome.findings.is_empty()
+    });
+    let false_alarms = false_alarms.count() as u64;
+    assert!(false_alarms * 20 <= SEEDS, "{false_alarms} of {SEEDS}");
+}
+
+#[test]
+fn noisy_fleet_has_no_finding() {
+    for noise in [0.02, 0.05, 0.10] {
+        let is_alarm = |seed: &u64| !run(&mesh(8), *seed, |network| network.noise = noise).findings.is_empty();
+        let false_alarms = (0..SEEDS).filter(is_alarm).count() as u64;
+        assert!(false_alarms * 20 <= SEEDS, "{false_alarms} of {SEEDS} at {noise}");
+    }
+}
+
+/// Every seed has this finding and no other.
+fn assert_found(expected: &str, change: impl Fn(&mut FakeNetwork)) {
+    for seed in 0..SEEDS {
+        let outcome = run(&mesh(8), seed, &change);
+        assert_eq!(ids(&outcome), [expected], "seed {seed}: {:?}", outcome.effects);
+        outcome.findings.iter().for_each(assert_useful);
+        assert_eq!((outcome.rounds, outcome.cells.len()), (7, 56));
+    }
+}
+
+#[test]
+fn host_at_100_megabit_is_the_only_finding() {
+    assert_found("FLT-01 h7", |network| {
+        network.sends.insert(host("h7"), 95e6);
+        network.receives.insert(host("h7"), 95e6);
+    });
+}
+
+#[test]
+fn slow_receiver_slow_sender_and_slow_pair_are_named() {
+    assert_found("FLT-02 h3", |network| {
+        network.receives.insert(host("h3"), 400e6);
+    });
+    assert_found("FLT-03 h5", |network| {
+        network.sends.insert(host("h5"), 800e6);
+    });
+    assert_found("FLT-04 h2 and h6", |network| {
+        network.pairs.insert((host("h2"), host("h6")), 300e6);
+    });
+}
+
+#[test]
+fn slow_uplink_is_named_instead_of_its_pairs() {
+    for seed in 0..20 {
+        let plan = FleetPlan { mode: FleetMode::Rounds, ..racked(8, 4, 1) };
+        let outcome = run(&plan, seed, |network| {
+            network.racks = plan.racks();
+            network.uplink_bps = 400e6;
+        });
+        assert_eq!(ids(&outcome), ["FLT-05 between r0 and r1"], "seed {seed}");
+        outcome.findings.iter().for_each(assert_useful);
+        // One crossing pair at a time is as fast as the others.
+        let plan = FleetPlan { mode: FleetMode::RackSafe, ..plan };
+        let outcome = run(&plan, seed, |network| {
+            network.racks = plan.racks();
+            network.uplink_bps = GIGABIT;
+        });
+        assert!(outcome.findings.is_empty(), "seed {seed}: {:?}", ids(&outcome));
+    }
+}
+
+#[test]
+fn uplink_of_one_of_three_racks_is_named() {
+    let plan = FleetPlan { mode: FleetMode::Rounds, ..racked(12, 4, 4) };
+    let outcome = run(&plan, 3, |network| {
+        for a in &plan.hosts {
+            for b in plan.hosts.iter().filter(|b| a.rack != b.rack) {
+                if [&a.rack, &b.rack].into_iter().flatten().any(|rack| rack == "r1") {
+                    network.pairs.insert((a.id.clone(), b.id.clone()), 300e6);
+                }
+            }
+        }
+    });
+    assert_eq!(ids(&outcome), ["FLT-05 uplink of r1"]);
+}
+
+#[test]
+fn rates_in_rounds_below_those_alone_are_the_core_or_the_hosts() {
+    for (cpu, expected) in [(0.3, "FLT-06 rounds"), (0.95, "FLT-07 rounds")] {
+        let plan = FleetPlan { has_control: true, ..mesh(8) };
+        let outcome = run(&plan, 5, |network| {
+            network.core_bps = 6.0 * GIGABIT;
+            network.cpu = cpu;
+        });
+        assert_eq!(ids(&outcome), [expected]);
+        outcome.findings.iter().for_each(assert_useful);
+        let control = outcome.cells.iter().filter(|cell| cell.mode == FleetMode::Isolated);
+        assert_eq!(control.count(), 4);
+    }
+}
+
+fn incast(hosts: usize) -> FleetPlan {
+    FleetPlan { topology: Topology::Incast(host("h1")), ..mesh(hosts) }
+}
+
+#[test]
+fn host_that_holds_all_others_poisons() {
+    for seed in 0..20 {
+        let outcome = run(&incast(9), seed, |network| {
+            network.receives.insert(host("h1"), 10.0 * GIGABIT);
+            network.sends.insert(host("h4"), 95e6);
+            network.poison = Some(host("h4"));
+        });
+        assert_eq!(ids(&outcome), ["FLT-08 h4"], "seed {seed}");
+        outcome.findings.iter().for_each(assert_useful);
+        let [(_, poisoning)] = outcome.poisonings.as_slice() else { panic!("{:?}", outcome.poisonings) };
+        assert!((poisoning.gain_bps - 7.0 * (GIGABIT - 100e6)).abs() < 0.2e9, "{poisoning:?}");
+    }
+}
+
+#[test]
+fn slow_host_that_harms_the_others_not_is_no_poison() {
+    let outcome = run(&incast(9), 1, |network| {
+        network.receives.insert(host("h1"), 10.0 * GIGABIT);
+        network.sends.insert(host("h4"), 95e6);
+    });
+    assert!(ids(&outcome).is_empty(), "{:?}", ids(&outcome));
+    let [(suspect, poisoning)] = outcome.poisonings.as_slice() else { panic!("{:?}", outcome.poisonings) };
+    assert!(*suspect == host("h4") && !poisoning.is_found());
+    let levels: Vec<usize> = outcome.ladder.iter().map(|row| row.level).collect();
+    assert_eq!(levels, [1, 2, 4, 8]);
+}
+
+#[test]
+fn group_of_slower_hosts_is_named() {
+    let plan = FleetPlan { repetitions: 3, ..incast(7) };
+    let outcome = run(&plan, 1, |network| {
+        for slow in ["h3", "h5"] {
+            network.sends.insert(host(slow), 0.85 * GIGABIT);
+        }
+    });
+    assert_eq!(ids(&outcome), ["FLT-11 h3, h5"]);
+}
+
+#[test]
+fn sampled_fleet_finds_a_slow_host_with_few_rounds() {
+    let plan = FleetPlan { sample_rounds: Some(6), ..mesh(40) };
+    let outcome = run(&plan, 9, |network| {
+        network.sends.insert(host("h17"), 95e6);
+        network.receives.insert(host("h17"), 95e6);
+    });
+    assert_eq!(ids(&outcome), ["FLT-01 h17"]);
+    assert!((7..=9).contains(&outcome.rounds), "{} rounds", outcome.rounds);
+}
+
+#[test]
+fn undecided_pair_is_tested_with_a_third_host() {
+    let pairs = [("h1", "h2"), ("h3", "h4"), ("h5", "h6")].map(|(a, b)| (host(a), host(b))).to_vec();
+    let plan = FleetPlan { topology: Topology::Pairs(pairs), ..mesh(6) };
+    let change = |network: &mut FakeNetwork| {
+        network.sends.insert(host("h3"), 95e6);
+        network.receives.insert(host("h3"), 95e6);
+    };
+    assert_eq!(ids(&run(&plan, 1, change)), ["FLT-01 h3"]);
+    let fixed = FleetPlan { is_adaptive: false, ..plan };
+    assert_eq!(ids(&run(&fixed, 1, change)), ["FLT-01 h3 or h4"]);
+}
+
+fn reasons(cells: &[Cell]) -> BTreeSet<NotRunReason> {
+    let reason = |cell: &Cell| match &cell.outcome {
+        CellOutcome::NotRun(not_run) => Some(not_run.reason),
+        CellOutcome::Measured(_) => None,
+    };
+    cells.iter().filter_map(reason).collect()
+}
+
+fn measured(outcome: &FleetOutcome) -> usize {
+    outcome.cells.iter().filter(|cell| cell.measurement().is_some()).count()
+}
+
+#[test]
+fn tests_of_a_host_that_was_late_run_once_more() {
+    let plan = mesh(8);
+    let outcome = run(&plan, 1, |network| network.slow_control = Some((host("h2"), vec![2, 4])));
+    assert_eq!((outcome.rounds, measured(&outcome)), (9, 56));
+    let caught_up = |cell: &&Cell| cell.measurement().is_some_and(|of| of.flags.contains(&CellFlag::CaughtUp));
+    assert_eq!(outcome.cells.iter().filter(caught_up).count(), 4);
+    let outcome = run(&plan, 1, |network| network.slow_control = Some((host("h2"), vec![2, 7])));
+    assert_eq!((outcome.rounds, measured(&outcome)), (8, 54), "late twice");
+    assert_eq!(reasons(&outcome.cells), BTreeSet::from([NotRunReason::SlowControl]));
+}
+
+#[test]
+fn host_that_leaves_costs_its_own_cells_only() {
+    let outcome = run(&mesh(8), 1, |network| {
+        network.alive.insert(host("h5"), 3);
+    });
+    assert_eq!((outcome.rounds, measured(&outcome), outcome.cells.len()), (7, 56 - 8, 56));
+    assert_eq!(reasons(&outcome.cells), BTreeSet::from([NotRunReason::Unreachable]));
+    assert!(outcome.ended.is_none() && outcome.findings.is_empty());
+}
+
+#[test]
+fn budget_and_cancel_end_a_run_with_a_reason_for_every_cell() {
+    let plan = FleetPlan { budget: Duration::from_secs(10), ..mesh(8) };
+    let outcome = run(&plan, 1, |_| {});
+    assert_eq!((outcome.rounds, measured(&outcome), outcome.cells.len()), (3, 24, 56));
+    assert_eq!(
+        (outcome.ended.as_ref(), reasons(&outcome.cells)),
+        (Some(&FleetEnd::Budget), [NotRunReason::Budget].into())
+    );
+    let outcome = run(&mesh(8), 1, |network| network.cancelled_at = Some(5));
+    assert_eq!((outcome.rounds, measured(&outcome), outcome.cells.len()), (5, 40, 56));
+    assert_eq!(reasons(&outcome.cells), [NotRunReason::Cancelled].into());
+    assert_eq!(outcome.ended, Some(FleetEnd::Cancelled));
+}
+
+#[test]
+fn resumed_run_starts_what_has_no_result_and_nothing_else() {
+    let plan = mesh(8);
+    let part = run(&plan, 1, |network| network.cancelled_at = Some(3));
+    let mut network = FakeNetwork::new(&plan, 2);
+    let whole = explore(&plan, part.cells.clone(), &mut network);
+    assert_eq!((whole.rounds, measured(&whole), whole.cells.len()), (4, 56, 56));
+    let finished: BTreeSet<&Task> =
+        part.cells.iter().filter(|cell| cell.measurement().is_some()).map(|cell| &cell.task).collect();
+    assert!(network.rounds.iter().flat_map(|round| &round.tasks).all(|task| !finished.contains(task)));
+}
+
+#[test]
+fn ladder_without_a_host_uses_the_others() {
+    let outcome = run(&incast(9), 1, |network| {
+        network.receives.insert(host("h1"), 10.0 * GIGABIT);
+        network.alive.insert(host("h4"), 0);
+    });
+    assert_eq!(outcome.ladder.iter().map(|row| row.level).max(), Some(7));
+    let of_absent = outcome.cells.iter().filter(|cell| cell.task.source == host("h4"));
+    assert!(of_absent.clone().count() > 0 && of_absent.clone().all(|cell| cell.measurement().is_none()));
+    let names: Vec<&HostId> = outcome.ladder.iter().flat_map(|row| &row.hosts_bps).map(|(host, _)| host).collect();
+    assert!(!names.contains(&&host("h4")));
+}
