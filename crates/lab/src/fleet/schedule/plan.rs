@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
+use linerate_model::stored_name;
 
 use super::hash::Fnv128;
 use super::rounds::Caps;
@@ -81,7 +82,7 @@ impl FleetPlan {
             hash.text(host.id.as_str()).text(rack).number(kind)
         });
         let hash = texts(self.topology.hash(hash), &self.paths);
-        let hash = texts(hash, &self.variants).number(self.mode as u128).number(self.direction as u128);
+        let hash = texts(hash, &self.variants).text(&stored_name(self.mode)).text(&stored_name(self.direction));
         let hash = self.crossing.iter().fold(hash.number(self.crossing.len() as u128), |hash, (rack, pairs)| {
             hash.text(rack).number(u128::from(*pairs))
         });
