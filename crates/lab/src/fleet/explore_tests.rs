@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fleet::{Cell, CellFlag, CellOutcome, FleetMode, HostId, NotRunReason, Task};
 
+use super::analysis::headline;
 use super::explore::FleetEnd;
 use super::fixtures::{FakeNetwork, GIGABIT, host, mesh, racked};
 use super::{FleetOutcome, FleetPlan, Topology, explore};
@@ -270,4 +271,62 @@ fn ladder_without_a_host_uses_the_others() {
     assert!(of_absent.clone().count() > 0 && of_absent.clone().all(|cell| cell.measurement().is_none()));
     let names: Vec<&HostId> = outcome.ladder.iter().flat_map(|row| &row.hosts_bps).map(|(host, _)| host).collect();
     assert!(!names.contains(&&host("h4")));
+}
+
+#[test]
+fn step_of_a_ladder_with_a_late_host_runs_once_more_as_a_whole() {
+    let outcome = run(&incast(9), 1, |network| {
+        network.receives.insert(host("h1"), 10.0 * GIGABIT);
+        network.slow_control = Some((host("h4"), vec![10]));
+    });
+    assert_eq!(outcome.rounds, 8 + 3 + 1);
+    assert_eq!(measured(&outcome), outcome.cells.len());
+    assert_eq!(outcome.ladder.iter().map(|row| row.level).collect::<Vec<_>>(), [1, 2, 4, 8]);
+}
+
+#[test]
+fn finding_of_one_of_several_paths_names_it() {
+    let plan = FleetPlan { paths: vec!["phys".to_owned(), "vf".to_owned()], ..mesh(6) };
+    let outcome = run(&plan, 1, |network| {
+        network.sends.insert(host("h2"), 500e6);
+    });
+    assert_eq!(ids(&outcome), ["FLT-03 h2", "FLT-03 h2"]);
+    let paths: Vec<&str> = outcome.findings.iter().map(|finding| finding.evidence[0].fact.as_str()).collect();
+    assert_eq!(paths, ["path phys", "path vf"]);
+    assert_eq!(headline(&outcome.findings), "h2: A host is slow to send (FLT-03), and 1 more findings");
+    assert_eq!(headline(&[]), "no host and no pair stands out");
+}
+
+/// A fleet with a few slow hosts: which of them, the directions that are slow, and their share of the rate.
+fn any_fleet(seed: u64) -> (FleetPlan, Vec<(HostId, u8, f64)>) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let count = rng.usize(4..=12);
+    let plan = mesh(count);
+    let slow = rng.usize(0..=count / 2);
+    let mut hosts: Vec<HostId> = plan.hosts.iter().map(|host| host.id.clone()).collect();
+    rng.shuffle(&mut hosts);
+    let kinds = hosts.into_iter().take(slow).map(|host| (host, rng.u8(1..=3), 0.05 + 0.8 * rng.f64()));
+    (plan, kinds.collect())
+}
+
+#[test]
+fn slow_directions_of_any_fleet_are_named_and_no_others() {
+    for seed in 0..200 {
+        let (plan, slow) = any_fleet(seed);
+        let outcome = run(&plan, seed, |network| {
+            for (host, kind, share) in &slow {
+                if kind & 1 > 0 {
+                    network.sends.insert(host.clone(), share * GIGABIT);
+                }
+                if kind & 2 > 0 {
+                    network.receives.insert(host.clone(), share * GIGABIT);
+                }
+            }
+        });
+        let name = |kind: u8| ["", "FLT-03", "FLT-02", "FLT-01"][usize::from(kind)];
+        let expected: BTreeSet<String> = slow.iter().map(|(host, kind, _)| format!("{} {host}", name(*kind))).collect();
+        // Several slow hosts may be a group as well.
+        let found = ids(&outcome).into_iter().filter(|text| !text.starts_with("FLT-11"));
+        assert_eq!(found.collect::<BTreeSet<_>>(), expected, "seed {seed}: {slow:?}");
+    }
 }

@@ -8,7 +8,7 @@ pub mod analysis;
 mod explore;
 pub mod schedule;
 
-pub use explore::{FleetOutcome, FleetProgress, RoundError, RoundRunner, explore};
+pub use explore::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner, explore};
 pub use schedule::{FleetPlan, PlanHost, Topology};
 
 #[cfg(test)]

@@ -15,12 +15,16 @@ pub fn occupied(flows: u32, queues: u32) -> f64 {
 /// the second kind.
 #[must_use]
 pub fn probability(taken: u32, flows: u32, queues: u32) -> f64 {
-    let flows = flows.min(FLOWS_MAX);
-    // After each flow, the probability of each number of occupied queues.
-    let mut chances = vec![0.0; flows as usize + 2];
-    chances[0] = 1.0;
+    probabilities(flows, queues).get(taken as usize).copied().unwrap_or(0.0)
+}
+
+/// The same of each number of occupied queues, flow by flow.
+fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
+    let flows = flows.min(FLOWS_MAX) as usize;
     let queues = f64::from(queues.max(1));
-    for flow in 1..=flows as usize {
+    let mut chances = vec![0.0; flows + 1];
+    chances[0] = 1.0;
+    for flow in 1..=flows {
         for occupied in (1..=flow).rev() {
             let hit = chances[occupied] * occupied as f64 / queues;
             let new = chances[occupied - 1] * (queues - (occupied - 1) as f64).max(0.0) / queues;
@@ -28,7 +32,7 @@ pub fn probability(taken: u32, flows: u32, queues: u32) -> f64 {
         }
         chances[0] = 0.0;
     }
-    chances.get(taken as usize).copied().unwrap_or(0.0)
+    chances
 }
 
 /// Number of queues that a series of sums suggests.
@@ -55,8 +59,8 @@ const DISTANCE_MAX: f64 = 0.06;
 /// The same as a share of a single rate: beyond eight flows, 6 % of the sum is within reach of any value.
 const STEP_DISTANCE_MAX: f64 = 0.25;
 const FLOWS_MAX: u32 = 256;
-/// Queues of no NIC: a larger number has no effect.
-const QUEUES_MAX: u32 = 4096;
+/// More queues than a NIC has.
+const QUEUES_MAX: u32 = 1024;
 /// Quantile of the chi-squared distribution with one degree of freedom at 95 %, halved: fall of the log-likelihood.
 const LN_FALL_MAX: f64 = 3.841_459 / 2.0;
 

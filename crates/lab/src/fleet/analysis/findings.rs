@@ -161,6 +161,18 @@ pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
+/// The first line of a report: the strongest finding.
+#[must_use]
+pub fn headline(findings: &[Finding]) -> String {
+    match findings {
+        [] => NO_FINDING.to_owned(),
+        [only] => format!("{}: {} ({}); nothing else was found", only.subject, only.title, only.id),
+        [first, others @ ..] => {
+            format!("{}: {} ({}), and {} more findings", first.subject, first.title, first.id, others.len())
+        }
+    }
+}
+
 /// `-90 %`
 pub(super) fn percent(effect: f64) -> String {
     format!("{:+.0} %", effect * 100.0)

@@ -29,7 +29,8 @@ impl Matrix {
     pub(super) fn of(cells: &[&Cell]) -> Self {
         let measured: Vec<(&Cell, &Measurement)> =
             cells.iter().filter_map(|cell| Some((*cell, usable(cell)?))).collect();
-        let is_relative = measured.iter().all(|(_, of)| of.nominal_bps.is_some_and(|nominal| nominal > 0.0));
+        let is_relative =
+            measured.iter().all(|(_, of)| of.nominal_bps.is_some_and(|nominal| nominal.is_finite() && nominal > 0.0));
         let ids: BTreeSet<&HostId> =
             measured.iter().flat_map(|(cell, _)| [&cell.task.source, &cell.task.sink]).collect();
         let places: BTreeMap<&HostId, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();

@@ -16,5 +16,5 @@ mod signatures;
 
 pub use blocks::SlowUplink;
 pub use effects::{Analysis, analyse};
-pub use findings::{NO_FINDING, ranked};
+pub use findings::{NO_FINDING, headline, ranked};
 pub use signatures::{contention, findings};

@@ -4,18 +4,18 @@ use thiserror::Error;
 
 /// What one test moved over time. Times are in ns of one clock.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct TestIntervals {
     /// Actual start.
     pub start_ns: u64,
     /// End of the test.
     pub end_ns: u64,
     /// Intervals in order.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<ByteInterval>,
 }
 
 /// Bytes of a part of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interval {
+pub struct ByteInterval {
     /// Begin.
     pub start_ns: u64,
     /// End.
@@ -57,7 +57,7 @@ pub fn interval_ns(test_ns: u64) -> u64 {
 ///
 /// # Errors
 /// [`NoCommonPeriod`] where that is less than half of a test, and of no tests.
-pub fn common(tests: &[Series], omit_ns: u64, test_ns: u64) -> Result<Period, NoCommonPeriod> {
+pub fn common(tests: &[TestIntervals], omit_ns: u64, test_ns: u64) -> Result<Period, NoCommonPeriod> {
     let start_ns = tests.iter().map(|test| test.start_ns.saturating_add(omit_ns)).max().unwrap_or(0);
     let end_ns = tests.iter().map(|test| test.end_ns).min().unwrap_or(0);
     let common_ns = end_ns.saturating_sub(start_ns);
@@ -67,12 +67,12 @@ pub fn common(tests: &[Series], omit_ns: u64, test_ns: u64) -> Result<Period, No
     Ok(Period { start_ns, end_ns })
 }
 
-impl Series {
+impl TestIntervals {
     /// Rate in a period in bit/s. Of an interval that is partly in it, the same part of its bytes counts.
     #[must_use]
     pub fn rate_bps(&self, period: Period) -> f64 {
         let length_ns = period.end_ns.saturating_sub(period.start_ns);
-        let within = |interval: &Interval| {
+        let within = |interval: &ByteInterval| {
             let from_ns = interval.start_ns.max(period.start_ns);
             let to_ns = interval.end_ns.min(period.end_ns);
             let whole_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
@@ -90,11 +90,11 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// A test of 100 Mbit/s in intervals of 100 ms.
-    fn series(start_ms: u64, length_ms: u64) -> Series {
+    fn series(start_ms: u64, length_ms: u64) -> TestIntervals {
         let begins = (0..length_ms / 100).map(|at| (start_ms + 100 * at) * MS);
         let intervals =
-            begins.map(|start_ns| Interval { start_ns, end_ns: start_ns + 100 * MS, bytes: 1_250_000 }).collect();
-        Series { start_ns: start_ms * MS, end_ns: (start_ms + length_ms) * MS, intervals }
+            begins.map(|start_ns| ByteInterval { start_ns, end_ns: start_ns + 100 * MS, bytes: 1_250_000 }).collect();
+        TestIntervals { start_ns: start_ms * MS, end_ns: (start_ms + length_ms) * MS, intervals }
     }
 
     #[test]

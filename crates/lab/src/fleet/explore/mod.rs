@@ -5,7 +5,7 @@ mod rounds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use linerate_model::finding::Finding;
+use linerate_model::finding::{Evidence, Finding};
 use linerate_model::fleet::{Cell, FleetEffects, FleetMode, HostId, NotRunReason, Round, Task};
 use thiserror::Error;
 
@@ -154,8 +154,9 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
     let racks = plan.racks();
     let mut findings: Vec<Finding> = Vec::new();
     for analysis in &analyses {
-        findings.extend(analysis::findings(analysis, &racks));
         let effects = &analysis.effects;
+        let before = findings.len();
+        findings.extend(analysis::findings(analysis, &racks));
         let is_of = |cell: &&Cell| cell.task.path == effects.path && cell.task.variant == effects.variant;
         let (alone, together): (Vec<&Cell>, Vec<&Cell>) =
             run.cells.values().filter(is_of).partition(|cell| cell.mode != plan.mode);
@@ -163,6 +164,11 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
         // Hosts behind a slow uplink are a group that is explained.
         if analysis.uplinks.is_empty() {
             findings.extend(analysis::groups::finding(&together, None).map(|(_, finding)| finding));
+        }
+        if analyses.len() > 1 {
+            let varied = if effects.variant.is_empty() { String::new() } else { format!(", {}", effects.variant) };
+            let place = Evidence::statement(format!("path {}{varied}", effects.path));
+            findings.iter_mut().skip(before).for_each(|finding| finding.evidence.insert(0, place.clone()));
         }
     }
     let effects = analyses.into_iter().map(|analysis| analysis.effects).collect();

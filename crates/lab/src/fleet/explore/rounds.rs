@@ -60,11 +60,10 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         for (at, round) in planned.iter().enumerate() {
             let Some(cells) = self.run(round, planned.len() - at) else { return false };
             for cell in cells {
-                match &cell.outcome {
-                    CellOutcome::NotRun(of) if !is_catch_up && is_transient(of.reason) => {
-                        again.insert(cell.task);
-                    }
-                    _ => self.keep(cell, is_catch_up),
+                if !is_catch_up && is_transient(&cell) {
+                    again.insert(cell.task);
+                } else {
+                    self.keep(cell, is_catch_up);
                 }
             }
             if self.has_changed() {
@@ -91,21 +90,29 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         has_changed
     }
 
-    /// Runs steps of a ladder that have no result yet, and whose hosts are alive.
+    /// Runs steps of a ladder that have no result yet and whose hosts are alive, and once more those that a host did not
+    /// confirm in time.
     pub(super) fn steps(&mut self, steps: &[Step]) {
         let finished: BTreeSet<Task> =
             self.cells.values().filter(|cell| cell.measurement().is_some()).map(|cell| cell.task.clone()).collect();
-        let planned = ladder::rounds(steps, &finished);
+        self.pass_of_steps(&ladder::rounds(steps, &finished), false);
+        let is_unconfirmed = |task: &Task| self.cells.get(task).is_some_and(is_transient);
+        let mut again = ladder::rounds(steps, &BTreeSet::new());
+        again.retain(|round| round.tasks.iter().any(is_unconfirmed));
+        self.pass_of_steps(&again, true);
+        let tasks: Vec<Task> = steps.iter().flat_map(|step| &step.tasks).cloned().collect();
+        self.give_up(&tasks, FleetMode::Ladder);
+    }
+
+    fn pass_of_steps(&mut self, planned: &[Round], is_catch_up: bool) {
         for (at, round) in planned.iter().enumerate() {
             if round.tasks.iter().any(|task| !self.can_run(task)) {
                 continue;
             }
-            let Some(cells) = self.run(round, planned.len() - at) else { break };
-            cells.into_iter().for_each(|cell| self.keep(cell, false));
+            let Some(cells) = self.run(round, planned.len() - at) else { return };
+            cells.into_iter().for_each(|cell| self.keep(cell, is_catch_up));
             self.has_changed();
         }
-        let tasks: Vec<Task> = steps.iter().flat_map(|step| &step.tasks).cloned().collect();
-        self.give_up(&tasks, FleetMode::Ladder);
     }
 
     fn can_run(&self, task: &Task) -> bool {
@@ -176,8 +183,12 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     }
 }
 
-/// Whether a task that ended for this reason may have a result in another round.
-fn is_transient(reason: NotRunReason) -> bool {
+/// Whether a task has no result for a reason that another round may not have.
+fn is_transient(cell: &Cell) -> bool {
+    let reason = match &cell.outcome {
+        CellOutcome::Measured(_) => return false,
+        CellOutcome::NotRun(not_run) => not_run.reason,
+    };
     matches!(reason, NotRunReason::SlowControl | NotRunReason::Late | NotRunReason::Lease)
 }
 
