@@ -44,10 +44,10 @@ fn healthy_fleet_has_no_finding() {
 
 #[test]
 fn noisy_fleet_has_no_finding() {
-    for noise in [0.02, 0.05, 0.10] {
-        let is_alarm = |seed: &u64| !run(&mesh(8), *seed, |network| network.noise = noise).findings.is_empty();
+    for (hosts, noise) in [(4, 0.05), (5, 0.1), (8, 0.02), (8, 0.1), (12, 0.05)] {
+        let is_alarm = |seed: &u64| !run(&mesh(hosts), *seed, |network| network.noise = noise).findings.is_empty();
         let false_alarms = (0..SEEDS).filter(is_alarm).count() as u64;
-        assert!(false_alarms * 20 <= SEEDS, "{false_alarms} of {SEEDS} at {noise}");
+        assert!(false_alarms * 20 <= SEEDS, "{false_alarms} of {SEEDS} with {hosts} hosts and noise {noise}");
     }
 }
 
@@ -88,7 +88,7 @@ fn slow_uplink_is_named_instead_of_its_pairs() {
         let plan = FleetPlan { mode: FleetMode::Rounds, ..racked(8, 4, 1) };
         let outcome = run(&plan, seed, |network| {
             network.racks = plan.racks();
-            network.uplink_bps = 400e6;
+            network.uplink_bps = [400e6, GIGABIT][seed as usize % 2];
         });
         assert_eq!(ids(&outcome), ["FLT-05 between r0 and r1"], "seed {seed}");
         outcome.findings.iter().for_each(assert_useful);
@@ -99,6 +99,19 @@ fn slow_uplink_is_named_instead_of_its_pairs() {
             network.uplink_bps = GIGABIT;
         });
         assert!(outcome.findings.is_empty(), "seed {seed}: {:?}", ids(&outcome));
+    }
+}
+
+#[test]
+fn slow_uplink_between_unknown_racks_is_one_finding_about_many_pairs() {
+    for seed in 0..50 {
+        let racks = racked(8, 4, 1).racks();
+        let outcome = run(&mesh(8), seed, |network| {
+            network.racks = racks;
+            network.uplink_bps = GIGABIT;
+        });
+        assert_eq!(ids(&outcome), ["FLT-04 16 pairs"], "seed {seed}");
+        outcome.findings.iter().for_each(assert_useful);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clearance::{Clearance, TOLERANCE_LN};
+use super::clearance::Clearance;
 use super::discovery::Gates;
 use super::matrix::{Entry, Matrix};
-use crate::stats::{median, median_deviation};
+use crate::stats::median;
 
 /// Racks between which hosts that are good elsewhere are slow.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,51 +19,12 @@ pub struct SlowUplink {
 }
 
 /// Cells that decide a block at least.
-const BLOCK_CELLS_MIN: usize = 3;
+pub(super) const BLOCK_CELLS_MIN: usize = 3;
 /// Part of the cells of a slow block that are slow.
 const SLOW_SHARE_MIN: f64 = 0.75;
-/// Standard deviation of normal noise over the median of its absolute values.
-const DEVIATION_FACTOR: f64 = 1.4826;
-/// No scale is smaller: rates differ by as much from one test to the next.
-const SCALE_MIN: f64 = 0.005;
 
 /// Racks of source and sink.
 pub(super) type Racks<'a> = (Option<&'a str>, Option<&'a str>);
-
-/// What the cells of a good fleet have in common, in the logarithm.
-pub(super) struct Reference<'a> {
-    /// Median of the best block of cells between cleared ends: most pairs of a fleet cross racks, so that a slow uplink would
-    /// move the median of all. Without racks all cells are one block.
-    pub(super) rate: f64,
-    /// Median of each block that decides.
-    middles: BTreeMap<Racks<'a>, f64>,
-}
-
-impl<'a> Reference<'a> {
-    pub(super) fn of(matrix: &Matrix, clearance: &Clearance, racks: &[Option<&'a str>]) -> Self {
-        let blocks = by_block(matrix, clearance, racks);
-        let all: Vec<f64> = blocks.values().flatten().copied().collect();
-        let decides = |(_, cells): &(&Racks<'a>, &Vec<f64>)| cells.len() >= BLOCK_CELLS_MIN;
-        let middle = |(block, cells): (&Racks<'a>, &Vec<f64>)| Some((*block, median(cells)?));
-        let middles: BTreeMap<Racks<'a>, f64> = blocks.iter().filter(decides).filter_map(middle).collect();
-        let best = middles.values().copied().reduce(f64::max);
-        Self { rate: best.or_else(|| median(&all)).unwrap_or(clearance.reference), middles }
-    }
-
-    /// Median of a block against the reference; `None` of a slow block, in which rates depend on the number of pairs that
-    /// share its uplink.
-    pub(super) fn good_block(&self, block: Racks<'_>) -> Option<f64> {
-        let middle = self.middles.get(&block).map_or(0.0, |middle| middle - self.rate);
-        Some(middle).filter(|middle| *middle >= TOLERANCE_LN)
-    }
-}
-
-/// Scale of what the effects do not explain, from the residuals of cells between cleared ends and from those of all cells:
-/// few cells of cleared ends may agree by chance.
-pub(super) fn scale(cleared: &[f64], all: &[f64]) -> f64 {
-    let scales = [cleared, all].into_iter().filter_map(median_deviation).map(|deviation| deviation * DEVIATION_FACTOR);
-    scales.fold(SCALE_MIN, f64::max)
-}
 
 /// Uplinks that make pairs of racks slow. A rack all of whose blocks in one direction are slow explains them; it needs two
 /// other racks.
@@ -123,7 +84,11 @@ fn guilty<'a>(measured: impl Iterator<Item = (&'a str, &'a str)>, slow: &BTreeSe
 }
 
 /// Cells between cleared ends by the racks of source and sink.
-fn by_block<'a>(matrix: &Matrix, clearance: &Clearance, racks: &[Option<&'a str>]) -> BTreeMap<Racks<'a>, Vec<f64>> {
+pub(super) fn by_block<'a>(
+    matrix: &Matrix,
+    clearance: &Clearance,
+    racks: &[Option<&'a str>],
+) -> BTreeMap<Racks<'a>, Vec<f64>> {
     let rack = |host: usize| racks.get(host).copied().flatten();
     let mut blocks: BTreeMap<Racks<'a>, Vec<f64>> = BTreeMap::new();
     for entry in matrix.entries.iter().filter(|entry: &&Entry| clearance.has_both(entry)) {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fleet::{Cell, EndEffect, FleetEffects, HostEffect, HostId, PairEffect, PairSuspect};
 
-use super::blocks::{Reference, SlowUplink, scale, slow_uplinks};
-use super::clearance::{Clearance, TOLERANCE_LN};
+use super::blocks::{SlowUplink, slow_uplinks};
+use super::clearance::Clearance;
 use super::discovery::{Candidate, Gates, slow};
 use super::matrix::{Entry, Matrix};
+use super::reference::{Reference, scale};
 use crate::stats::median;
 
 /// What the cells of one path and variant show.
@@ -28,16 +29,10 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
     let first = cells.first()?;
     let matrix = Matrix::of(cells);
     let racks: Vec<Option<&str>> = matrix.hosts.iter().map(|host| racks.get(host).map(String::as_str)).collect();
-    let mut clearance = Clearance::of(&matrix, TOLERANCE_LN)?;
-    let mut reference = Reference::of(&matrix, &clearance, &racks);
-    let mut scale = Fit::new(&matrix, &clearance, reference.rate).scale(&reference, &racks);
-    if -SCALES_CLEARED * scale < TOLERANCE_LN {
-        // Else noise would clear few ends, and the reference would be the highest cells.
-        clearance = Clearance::of(&matrix, -SCALES_CLEARED * scale)?;
-        reference = Reference::of(&matrix, &clearance, &racks);
-        scale = Fit::new(&matrix, &clearance, reference.rate).scale(&reference, &racks);
-    }
+    let clearance = Clearance::of(&matrix)?;
+    let reference = Reference::of(&matrix, &clearance, &racks);
     let fit = Fit::new(&matrix, &clearance, reference.rate);
+    let scale = fit.scale(&reference, &racks);
     let gates = Gates { scale };
     let (hosts, pairs) = fit.judged(&gates);
     let uplinks = slow_uplinks(&matrix, &clearance, &racks, reference.rate, &gates);
@@ -52,9 +47,6 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
     };
     Some(Analysis { effects, uplinks })
 }
-
-/// Ends within as many scales of the reference are cleared. An effect is slow beyond twice as many.
-const SCALES_CLEARED: f64 = 2.0;
 
 /// Effects of both directions of each host, in the logarithm.
 struct Fit<'a> {
@@ -97,16 +89,17 @@ impl<'a> Fit<'a> {
         Self { matrix, clearance, reference, sends, receives }
     }
 
-    /// Scale of the residuals of good blocks.
+    /// Scale of the residuals of good blocks and good cells.
     fn scale(&self, reference: &Reference<'_>, racks: &[Option<&str>]) -> f64 {
         let rack = |host: usize| racks.get(host).copied().flatten();
         let (mut cleared, mut all) = (Vec::new(), Vec::new());
         for entry in &self.matrix.entries {
-            let Some(middle) = reference.good_block((rack(entry.source), rack(entry.sink))) else { continue };
             let effects = self.sends.get(entry.source).zip(self.receives.get(entry.sink));
             let effects = effects.and_then(|(sends, receives)| sends.effect.zip(receives.effect));
             let Some((sends, receives)) = effects else { continue };
-            let residual = entry.ln - self.reference - middle - sends.min(receives).min(0.0);
+            let residual = entry.ln - self.reference - sends.min(receives).min(0.0);
+            let block = (rack(entry.source), rack(entry.sink));
+            let Some(residual) = reference.within_block(block, residual) else { continue };
             all.push(residual);
             if self.clearance.has_both(entry) {
                 cleared.push(residual);

@@ -4,7 +4,7 @@ use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{Cell, HostId};
 use serde::Serialize;
 
-use super::clearance::{Clearance, TOLERANCE_LN};
+use super::clearance::Clearance;
 use super::findings::{self, because, percent};
 use super::matrix::Matrix;
 use crate::stats::{median, median_deviation};
@@ -113,7 +113,7 @@ fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
 
 /// Logarithms of the rates of each host that count for it.
 fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
-    let clearance = Clearance::of(matrix, TOLERANCE_LN)?;
+    let clearance = Clearance::of(matrix)?;
     let is_hub = |at: usize| matrix.hosts.get(at) == hub;
     let mut rates = vec![Vec::new(); matrix.hosts.len()];
     for entry in &matrix.entries {

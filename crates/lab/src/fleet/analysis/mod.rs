@@ -12,6 +12,7 @@ pub mod ladder;
 mod matrix;
 pub mod period;
 pub mod poison;
+mod reference;
 mod signatures;
 
 pub use blocks::SlowUplink;

@@ -96,7 +96,22 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
     let strongest = |pairs: &[&PairEffect]| pairs.iter().map(|pair| pair.effect).fold(0.0, f64::min);
     pairs.sort_by(|(_, a), (_, b)| strongest(a).total_cmp(&strongest(b)));
     let third = analysis.references().into_iter().next();
+    if pairs.len() > PAIRS_LISTED_MAX {
+        return vec![of_many_pairs(&pairs)];
+    }
     pairs.into_iter().map(|((a, b), pairs)| of_pair(a, b, &pairs, third.as_ref())).collect()
+}
+
+/// Pairs that have a finding each; of more, the cause is no single path.
+const PAIRS_LISTED_MAX: usize = 8;
+
+fn of_many_pairs(pairs: &[((&HostId, &HostId), Vec<&PairEffect>)]) -> Finding {
+    let next = "name the racks in the inventory, and `linerate fleet run mesh --mode isolated`: pairs that are fast alone share \
+                a part of the network";
+    let mut finding = findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
+    finding.title = "Many pairs are slow, and their hosts are not".to_owned();
+    let worst = pairs.iter().take(PAIRS_LISTED_MAX).filter_map(|(_, pairs)| pairs.first());
+    because(finding, worst.map(|pair| format!("{} to {}: {}", pair.source, pair.sink, percent(pair.effect))))
 }
 
 fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>) -> Finding {
