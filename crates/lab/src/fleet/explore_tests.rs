@@ -6,9 +6,12 @@ use std::time::Duration;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fleet::{Cell, CellFlag, CellOutcome, FleetMode, HostId, NotRunReason, Task};
 
-use super::analysis::headline;
+use super::analysis::ladder::{asymmetry, queues};
+use super::analysis::{analyse, contention, findings, groups, headline};
+use proptest::prelude::*;
+
 use super::explore::FleetEnd;
-use super::fixtures::{FakeNetwork, GIGABIT, host, mesh, racked};
+use super::fixtures::{FakeNetwork, GIGABIT, cell, host, mesh, racked};
 use super::{FleetOutcome, FleetPlan, Topology, explore};
 
 /// A run on a network that `change` makes worse.
@@ -178,6 +181,40 @@ fn slow_host_that_harms_the_others_not_is_no_poison() {
 }
 
 #[test]
+fn host_that_has_little_beside_others_and_is_fast_alone_is_unfair_sharing() {
+    let outcome = run(&incast(7), 1, |network| {
+        network.receives.insert(host("h1"), 10.0 * GIGABIT);
+        network.starved = Some(host("h4"));
+    });
+    assert_eq!(ids(&outcome), ["FLT-09 h1"], "{:?}", outcome.ladder);
+    outcome.findings.iter().for_each(assert_useful);
+    assert!(outcome.findings[0].evidence.iter().any(|evidence| evidence.to_string().contains("from h4 5")));
+}
+
+#[test]
+fn flows_on_shared_queues_are_one_finding_with_the_number_of_queues() {
+    let plan = FleetPlan { topology: Topology::Fanout(host("h1")), repetitions: 8, ..mesh(11) };
+    let outcome = run(&plan, 1, |network| {
+        network.sends.insert(host("h1"), 10.0 * GIGABIT);
+        network.queues = Some(8);
+    });
+    assert_eq!(ids(&outcome), ["FLT-10 h1"], "{:?}", outcome.ladder);
+    outcome.findings.iter().for_each(assert_useful);
+    let all = outcome.ladder.iter().find(|row| row.level == 10).expect("a full row");
+    let alone = outcome.ladder.iter().find(|row| row.level == 1).expect("a row of each alone");
+    let found = queues(all, alone).expect("an estimate");
+    assert!(found.queues_min <= 8 && found.queues_max.is_some_and(|most| most >= 8), "{found:?}");
+}
+
+#[test]
+fn line_that_is_full_in_one_direction_only_is_named_with_the_other() {
+    let of = |incast, fanout| asymmetry(&host("nas"), incast, fanout, 10e9).map(|finding| finding.advice);
+    assert!(of(9.6e9, 5.7e9).flatten().is_some_and(|next| next.contains("while it sends")));
+    assert!(of(5.7e9, 9.6e9).flatten().is_some_and(|next| next.contains("while it receives")));
+    assert!(of(9.6e9, 9.6e9).is_none() && of(5.7e9, 5.7e9).is_none());
+}
+
+#[test]
 fn group_of_slower_hosts_is_named() {
     let plan = FleetPlan { repetitions: 3, ..incast(7) };
     let outcome = run(&plan, 1, |network| {
@@ -341,5 +378,37 @@ fn slow_directions_of_any_fleet_are_named_and_no_others() {
         // Several slow hosts may be a group as well.
         let found = ids(&outcome).into_iter().filter(|text| !text.starts_with("FLT-11"));
         assert_eq!(found.collect::<BTreeSet<_>>(), expected, "seed {seed}: {slow:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Cells come from other hosts.
+    #[test]
+    fn any_rates_are_analysed(
+        rates in proptest::collection::vec((0..6_usize, 0..6_usize, any::<f64>(), proptest::option::of(any::<f64>())), 0..60),
+        racks in 0..4_usize,
+    ) {
+        let plan = FleetPlan { mode: FleetMode::Rounds, ..racked(6, racks + 1, 1) };
+        let cells: Vec<Cell> = rates
+            .into_iter()
+            .map(|(source, sink, goodput_bps, nominal_bps)| {
+                let mut cell = cell(&format!("h{source}"), &format!("h{sink}"), goodput_bps);
+                if let CellOutcome::Measured(measurement) = &mut cell.outcome {
+                    (measurement.nominal_bps, measurement.source_cpu) = (nominal_bps, nominal_bps);
+                }
+                cell
+            })
+            .collect();
+        let cells: Vec<&Cell> = cells.iter().collect();
+        if let Some(analysis) = analyse(&cells, &plan.racks()) {
+            findings(&analysis, &plan.racks()).iter().for_each(assert_useful);
+            prop_assert!(analysis.effects.scale.is_finite());
+        }
+        prop_assert!(contention(&cells, &cells).is_none());
+        if let Some((found, _)) = groups::finding(&cells, Some(&host("h1"))) {
+            prop_assert!(found.slow.len() > 1 && found.fast.len() > 1);
+        }
     }
 }

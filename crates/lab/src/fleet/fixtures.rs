@@ -86,6 +86,10 @@ pub(super) struct FakeNetwork {
     pub(super) cpu: f64,
     /// While this host has a test, no other has more than 100 Mbit/s.
     pub(super) poison: Option<HostId>,
+    /// Beside others this host sends 50 Mbit/s.
+    pub(super) starved: Option<HostId>,
+    /// Transmit queues of every host, to which the flows of a round are assigned by lot.
+    pub(super) queues: Option<u32>,
     /// Hosts, by the number of rounds after which each leaves.
     pub(super) alive: BTreeMap<HostId, usize>,
     /// Numbers of rounds that this host does not confirm in time.
@@ -109,6 +113,8 @@ impl FakeNetwork {
             core_bps: f64::INFINITY,
             cpu: 0.2,
             poison: None,
+            starved: None,
+            queues: None,
             alive: plan.hosts.iter().map(|host| (host.id.clone(), usize::MAX)).collect(),
             slow_control: None,
             cancelled_at: None,
@@ -117,7 +123,7 @@ impl FakeNetwork {
         }
     }
 
-    fn rate(&mut self, task: &Task, round: &Round) -> f64 {
+    fn rate(&mut self, task: &Task, round: &Round, on_queue: u32) -> f64 {
         let of = |caps: &BTreeMap<HostId, f64>, host| caps.get(host).copied().unwrap_or(GIGABIT);
         let sharers = |is_one: &dyn Fn(&&Task) -> bool| round.tasks.iter().filter(is_one).count() as f64;
         let sends = of(&self.sends, &task.source) / sharers(&|other| other.source == task.source);
@@ -130,10 +136,12 @@ impl FakeNetwork {
         let uplink = if from == to { f64::INFINITY } else { self.uplink_bps / crossing };
         let is_poisoned = |poison: &HostId| round.tasks.iter().any(|task| task.source == *poison);
         let poisoned = if self.poison.as_ref().is_some_and(is_poisoned) { 100e6 } else { f64::INFINITY };
+        let is_starved = self.starved.as_ref() == Some(&task.source) && round.tasks.len() > 1;
+        let queued = if is_starved { 50e6 } else { GIGABIT / f64::from(on_queue) };
         let core = self.core_bps / round.tasks.len() as f64;
         // The sum of twelve uniform values is close to normal.
         let normal = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
-        let rate = [receives, pair, uplink, poisoned, core].into_iter().fold(sends, f64::min);
+        let rate = [receives, pair, uplink, poisoned, queued, core].into_iter().fold(sends, f64::min);
         rate * (1.0 + self.noise * normal)
     }
 }
@@ -153,9 +161,12 @@ impl RoundRunner for FakeNetwork {
         };
         let (slow, run): (Vec<Task>, Vec<Task>) = round.tasks.iter().cloned().partition(is_slow);
         let mut cells = Vec::new();
-        for task in run {
+        let queues: Vec<u32> = run.iter().map(|_| self.queues.map_or(0, |queues| self.rng.u32(0..queues))).collect();
+        for (task, queue) in run.into_iter().zip(&queues) {
+            let sharers = queues.iter().filter(|other| *other == queue).count() as u32;
+            let on_queue = if self.queues.is_some() { sharers } else { 1 };
             let measurement = Measurement {
-                goodput_bps: self.rate(&task, round),
+                goodput_bps: self.rate(&task, round, on_queue),
                 nominal_bps: Some(1e9),
                 source_cpu: Some(self.cpu),
                 sink_cpu: Some(self.cpu),

@@ -94,6 +94,20 @@ fn two_racks_of_four_are_near_the_bound() {
 }
 
 #[test]
+fn more_racks_are_near_the_bound() {
+    for (count, size, crossing) in [(9, 3, 1), (12, 4, 1), (12, 4, 2), (12, 4, 3), (16, 4, 1), (16, 4, 2), (16, 8, 3)] {
+        let plan = racked(count, size, crossing);
+        let rounds = planned(&plan);
+        assert_caps(&rounds, &plan.caps(plan.mode));
+        let bound = rounds_min(&plan.tasks(), &plan.caps(plan.mode));
+        assert!(rounds.len() * 4 <= bound * 5, "{} rounds, bound {bound}, {count} in {size}", rounds.len());
+    }
+    // Of three racks whose uplinks carry one pair each, one pair at a time crosses.
+    let plan = racked(12, 4, 1);
+    assert_eq!(rounds_min(&plan.tasks(), &plan.caps(plan.mode)), 48);
+}
+
+#[test]
 fn variants_of_a_pair_run_side_by_side_in_balanced_order() {
     let variants = vec!["cc=bbr".to_owned(), "cc=cubic".to_owned()];
     let plan = FleetPlan { variants, repetitions: 2, ..mesh(4) };

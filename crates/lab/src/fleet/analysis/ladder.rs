@@ -152,10 +152,10 @@ pub fn findings(plan: &FleetPlan, rows: &[LadderRow], steps: &[Step], cells: &Ce
         let alone = of.iter().find(|row| row.level == 1);
         let all = of.iter().filter(|row| row.level > 1).max_by_key(|row| row.level);
         if let Some((alone, all)) = alone.zip(all) {
-            found.extend(unfair(hub, alone, all));
-            found.extend(
-                queues(all, alone).filter(QueueEstimate::has_collisions).map(|shared| shared_queues(hub, &shared)),
-            );
+            let shared = queues(all, alone).filter(QueueEstimate::has_collisions);
+            // Flows that share a queue have less than others.
+            let sharing = shared.map(|shared| shared_queues(hub, &shared)).or_else(|| unfair(hub, alone, all));
+            found.extend(sharing);
         }
         let is_alone = |step: &&Step| step.level == 1 && step.path == path && step.variant == variant;
         let tasks = steps.iter().filter(is_alone).flat_map(|step| &step.tasks);

@@ -8,7 +8,9 @@ use fastrand::Rng;
 pub(super) struct Resources {
     /// Units that may use each resource in one round; at least 1.
     pub(super) capacity: Vec<u32>,
-    /// The resources that each unit uses.
+    /// How many of them, the first ones, are hosts. The others are uplinks.
+    pub(super) hosts: usize,
+    /// The resources that each unit uses: two hosts, and up to two uplinks.
     pub(super) uses: Vec<Vec<usize>>,
 }
 
@@ -36,13 +38,24 @@ impl Resources {
     /// The same with one unit less of each capacity above 1.
     pub(super) fn reduced(&self) -> Self {
         let capacity = self.capacity.iter().map(|capacity| capacity.saturating_sub(1).max(1)).collect();
-        Self { capacity, uses: self.uses.clone() }
+        Self { capacity, hosts: self.hosts, uses: self.uses.clone() }
     }
 
-    /// No schedule has fewer rounds: the busiest resource needs as many.
+    /// No schedule has fewer rounds: the busiest resource needs as many, and so do all hosts, or all uplinks, of which each
+    /// unit takes two at a time.
     pub(super) fn rounds_min(&self) -> usize {
-        let rounds = self.load().into_iter().zip(&self.capacity).map(|(load, capacity)| load.div_ceil(*capacity));
-        rounds.max().unwrap_or(0) as usize
+        let load = self.load();
+        let busiest = load.iter().zip(&self.capacity).map(|(load, capacity)| load.div_ceil(*capacity)).max();
+        let of_kind = |is_kind: &dyn Fn(usize) -> bool| {
+            let used = load.iter().zip(&self.capacity).enumerate().filter(|(at, (load, _))| is_kind(*at) && **load > 0);
+            let capacity: u32 = used.map(|(_, (_, capacity))| *capacity).fold(0, u32::saturating_add);
+            let two = |uses: &&Vec<usize>| uses.iter().filter(|at| is_kind(**at)).count() == 2;
+            let units = self.uses.iter().filter(two).count();
+            units.div_ceil((capacity as usize / 2).max(1))
+        };
+        let of_hosts = of_kind(&|at| at < self.hosts);
+        let of_uplinks = of_kind(&|at| at >= self.hosts);
+        of_hosts.max(of_uplinks).max(busiest.unwrap_or(0) as usize)
     }
 }
 

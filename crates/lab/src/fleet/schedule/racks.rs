@@ -25,11 +25,11 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resour
         [unit.positions.0, unit.positions.1].into_iter().chain(crossed).collect()
     });
     let uses = uses.collect();
-    Resources { capacity, uses }
+    Resources { capacity, hosts, uses }
 }
 
-/// No schedule of these tasks has fewer rounds: the largest of the tests of one host, and of the pairs that cross an uplink
-/// over those that it carries at once.
+/// No schedule of these tasks has fewer rounds: the largest of the tests of one host, of the pairs that cross an uplink over
+/// those that it carries at once, and of all pairs over those that all hosts, or all uplinks, carry at once.
 #[must_use]
 pub fn rounds_min(tasks: &[Task], caps: &Caps) -> usize {
     let hosts: BTreeSet<HostId> = tasks.iter().flat_map(|task| [task.source.clone(), task.sink.clone()]).collect();

@@ -118,9 +118,7 @@ const GREEDY_STEPS_MAX: usize = 10_000_000;
 /// The rounds of the tournament, or a greedy schedule where that has fewer.
 fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let rounds_min = resources.rounds_min();
-    // An odd number of hosts needs a round more than each has partners.
-    let is_short = tournament.len() <= rounds_min + rounds_min % 2;
-    if is_short || rounds_min.saturating_mul(resources.uses.len()) > GREEDY_STEPS_MAX {
+    if tournament.len() <= rounds_min || rounds_min.saturating_mul(resources.uses.len()) > GREEDY_STEPS_MAX {
         return tournament;
     }
     let greedy = colour(resources, rng);
