@@ -237,6 +237,19 @@ fn sampled_fleet_finds_a_slow_host_with_few_rounds() {
 }
 
 #[test]
+fn many_suspects_are_tested_with_different_references() {
+    let plan = FleetPlan { sample_rounds: Some(6), ..mesh(60) };
+    let slow: Vec<HostId> = (10..22).map(|at| host(&format!("h{at}"))).collect();
+    let outcome = run(&plan, 9, |network| {
+        network.sends = slow.iter().map(|host| (host.clone(), 95e6)).collect();
+    });
+    let expected: BTreeSet<String> = slow.iter().map(|host| format!("FLT-03 {host}")).collect();
+    let found = ids(&outcome).into_iter().filter(|text| !text.starts_with("FLT-11"));
+    assert_eq!(found.collect::<BTreeSet<String>>(), expected);
+    assert!(outcome.rounds <= 6 + 2 * 6, "{} rounds", outcome.rounds);
+}
+
+#[test]
 fn undecided_pair_is_tested_with_a_third_host() {
     let pairs = [("h1", "h2"), ("h3", "h4"), ("h5", "h6")].map(|(a, b)| (host(a), host(b))).to_vec();
     let plan = FleetPlan { topology: Topology::Pairs(pairs), ..mesh(6) };
@@ -332,6 +345,27 @@ fn step_of_a_ladder_with_a_late_host_runs_once_more_as_a_whole() {
     assert_eq!(outcome.rounds, 8 + 3 + 1);
     assert_eq!(measured(&outcome), outcome.cells.len());
     assert_eq!(outcome.ladder.iter().map(|row| row.level).collect::<Vec<_>>(), [1, 2, 4, 8]);
+}
+
+#[test]
+fn resumed_ladder_keeps_the_steps_of_a_host_that_left_since() {
+    let plan = incast(9);
+    let change = |network: &mut FakeNetwork| {
+        network.receives.insert(host("h1"), 10.0 * GIGABIT);
+    };
+    let part = run(&plan, 1, |network| {
+        change(network);
+        network.cancelled_at = Some(10);
+    });
+    let mut network = FakeNetwork::new(&plan, 2);
+    change(&mut network);
+    let of_step =
+        |level: usize| part.ladder.iter().filter(move |row| row.level == level).flat_map(|row| &row.hosts_bps);
+    let (left, _) = of_step(4).next().expect("a step of four hosts");
+    network.alive.insert(left.clone(), 0);
+    let whole = explore(&plan, part.cells.clone(), &mut network);
+    assert_eq!(whole.rounds, 1, "all others without the one that left");
+    assert_eq!(whole.ladder.iter().map(|row| row.level).collect::<Vec<_>>(), [1, 2, 4, 7]);
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
 }
 
 fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, mut run: Run<'_, R>) -> FleetOutcome {
-    let steps = ladder::among(ladder::steps(plan, &[]), &run.alive);
+    let steps = ladder::among(ladder::steps(plan, &[]), &run.alive, &run.finished());
     run.steps(&steps);
     run.give_up(&plan.tasks(), FleetMode::Ladder);
     let rows = ladder_analysis::rows(plan, &steps, &run.cells);
@@ -184,7 +184,7 @@ fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, mut run: Run<'_, R>) -> Flee
     let mut poisonings = Vec::new();
     for suspect in ladder_analysis::suspects(&rows) {
         for (path, variant) in plan.treatments() {
-            let mut steps = ladder::among(ladder::poison(plan, &suspect), &run.alive);
+            let mut steps = ladder::among(ladder::poison(plan, &suspect), &run.alive, &run.finished());
             steps.retain(|step| step.path == path && step.variant == variant);
             run.steps(&steps);
             let Some((found, finding)) = ladder_analysis::poisoning(plan, &steps, &suspect, &run.cells) else {

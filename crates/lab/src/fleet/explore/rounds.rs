@@ -93,8 +93,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     /// Runs steps of a ladder that have no result yet and whose hosts are alive, and once more those that a host did not
     /// confirm in time.
     pub(super) fn steps(&mut self, steps: &[Step]) {
-        let finished: BTreeSet<Task> =
-            self.cells.values().filter(|cell| cell.measurement().is_some()).map(|cell| cell.task.clone()).collect();
+        let finished = self.finished();
         self.pass_of_steps(&ladder::rounds(steps, &finished), false);
         let is_unconfirmed = |task: &Task| self.cells.get(task).is_some_and(is_transient);
         let mut again = ladder::rounds(steps, &BTreeSet::new());
@@ -102,6 +101,11 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         self.pass_of_steps(&again, true);
         let tasks: Vec<Task> = steps.iter().flat_map(|step| &step.tasks).cloned().collect();
         self.give_up(&tasks, FleetMode::Ladder);
+    }
+
+    /// Tasks with a result.
+    pub(super) fn finished(&self) -> BTreeSet<Task> {
+        self.cells.values().filter(|cell| cell.measurement().is_some()).map(|cell| cell.task.clone()).collect()
     }
 
     fn pass_of_steps(&mut self, planned: &[Round], is_catch_up: bool) {

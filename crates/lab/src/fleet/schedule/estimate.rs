@@ -30,7 +30,7 @@ pub fn estimate(plan: &FleetPlan, open: &[Task], alive: &BTreeSet<HostId>) -> Es
         Some(_) => {
             let open: BTreeSet<&Task> = open.iter().collect();
             let finished = plan.tasks().into_iter().filter(|task| !open.contains(task)).collect();
-            let planned = ladder::rounds(&ladder::among(ladder::steps(plan, &[]), alive), &finished);
+            let planned = ladder::rounds(&ladder::among(ladder::steps(plan, &[]), alive, &finished), &finished);
             let rounds = planned.len();
             (planned, rounds)
         }

@@ -62,12 +62,15 @@ pub fn poison(plan: &FleetPlan, suspect: &HostId) -> Vec<Step> {
     steps
 }
 
-/// Steps without the hosts that are not alive. Steps of which no host is left are left out.
+/// Steps without the hosts that are not alive; finished steps stay as they were run. Steps of which no host is left are left
+/// out.
 #[must_use]
-pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>) -> Vec<Step> {
+pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Task>) -> Vec<Step> {
     let reduced = steps.into_iter().filter_map(|mut step| {
-        step.tasks.retain(|task| alive.contains(&task.source) && alive.contains(&task.sink));
-        step.level = step.tasks.len();
+        if !step.tasks.iter().all(|task| finished.contains(task)) {
+            step.tasks.retain(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+            step.level = step.tasks.len();
+        }
         (step.level > 0).then_some(step)
     });
     reduced.collect()

@@ -41,11 +41,15 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
 pub fn adaptive(plan: &FleetPlan, suspects: &[HostId], references: &[HostId], known: &BTreeSet<Task>) -> Vec<Task> {
     let targets: BTreeSet<&HostId> =
         plan.hosts.iter().filter(|host| host.is_target_only).map(|host| &host.id).collect();
+    let mut ids: Vec<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
+    ids.sort_unstable();
     let mut pairs = Vec::new();
     for suspect in suspects {
         let is_fit = |other: &&HostId| *other != suspect && !(targets.contains(*other) && targets.contains(suspect));
-        let partners = references.iter().filter(is_fit).take(REFERENCES);
-        pairs.extend(partners.map(|partner| (suspect.clone(), partner.clone())));
+        // Each suspect begins at other references, so that many suspects do not wait for three hosts.
+        let first = ids.binary_search(&suspect).unwrap_or(0) * REFERENCES % references.len().max(1);
+        let partners = references.iter().cycle().skip(first).take(references.len());
+        pairs.extend(partners.filter(is_fit).take(REFERENCES).map(|partner| (suspect.clone(), partner.clone())));
     }
     // A suspect has the same partners in the second stage, whose tests are then known.
     let tasks = (0..plan.repetitions.max(1)).flat_map(|repetition| plan.tasks_of(&pairs, repetition));
