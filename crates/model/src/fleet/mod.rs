@@ -1,0 +1,11 @@
+//! Nouns of a fleet run: many hosts measured as one system.
+
+mod cell;
+mod effects;
+mod host_id;
+mod task;
+
+pub use cell::{Cell, CellFlag, CellOutcome, Measurement, NotRun, NotRunReason, StartTimes};
+pub use effects::{EndEffect, FleetEffects, HostEffect, PairEffect, PairSuspect};
+pub use host_id::{HostId, HostIdError};
+pub use task::{FleetMode, PairDirection, PlanHash, Round, Task, TaskId};
