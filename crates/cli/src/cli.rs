@@ -9,6 +9,8 @@ mod doctor;
 #[cfg(feature = "full")]
 mod expect;
 mod file_modes;
+#[cfg(feature = "full")]
+mod fleet;
 mod generate;
 #[cfg(feature = "full")]
 mod history;
@@ -39,7 +41,7 @@ mod watch;
 use std::io::{self, Write};
 
 #[cfg(not(feature = "full"))]
-use absent::{compare, doctor, expect, history, http, record, report, sweep, systemd, test, watch};
+use absent::{compare, doctor, expect, fleet, history, http, record, report, sweep, systemd, test, watch};
 use linerate::Outcome;
 
 /// Reports on standard error why `command` ends with this outcome.

@@ -34,4 +34,5 @@ pub use kernel::sockets::Tested;
 pub use lab::endpoint::{Period, reading};
 pub use lab::environment::{EnvironmentQuery, environment};
 pub use lab::seconds::Seconds;
+pub use nic::route::{Route, routes};
 pub use sampler::{Depth, Sampler, Watched};

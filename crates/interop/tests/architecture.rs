@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     ("linerate-trust", &[]),
@@ -17,6 +17,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("linerate-iperf2", &["linerate-model"]),
     ("linerate-native", &["linerate-model"]),
     ("linerate-fleet", &["linerate-model"]),
+    ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
     ("linerate-record", &["linerate-model"]),
     ("linerate-store", &["linerate-model", "linerate-record", "linerate-sys"]),
@@ -38,7 +39,9 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "linerate-iperf2",
             "linerate-report",
             "linerate-engine",
+            "linerate-carrier",
             "linerate-doctor",
+            "linerate-fleet",
             "linerate-host",
             "linerate-lab",
             "linerate-http",

@@ -5,6 +5,7 @@
 //! * [`sweep()`] finds the best setting of a path; [`http`] serves and loads HTTP.
 //! * [`path`] examines a path: rate, latency under load, loss by place, verdict.
 //! * [`compare`](mod@compare) judges runs that were kept.
+//! * [`fleet`] measures many hosts as one system.
 //! * [`watch`] repeats a run on a grid; [`otlp`] sends runs to a collector.
 //! * [`import`](import::import_file) adds reports of other programs to the history.
 //! * [`report`](report::report) writes a report of recorded runs.
@@ -31,6 +32,8 @@ pub mod compare;
 pub mod diagnose;
 #[cfg_attr(not(feature = "full"), path = "absent/expect.rs")]
 pub mod expect;
+#[cfg(feature = "full")]
+pub mod fleet;
 #[cfg(feature = "full")]
 pub mod history;
 #[cfg(feature = "full")]

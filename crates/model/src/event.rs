@@ -28,7 +28,11 @@ pub enum Event {
     /// A data stream is open.
     StreamOpened(Stream),
     /// All streams are open, the clock runs.
-    TestStarted,
+    TestStarted {
+        /// Begin of the data in ns of this end's monotonic clock (`CLOCK_MONOTONIC`, clock_gettime(2)); `None` in reports of
+        /// other programs.
+        at_monotonic_ns: Option<u64>,
+    },
     /// An interval ended.
     Interval(IntervalReport),
     /// The warm-up ended; counting begins.

@@ -204,6 +204,10 @@ pub enum Start {
     #[serde(rename = "at_ns", with = "crate::units::whole_ns")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     At(Duration),
+    /// At this time of the monotonic clock of this end. The client connects and negotiates before it.
+    #[serde(rename = "at_monotonic_ns", with = "crate::units::whole_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
+    AtMonotonic(Duration),
 }
 
 /// Which parts of an address count up from stream to stream.

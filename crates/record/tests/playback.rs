@@ -69,7 +69,7 @@ impl Scenario {
             let (role, effective) = (role(flow), Default::default());
             Event::StreamOpened(Stream { id, role, flow, local: address, remote: address, effective, facts: None })
         }));
-        events.push(Event::TestStarted);
+        events.push(Event::TestStarted { at_monotonic_ns: None });
         events.extend((0..self.omit_s).map(|k| self.interval(k, true, false)));
         if self.omit_s > 0 {
             events.push(Event::OmitEnded);

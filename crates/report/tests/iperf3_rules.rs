@@ -144,7 +144,7 @@ fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
         (EndCondition::Blocks(12), ", 12 blocks to send, tos 0"),
     ] {
         let mut events = accepted(&TestSpec { end, ..TestSpec::default() });
-        events.push(Event::TestStarted);
+        events.push(Event::TestStarted { at_monotonic_ns: None });
         let mut verbose = options(Endpoint::Client, Style::Text);
         verbose.verbose = true;
         let (text, _) = run(&events, verbose);

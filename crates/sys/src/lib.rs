@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 pub mod caps;
+pub mod child;
 pub mod clock;
 pub mod cpu;
 pub mod errno;

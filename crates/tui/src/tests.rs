@@ -109,7 +109,7 @@ fn test() -> LiveState {
     let test = state.test.as_mut().expect("a test");
     test.streams = (0..2).map(|id| LiveStream { id: StreamId(id), ..LiveStream::default() }).collect();
     test.streams_all = 2;
-    state.event(&Event::TestStarted, 11_520 * SECOND_NS);
+    state.event(&Event::TestStarted { at_monotonic_ns: None }, 11_520 * SECOND_NS);
     for step in 1..=4_u32 {
         let row = |id: u32| StreamInterval {
             id: StreamId(id),

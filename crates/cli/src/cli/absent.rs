@@ -46,6 +46,7 @@ macro_rules! commands {
 commands! {
     compare, CompareArgs, "compare";
     doctor, DoctorArgs, "doctor";
+    fleet, FleetArgs, "fleet";
     history, HistoryArgs, "history";
     http, HttpArgs, "http";
     report, ReportArgs, "report";

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::compare::{self, CompareArgs};
 use super::doctor::DoctorArgs;
+use super::fleet::{self, FleetArgs};
 use super::generate::{self, GenerateArgs};
 use super::history::{self, HistoryArgs};
 use super::http::HttpArgs;
@@ -133,6 +134,9 @@ enum Command {
     ///
     /// Runs are named by their id or its end, last, last~2, @BASELINE, label:KEY=VALUE, or the file of a record.
     History(Box<HistoryArgs>),
+    /// Measure many hosts as one system
+    #[command(hide = true)]
+    Fleet(FleetArgs),
     /// Serve, load and measure HTTP: requests per second, latency, ten thousand connections
     Http(HttpArgs),
     /// Repeat a run on a grid, record each, and report when its state changes
@@ -166,6 +170,7 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
         Command::Sweep(args) => super::sweep::main(*args),
         Command::Compare(args) => compare::main(&args),
         Command::History(args) => history::main(*args),
+        Command::Fleet(args) => fleet::main(&args),
         Command::Http(args) => super::http::main(&args),
         Command::Watch(args) => super::watch::main(*args),
         Command::Report(args) => report::main(&args),

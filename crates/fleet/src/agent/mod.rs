@@ -327,6 +327,12 @@ impl Agent {
         self.actions.pop_front()
     }
 
+    /// The run of the plan that was accepted last.
+    #[must_use]
+    pub fn run(&self) -> Option<RunId> {
+        self.run
+    }
+
     /// State of the agent, as in its BEAT.
     #[must_use]
     pub fn state(&self) -> AgentState {

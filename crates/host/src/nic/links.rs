@@ -90,6 +90,12 @@ impl Link {
         snapshot.set(format!("{nic}.net.xdp"), mode, SRC);
     }
 
+    /// Largest packet in bytes.
+    pub(crate) fn mtu_bytes(&self) -> Option<u32> {
+        const MTU: u16 = 4;
+        u32_of(&self.body, MTU)
+    }
+
     /// Kind of a device that is no hardware: `veth`, `bridge`, `wireguard`.
     fn kind(&self) -> Option<String> {
         if self.loopback {

@@ -7,7 +7,7 @@ use linerate_sys::netlink::Family;
 
 use crate::netlink::client::NetlinkClient;
 use crate::netlink::{self as nl, attribute, u32_of};
-use crate::nic::links::Link;
+use crate::nic::links::{self, Link};
 
 const GET_ROUTE: u16 = 26;
 const GET_NEIGHBOUR: u16 = 30;
@@ -26,6 +26,49 @@ pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
         }
         None => snapshot.set_absent("route.peer.dev", Absence::NotReported, None, SRC),
     }
+}
+
+/// How the kernel reaches a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Interface.
+    pub device: Option<String>,
+    /// Source address of packets to the peer.
+    pub source: Option<IpAddr>,
+    /// MTU of the route, or else of the interface, in bytes.
+    pub mtu_bytes: Option<u32>,
+}
+
+/// The routes to some peers; `None` for a peer without one.
+#[must_use]
+pub fn routes(peers: &[IpAddr]) -> Vec<Option<Route>> {
+    let links = links::all();
+    peers.iter().map(|peer| route(*peer).map(|response| route_of(&response, &links))).collect()
+}
+
+pub(crate) fn route_of(body: &[u8], links: &[Link]) -> Route {
+    const PREFERRED_SOURCE: u16 = 7;
+    let index = u32_of(body, DEVICE);
+    let link = links.iter().find(|link| Some(link.index) == index);
+    Route {
+        device: link.map(|link| link.name.clone()),
+        source: attribute(body, PREFERRED_SOURCE).and_then(address_of),
+        mtu_bytes: metric_mtu(body).or_else(|| link.and_then(Link::mtu_bytes)),
+    }
+}
+
+fn address_of(octets: &[u8]) -> Option<IpAddr> {
+    match octets.len() {
+        4 => octets.first_chunk::<4>().map(|v4| IpAddr::from(*v4)),
+        16 => octets.first_chunk::<16>().map(|v6| IpAddr::from(*v6)),
+        _ => None,
+    }
+}
+
+fn metric_mtu(body: &[u8]) -> Option<u32> {
+    const METRICS: u16 = 8;
+    const MTU: u16 = 2;
+    attribute(body, METRICS).and_then(|metrics| u32_of(metrics, MTU))
 }
 
 /// Index of the interface through which a peer is reached.
@@ -76,18 +119,33 @@ const fn family(address: &[u8]) -> u8 {
 }
 
 pub(crate) fn response_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {
-    const METRICS: u16 = 8;
-    const MTU: u16 = 2;
     let index = u32_of(body, DEVICE);
     let link = links.iter().find(|link| Some(link.index) == index);
     snapshot.set_known("route.peer.dev", link.map(|link| link.name.as_str()), SRC);
-    let mtu = attribute(body, METRICS).and_then(|metrics| u32_of(metrics, MTU));
-    snapshot.set_known_in("route.peer.mtu", mtu, "bytes", SRC);
+    snapshot.set_known_in("route.peer.mtu", metric_mtu(body), "bytes", SRC);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn route_to_this_host_goes_over_loopback_with_its_mtu() {
+        let routes = routes(&[IpAddr::from([127, 0, 0, 1])]);
+        let [Some(route)] = routes.as_slice() else { panic!("{routes:?}") };
+        assert_eq!(route.device.as_deref(), Some("lo"));
+        assert_eq!(route.source, Some(IpAddr::from([127, 0, 0, 1])));
+        assert!(route.mtu_bytes.is_some_and(|mtu| mtu >= 1500), "{route:?}");
+    }
+
+    #[test]
+    fn mtu_of_a_route_outweighs_that_of_its_interface() {
+        let mut body = Vec::new();
+        nl::push(&mut body, 8, &nl::encoded(2, &1400_u32.to_ne_bytes()));
+        nl::push(&mut body, 7, &[192, 0, 2, 1]);
+        let expected = Route { device: None, source: Some([192, 0, 2, 1].into()), mtu_bytes: Some(1400) };
+        assert_eq!(route_of(&body, &[]), expected);
+    }
 
     #[test]
     fn neighbour_has_its_link_layer_address() {

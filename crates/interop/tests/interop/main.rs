@@ -12,6 +12,11 @@ mod diagnosis {
     mod sweep;
 }
 
+/// Agents of a fleet, with the test as coordinator.
+mod fleet {
+    mod agent;
+}
+
 /// The HTTP server, its load generator and its lab.
 mod http {
     mod control;

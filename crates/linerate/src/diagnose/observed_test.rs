@@ -106,7 +106,7 @@ impl EventSink for Observer {
         match event {
             Event::TestAccepted(header) => self.endpoint = Some(header.endpoint),
             Event::StreamOpened(stream) => self.peer = Some(stream.remote.ip()),
-            Event::TestStarted => self.watch = Watch::start(self.request(), STEP),
+            Event::TestStarted { .. } => self.watch = Watch::start(self.request(), STEP),
             _ => {}
         }
         self.timeline.note(event);

@@ -327,6 +327,6 @@ fn path_key(client: &HostPart, server: &str, remote: Option<SocketAddr>, device:
     keys::path_key(client.host_key.as_deref().unwrap_or(&client.name), server, family, device)
 }
 
-fn host_key() -> Option<String> {
+pub(crate) fn host_key() -> Option<String> {
     fs::read_to_string("/etc/machine-id").ok().filter(|id| !id.trim().is_empty()).map(|id| keys::host_key(&id))
 }

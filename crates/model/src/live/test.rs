@@ -120,7 +120,7 @@ fn is_shown(event: &Event) -> bool {
         Event::ControlConnected(_)
             | Event::TestAccepted(_)
             | Event::StreamOpened(_)
-            | Event::TestStarted
+            | Event::TestStarted { .. }
             | Event::Interval(_)
             | Event::OmitEnded
             | Event::Warning(_)
@@ -141,7 +141,7 @@ impl LiveTest {
                     self.streams.push(LiveStream { id, role, flow, ..LiveStream::default() });
                 }
             }
-            Event::TestStarted | Event::OmitEnded => {
+            Event::TestStarted { .. } | Event::OmitEnded => {
                 self.phase = LivePhase::Running;
                 self.started_ns = Some(at_ns);
             }
@@ -222,7 +222,7 @@ mod tests {
     fn running() -> LiveState {
         let test = LiveTest { streams: vec![LiveStream::default()], streams_all: 1, ..LiveTest::default() };
         let mut state = LiveState { test: Some(test), ..LiveState::default() };
-        state.event(&Event::TestStarted, 7);
+        state.event(&Event::TestStarted { at_monotonic_ns: None }, 7);
         state
     }
 
@@ -269,7 +269,7 @@ mod tests {
         assert!(
             matches!(&state.test.as_ref().expect("a test").phase, LivePhase::Failed(text) if text.contains("no route"))
         );
-        state.event(&Event::TestStarted, 10);
+        state.event(&Event::TestStarted { at_monotonic_ns: None }, 10);
         assert_eq!(state.test.expect("a test").streams_all, 0);
     }
 }

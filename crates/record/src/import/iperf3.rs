@@ -60,7 +60,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
     events.extend(test.header.clone().map(|header| Event::TestAccepted(Box::new(header))));
     events.extend(test.streams.iter().cloned().map(Event::StreamOpened));
     if is_started(document) {
-        events.push(Event::TestStarted);
+        events.push(Event::TestStarted { at_monotonic_ns: None });
         events.extend(intervals);
         events.extend(summary.map(|summary| Event::Summary(Box::new(summary))));
     }

@@ -52,7 +52,7 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
         vec![Event::TestAccepted(Box::new(TestHeader { spec, control_mss_bytes: mss, ..TestHeader::default() }))];
     let ids = (0..totals.len() as u32).map(StreamId);
     events.extend(ids.clone().map(stream));
-    events.push(Event::TestStarted);
+    events.push(Event::TestStarted { at_monotonic_ns: None });
     let mut was_omitted = false;
     for interval in result["intervals"].as_array().into_iter().flatten() {
         let rows = interval["streams"].as_array().filter(|rows| !rows.is_empty());

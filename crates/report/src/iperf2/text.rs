@@ -111,7 +111,7 @@ impl EventSink for TextWriter {
                 self.output.error(&format!("{failure}\n"));
             }
             Event::ControlConnected(_)
-            | Event::TestStarted
+            | Event::TestStarted { .. }
             | Event::OmitEnded
             | Event::PeerOutput(_)
             | Event::Debug(_)

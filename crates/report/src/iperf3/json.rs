@@ -93,7 +93,7 @@ impl EventSink for JsonWriter {
         self.document.enter(event);
         self.write_to_stderr(event);
         match event {
-            Event::TestStarted => self.send("start", &self.document.start()),
+            Event::TestStarted { .. } => self.send("start", &self.document.start()),
             Event::Interval(report) => self.interval(report),
             Event::Finished => self.close(None),
             Event::Failed(failure) => self.close(Some(failure)),

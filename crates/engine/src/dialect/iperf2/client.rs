@@ -223,7 +223,7 @@ impl Client<'_> {
         }
         let start = match workload.start {
             Start::At(time) => Timestamp::from_unix_ns(clock::as_ns(time)),
-            Start::Now | Start::After(_) => wall(),
+            Start::Now | Start::After(_) | Start::AtMonotonic(_) => wall(),
         };
         let header = client_header(self.spec, Version::of(workload.release), start);
         header.map(Some).map_err(|e| failure(e.to_string()))

@@ -116,6 +116,7 @@ impl Session {
             Start::Now => return,
             Start::After(time) => time,
             Start::At(time) => time.saturating_sub(Duration::from_nanos(clock::unix_ns())),
+            Start::AtMonotonic(time) => time.saturating_sub(Duration::from_nanos(clock::monotonic_ns())),
         };
         self.not_before = Instant::now().checked_add(wait);
     }
@@ -366,8 +367,9 @@ impl Session {
             let began_ns = first_datagrams.min().filter(|_| only_receives);
             // A period of requests begins with the connection, and so do intervals; a header is read later.
             let accepted_ns = open().filter_map(|c| c.accepted_ns.filter(|_| c.is_bouncing())).min();
-            self.run.start_clock(began_ns.or(accepted_ns).unwrap_or(start_ns));
-            reporter.emit(&Event::TestStarted);
+            let start_ns = began_ns.or(accepted_ns).unwrap_or(start_ns);
+            self.run.start_clock(start_ns);
+            reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(start_ns) });
         }
         let mut joined = Vec::new();
         for connection in self.connections.iter_mut().filter(|c| c.closed.is_none() && c.is_ready()) {

@@ -23,7 +23,9 @@ impl EventSink for Collected {
         match event {
             Event::TestAccepted(_) => self.is_accepted = true,
             Event::StreamOpened(stream) => self.streams.push((stream.clone(), None)),
-            Event::TestStarted => self.started_ns = clock::monotonic_ns(),
+            Event::TestStarted { at_monotonic_ns } => {
+                self.started_ns = at_monotonic_ns.unwrap_or_else(clock::monotonic_ns);
+            }
             Event::Interval(report) => report.streams.iter().for_each(|row| self.add(row)),
             _ => {}
         }

@@ -197,7 +197,7 @@ impl CsvTest {
         let mut events = vec![Event::TestAccepted(Box::new(self.header(&parts)))];
         let streams: Vec<Stream> = (0..).zip(&parts).map(|(id, (flow, _))| self.stream(StreamId(id), *flow)).collect();
         events.extend(streams.iter().cloned().map(Event::StreamOpened));
-        events.push(Event::TestStarted);
+        events.push(Event::TestStarted { at_monotonic_ns: None });
         let is_single = is_single(&parts);
         let intervals = parts.iter().map(|(_, rows)| if is_single { &[][..] } else { &rows.intervals });
         let intervals: Vec<&[Row]> = intervals.collect();

@@ -60,7 +60,7 @@ impl Document {
             Event::StreamOpened(stream) => self.streams.push(stream.clone()),
             Event::DataPath(path) => self.take_path(path),
             Event::Notice(text) => self.notices.push(text.as_str().into()),
-            Event::TestStarted => self.is_started = true,
+            Event::TestStarted { .. } => self.is_started = true,
             Event::Summary(summary) => self.summarise(summary),
             Event::PeerOutput(output) => self.take_server_output(output),
             _ => {}

@@ -48,7 +48,7 @@ impl EventSink for TextWriter {
             Event::ControlConnected(control) => self.control_connected(control),
             Event::TestAccepted(header) => self.test_accepted(header),
             Event::StreamOpened(stream) => self.page.line(&opening::stream_line(stream)),
-            Event::TestStarted => self.test_started(),
+            Event::TestStarted { .. } => self.test_started(),
             Event::Interval(report) => self.interval(report),
             Event::OmitEnded => self.omit_ended(),
             Event::Summary(summary) => self.summary(summary),

@@ -301,7 +301,7 @@ fn wait_for_start(spec: &TestSpec) -> Duration {
             let wait = time.saturating_sub(Duration::from_nanos(clock::unix_ns()));
             Some(wait).filter(|wait| *wait <= START_AHEAD_MAX).unwrap_or_default()
         }
-        Start::At(_) | Start::After(_) | Start::Now => Duration::ZERO,
+        Start::At(_) | Start::AtMonotonic(_) | Start::After(_) | Start::Now => Duration::ZERO,
     }
 }
 

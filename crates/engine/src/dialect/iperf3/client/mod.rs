@@ -282,18 +282,16 @@ impl<'a> Client<'a> {
                 let control = self.control.fd();
                 let context =
                     streams::Context { spec: &self.spec, cookie: self.cookie, control, interrupts: self.interrupts };
-                let input = match streams::open_all(&context, &mut self.run, reporter) {
-                    Ok(handshakes) => {
-                        self.handshakes.extend(handshakes);
-                        ClientInput::StreamsOpened
-                    }
+                let input = match streams::open_all(&context, &mut self.run, &mut self.handshakes, reporter) {
+                    Ok(()) => ClientInput::StreamsOpened,
                     Err(failure) => ClientInput::Failed(failure),
                 };
                 self.machine.handle_local(now, input);
             }
             ClientAction::StartClock => {
-                self.run.start_clock(clock::monotonic_ns());
-                reporter.emit(&Event::TestStarted);
+                let now_ns = clock::monotonic_ns();
+                self.run.start_clock(now_ns);
+                reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(now_ns) });
             }
             ClientAction::StartData => {
                 if let Err(error) = self.run.start_data() {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::{Cookie, ErrorCode, udp_header};
 use linerate_model::spec::ClientSpec;
+use linerate_model::workload::Start;
 use linerate_model::{Event, Failure, StreamId, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::Interest;
@@ -43,18 +44,26 @@ const SCTP_BINDX: i32 = 139;
 const REOPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause before a refused hello is repeated.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause before the last stream: servers wait 5 s for it, and hold a turn of UDP streams for 2 s.
+const HOLD_MAX: Duration = Duration::from_millis(1_500);
 /// Pause before the only second attempt at a data connection: a stock server re-opens its listener for some options.
 const REOPEN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Opens all streams of the test and adds them to the run. Returns the handshakes of their connections.
+/// Opens all streams of the test and adds them to the run. `handshakes` are those of the test so far.
+///
+/// The server starts the test when the last stream is open, so a start at a later time is a pause before that one.
 pub(super) fn open_all(
     context: &Context<'_, '_>,
     run: &mut TestRun,
+    handshakes: &mut Vec<Handshake>,
     reporter: &mut Reporter<'_>,
-) -> Result<Vec<Handshake>, Failure> {
+) -> Result<(), Failure> {
     let remote = socket::peer_addr(context.control).map_err(failed(ErrorCode::StreamConnect))?;
-    let mut handshakes = Vec::new();
-    for index in 0..context.spec.test.total_streams() {
+    let total = context.spec.test.total_streams();
+    for index in 0..total {
+        if index + 1 == total {
+            context.hold(handshakes)?;
+        }
         let (role, flow) = role_of(&context.spec.test, index, true);
         let opened = context.open(index, remote, reporter)?;
         let stream = data_socket::describe(&opened.fd, StreamId(index), &context.spec.test, role, flow)
@@ -63,7 +72,7 @@ pub(super) fn open_all(
         run.add(stream, opened.fd, opened.peer_coalesces);
         handshakes.extend(opened.handshake);
     }
-    Ok(handshakes)
+    Ok(())
 }
 
 /// A stream that stands.
@@ -225,6 +234,16 @@ impl Context<'_, '_> {
             }
         }
         Err(HelloError::Failed(ErrorCode::StreamRead.failure(None)))
+    }
+
+    /// Waits for the start of the test on the monotonic clock, less the two round trips from the last stream to the data.
+    fn hold(&self, handshakes: &[Handshake]) -> Result<(), Failure> {
+        let Start::AtMonotonic(start) = self.spec.test.workload.start else { return Ok(()) };
+        let round_trips = handshakes.iter().map(|known| known.established_ns.saturating_sub(known.sent_ns));
+        let rtt_ns = round_trips.min().unwrap_or(0);
+        let until_ns = clock::as_ns(start).saturating_sub(rtt_ns.saturating_mul(2));
+        let pause = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+        if pause.is_zero() { Ok(()) } else { self.pause(pause.min(HOLD_MAX)) }
     }
 
     fn pause(&self, pause: Duration) -> Result<(), Failure> {

@@ -239,7 +239,7 @@ impl Session {
         }
         let limit = context.spec.bitrate_limit.as_ref();
         self.rate_guard = limit.map(|l| RateGuard::new(l, context.spec.local.interval, now_ns));
-        self.reporter.emit(&Event::TestStarted);
+        self.reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(now_ns) });
     }
 
     fn on_run(&mut self) {

@@ -164,7 +164,7 @@ impl LoadRun {
         (self.start_ns, self.next_sample_ns, self.cpu) =
             (Some(now_ns), now_ns + SAMPLE_NS, CpuMeter::start(clock::monotonic_ns()));
         self.run.start_clock(now_ns);
-        self.reporter.emit(&Event::TestStarted);
+        self.reporter.emit(&Event::TestStarted { at_monotonic_ns: Some(now_ns) });
         self.run.start_data()
     }
 

@@ -1,0 +1,52 @@
+//! The command line of `linerate fleet`.
+
+use clap::{Args, Subcommand};
+
+use linerate::model::record::RunId;
+use linerate::{Error, Outcome, fleet};
+
+use super::complain;
+
+/// Many hosts measured as one system.
+#[derive(Debug, Args)]
+pub(crate) struct FleetArgs {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetCommand {
+    /// Serve a coordinator as one host of a fleet
+    ///
+    /// Started by `linerate fleet` over ssh. Runs tests that the coordinator plans, and ends with its input.
+    Agent(AgentArgs),
+    /// Worker process of an agent
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+#[derive(Debug, Args)]
+struct AgentArgs {
+    /// The coordinator is at the other end of standard input and output
+    #[arg(long, required = true)]
+    stdio: bool,
+}
+
+#[derive(Debug, Args)]
+struct WorkerArgs {
+    /// The run
+    #[arg(long, value_name = "ID")]
+    run: RunId,
+}
+
+/// Carries out a command line of the fleet.
+pub(crate) fn main(args: &FleetArgs) -> Outcome {
+    let ended: Result<(), Error> = match &args.command {
+        FleetCommand::Agent(AgentArgs { .. }) => fleet::agent::run_stdio(),
+        FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(*run),
+    };
+    match ended {
+        Ok(()) => Outcome::Done,
+        Err(error) => complain("linerate fleet", &error.to_string(), error.outcome),
+    }
+}

@@ -1,0 +1,7 @@
+//! `linerate fleet`: many hosts measured as one system.
+//!
+//! An [`agent`] runs on every host. It joins the protocol machine of `linerate_fleet` with this host: standard streams, worker
+//! processes, probes, facts. A [`worker`] is one such process: a test as client, or the server of one address.
+
+pub mod agent;
+pub mod worker;
