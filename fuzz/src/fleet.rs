@@ -258,8 +258,10 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
         }
         4 => everyone(coordinator, &line("armed", r#"{"round":1}"#)),
         5 => {
-            let result =
-                line("result", r#"{"round":1,"task":"0000000000000001","part":0,"parts":1,"end":{"outcome":"done"}}"#);
+            let result = line(
+                "result",
+                r#"{"round":1,"task":"00000000000000000000000000000001","part":0,"parts":1,"end":{"outcome":"done"}}"#,
+            );
             (0..2).for_each(|host| coordinator.handle_line(1, host, result.as_bytes()));
         }
         _ => {
@@ -396,7 +398,7 @@ fn command(kind: u8, (seq, epoch): (u64, u64), round: u32, now_ns: u64) -> Strin
 }
 
 fn agent_input(kind: u8) -> AgentInput {
-    let task = TaskId(1 + u64::from(kind / 16 % 2));
+    let task = TaskId(1 + u128::from(kind / 16 % 2));
     match kind % 16 {
         0..=2 => AgentInput::Planned { ports: vec![5201] },
         3 if kind > 200 => AgentInput::PlanRefused { text: "no".to_owned() },
@@ -422,7 +424,7 @@ fn agent_input(kind: u8) -> AgentInput {
 fn report(kind: u8, round: u32, host: usize) -> String {
     // Most reports are about the task in which the host is the client.
     let index = if kind < 224 { host as u64 } else { u64::from(kind / 16 % 3) };
-    let task = TaskId(u64::from(round) * 4 + index);
+    let task = TaskId(u128::from(round) * 4 + u128::from(index));
     let part = kind / 16 % 2;
     let end = if part == 0 { r#","end":{"outcome":"done","bytes":5,"elapsed_ns":5}"# } else { "" };
     let (kind, body) = match kind % 16 {
@@ -455,7 +457,7 @@ fn decision(kind: u8, round: &mut u32) -> Input {
         3 => Input::Clocks { exchanges: u32::from(kind / 64) },
         4..=6 => {
             *round += 1;
-            let id = |index: u64| TaskId(u64::from(*round) * 4 + index);
+            let id = |index: u64| TaskId(u128::from(*round) * 4 + u128::from(index));
             let tasks =
                 vec![round_task(id(0), 0, 1), round_task(id(1), 1, 2), round_task(id(2), 2, usize::from(kind / 16))];
             Input::Round(Box::new(RoundPlan { number: *round, tasks, data_rtt_ns: u64::from(kind) * MS_NS }))

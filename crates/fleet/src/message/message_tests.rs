@@ -97,7 +97,7 @@ fn wrong_lines_are_refused_with_their_code() {
 fn parts_of_a_result_are_numbered_within_sixteen() {
     let line = |part: u32, parts: u32, end: &str| {
         format!(
-            r#"{{"v":1,"seq":1,"type":"result","body":{{"round":1,"task":"0000000000000001","part":{part},"parts":{parts}{end}}}}}"#
+            r#"{{"v":1,"seq":1,"type":"result","body":{{"round":1,"task":"00000000000000000000000000000001","part":{part},"parts":{parts}{end}}}}}"#
         )
     };
     let end = r#","end":{"outcome":"done"}"#;

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// Name of a host: 1 to 63 characters of `[A-Za-z0-9_.-]`, the first of which is no `-`. A copy shares the text.
+/// Name of a host: 1 to 63 characters of `[A-Za-z0-9_.-]`, the first of which is no `-`, and not dots alone: directories have
+/// these names. A copy shares the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(Arc<str>);
 
 /// A text that is no host id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("\"{0}\" is no host id: 1 to 63 letters, digits, \"_\", \".\" and \"-\", no \"-\" at the start")]
+#[error(
+    "\"{0}\" is no host id: 1 to 63 letters, digits, \"_\", \".\" and \"-\", no \"-\" at the start, not dots alone"
+)]
 pub struct HostIdError(String);
 
 const LENGTH_MAX: usize = 63;
@@ -37,7 +40,10 @@ impl FromStr for HostId {
 
     fn from_str(text: &str) -> Result<Self, HostIdError> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-        let is_id = (1..=LENGTH_MAX).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_allowed);
+        let is_id = (1..=LENGTH_MAX).contains(&text.len())
+            && !text.starts_with('-')
+            && text.bytes().all(is_allowed)
+            && text.bytes().any(|byte| byte != b'.');
         match is_id {
             true => Ok(Self(text.into())),
             // The text may come from another host.
@@ -80,7 +86,7 @@ mod tests {
             assert_eq!(id.parse::<HostId>().map(|id| id.to_string()), Ok(id.to_owned()));
         }
         let longer = "x".repeat(64);
-        for wrong in ["", "-oProxyCommand", "a b", "a/b", "a\n", "é", "a:b", longer.as_str()] {
+        for wrong in ["", "-oProxyCommand", "a b", "a/b", "a\n", "é", "a:b", ".", "..", longer.as_str()] {
             assert!(wrong.parse::<HostId>().is_err(), "{wrong}");
         }
         let error = "a\x1b[2J".parse::<HostId>().map_err(|error| error.to_string());

@@ -8,4 +8,4 @@ mod task;
 pub use cell::{Cell, CellFlag, CellOutcome, Measurement, NotRun, NotRunReason, StartTimes};
 pub use effects::{EndEffect, FleetEffects, HostEffect, PairEffect, PairSuspect};
 pub use host_id::{HostId, HostIdError};
-pub use task::{FleetMode, PairDirection, PlanHash, Round, Task, TaskId};
+pub use task::{FleetMode, HashIdError, PairDirection, PlanHash, Round, Task, TaskId};

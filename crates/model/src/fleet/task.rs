@@ -4,8 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
 
 use super::HostId;
+
+/// Digits of a hash.
+const HASH_DIGITS: usize = 32;
 
 /// One test from one host to another. Whichever round it runs in, it is the same task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -66,6 +70,16 @@ pub enum PairDirection {
     OneWay,
 }
 
+/// A text that is no hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("not 32 hexadecimal digits in lower case")]
+pub struct HashIdError;
+
+fn number(text: &str) -> Option<u128> {
+    let is_hash = text.len() == HASH_DIGITS && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
+    is_hash.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+}
+
 /// A hash of 128 bits, stored as 32 hexadecimal digits.
 macro_rules! hash_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -80,10 +94,10 @@ macro_rules! hash_id {
         }
 
         impl FromStr for $name {
-            type Err = std::num::ParseIntError;
+            type Err = HashIdError;
 
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                u128::from_str_radix(text, 16).map(Self)
+            fn from_str(text: &str) -> Result<Self, HashIdError> {
+                number(text).map(Self).ok_or(HashIdError)
             }
         }
 
@@ -131,6 +145,8 @@ mod tests {
         let id = TaskId(0x0123_4567);
         assert_eq!(id.to_string(), "00000000000000000000000001234567");
         assert_eq!(id.to_string().parse(), Ok(id));
-        assert!("x".parse::<TaskId>().is_err());
+        for wrong in ["", "x", "1", "0000000000000000000000000000000G", "+0000000000000000000000001234567"] {
+            assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
+        }
     }
 }
