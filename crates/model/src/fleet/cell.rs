@@ -26,6 +26,16 @@ impl Cell {
             CellOutcome::NotRun(_) => None,
         }
     }
+
+    /// The measurement, if it belongs into statistics.
+    #[must_use]
+    pub fn usable(&self) -> Option<&Measurement> {
+        let is_excluded = |flag: &CellFlag| matches!(flag, CellFlag::Implausible | CellFlag::NoCommonPeriod);
+        let is_usable = |of: &&Measurement| {
+            of.goodput_bps.is_finite() && of.goodput_bps >= 0.0 && !of.flags.iter().any(is_excluded)
+        };
+        self.measurement().filter(is_usable)
+    }
 }
 
 /// Outcome of a task.

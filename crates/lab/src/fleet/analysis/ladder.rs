@@ -3,39 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Confidence, Finding};
+pub use linerate_model::fleet::LadderRow;
 use linerate_model::fleet::{Cell, HostId, Measurement, Task};
-use serde::Serialize;
 
 use super::collision::{self, QueueEstimate, occupied};
 use super::fairness::jain;
 use super::findings::{self, because, rate, read};
 use super::groups;
-use super::matrix::usable;
 use super::poison::{self, Poisoning};
 use crate::fleet::schedule::ladder::Step;
 use crate::fleet::schedule::{FleetPlan, Topology};
 use crate::stats::median;
-
-/// Steps of one level with a result, over all repetitions.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LadderRow {
-    /// Name of the path.
-    pub path: String,
-    /// What the plan varies; empty where nothing is.
-    pub variant: String,
-    /// Hosts at the same time.
-    pub level: usize,
-    /// Sum of their rates in bit/s, one for each repetition; empty at level 1.
-    pub sums_bps: Vec<f64>,
-    /// Median rate of each host in bit/s.
-    pub hosts_bps: Vec<(HostId, f64)>,
-    /// Index of fairness of the hosts; absent at level 1.
-    pub jain: Option<f64>,
-    /// Retransmitted segments of all; absent where no source reports them.
-    pub retransmits: Option<u64>,
-    /// Median round-trip time in µs; absent where no source reports it.
-    pub rtt_us: Option<u64>,
-}
 
 /// Cells by their tasks.
 pub type Cells = BTreeMap<Task, Cell>;
@@ -86,7 +64,7 @@ fn measured<'a>(plan: &FleetPlan, step: &Step, cells: &'a Cells) -> Measured<'a>
     let is_fanout = matches!(plan.topology, Topology::Fanout(_));
     let of_task = |task: &Task| {
         let cell = cells.get(task)?;
-        Some((if is_fanout { &cell.task.sink } else { &cell.task.source }, usable(cell)?))
+        Some((if is_fanout { &cell.task.sink } else { &cell.task.source }, cell.usable()?))
     };
     step.tasks.iter().filter_map(of_task).collect()
 }

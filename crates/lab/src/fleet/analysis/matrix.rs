@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::fleet::{Cell, CellFlag, HostId, Measurement};
+use linerate_model::fleet::{Cell, HostId, Measurement};
 
 use crate::stats::median;
 
@@ -28,7 +28,7 @@ impl Matrix {
     /// Of the measured cells. The rates are shares of the nominal rates where these are known of all.
     pub(super) fn of(cells: &[&Cell]) -> Self {
         let measured: Vec<(&Cell, &Measurement)> =
-            cells.iter().filter_map(|cell| Some((*cell, usable(cell)?))).collect();
+            cells.iter().filter_map(|cell| Some((*cell, cell.usable()?))).collect();
         let is_relative =
             measured.iter().all(|(_, of)| of.nominal_bps.is_some_and(|nominal| nominal.is_finite() && nominal > 0.0));
         let ids: BTreeSet<&HostId> =
@@ -46,14 +46,6 @@ impl Matrix {
         let entries = rates.into_iter().filter_map(entry).collect();
         Self { hosts: ids.into_iter().cloned().collect(), entries, is_relative }
     }
-}
-
-/// The measurement of a cell, if it belongs into statistics.
-pub(super) fn usable(cell: &Cell) -> Option<&Measurement> {
-    let is_excluded = |flag: &CellFlag| matches!(flag, CellFlag::Implausible | CellFlag::NoCommonPeriod);
-    let is_usable =
-        |of: &&Measurement| of.goodput_bps.is_finite() && of.goodput_bps >= 0.0 && !of.flags.iter().any(is_excluded);
-    cell.measurement().filter(is_usable)
 }
 
 /// A test that moved nothing counts as 1 bit/s.

@@ -1,23 +1,8 @@
 //! A slow host among others: whether it harms them.
 
-use serde::Serialize;
+pub use linerate_model::fleet::Poisoning;
 
 use crate::stats::{median, median_deviation};
-
-/// Rates of the others with and without a suspect.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Poisoning {
-    /// Median sum of the others with the suspect, in bit/s.
-    pub with_bps: f64,
-    /// Median sum of the others without the suspect, in bit/s.
-    pub without_bps: f64,
-    /// Median rate of the suspect among the others, in bit/s.
-    pub own_bps: f64,
-    /// What the others gain without the suspect, in bit/s.
-    pub gain_bps: f64,
-    /// Largest gain that its absence alone and the spread of the repetitions explain, in bit/s.
-    pub gain_explained_bps: f64,
-}
 
 /// Part of the median of all alone below which a host is a suspect.
 const SUSPECT_SHARE: f64 = 0.5;
@@ -47,14 +32,6 @@ pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option
         gain_bps: without - with,
         gain_explained_bps: own + noise,
     })
-}
-
-impl Poisoning {
-    /// Whether the others gain more than the share of the suspect.
-    #[must_use]
-    pub fn is_found(&self) -> bool {
-        self.gain_bps > self.gain_explained_bps
-    }
 }
 
 #[cfg(test)]

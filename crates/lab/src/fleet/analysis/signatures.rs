@@ -8,7 +8,7 @@ use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, Pai
 use super::blocks::SlowUplink;
 use super::effects::Analysis;
 use super::findings::{self, Template, because, percent, read};
-use super::matrix::{ln_rate, usable};
+use super::matrix::ln_rate;
 use crate::stats::{median, median_deviation};
 
 /// Findings about hosts, pairs and racks, strongest first.
@@ -151,8 +151,8 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     let mut losses = Vec::new();
     let mut loads = Vec::new();
     for control in alone {
-        let Some(own) = usable(control) else { continue };
-        let cells = compared.get(&key(control)).into_iter().flatten().filter_map(|cell| usable(cell));
+        let Some(own) = control.usable() else { continue };
+        let cells = compared.get(&key(control)).into_iter().flatten().filter_map(|cell| cell.usable());
         let cells: Vec<_> = cells.collect();
         let rates: Vec<f64> = cells.iter().map(|measurement| ln_rate(measurement)).collect();
         losses.extend(median(&rates).map(|rate| rate - ln_rate(own)));
