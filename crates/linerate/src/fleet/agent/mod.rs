@@ -111,7 +111,7 @@ impl StdioAgent {
                 self.execute(action);
             }
             self.inputs.extend(self.workers.take_inputs());
-            let Some(input) = self.inputs.pop_front() else { return None };
+            let input = self.inputs.pop_front()?;
             self.machine.handle_local(clock::monotonic_ns(), input);
         }
     }

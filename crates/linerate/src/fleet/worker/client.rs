@@ -24,8 +24,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const INTERVALS: u32 = 40;
 
 /// Awaits the start, runs the test and reports it. Returns at the end of the input as well.
-pub(super) fn run(run: RunId, task: ClientTask, input: &WorkerInput) {
-    let mut spec = client_spec(&task);
+pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
+    let mut spec = client_spec(task);
     emit(&FromWorker::Ready { task: task.task.task });
     let Some(at_ns) = begin(input) else { return };
     // The wait ends early at the end of the input, which the test notices as well.

@@ -24,6 +24,8 @@ pub(super) struct WorkerInput {
     input: RefCell<LineInput<File>>,
     lines: RefCell<VecDeque<ToWorker>>,
     is_over: Cell<bool>,
+    /// A line was no line of an agent. The input is over then.
+    is_garbled: Cell<bool>,
     /// Takes lines while a server runs; `true` when the lists of addresses are to be read again.
     follow: RefCell<Option<Follow>>,
     needs_reload: Cell<bool>,
@@ -41,6 +43,7 @@ impl WorkerInput {
             input: RefCell::new(stdio::input()?),
             lines: RefCell::default(),
             is_over: Cell::new(false),
+            is_garbled: Cell::new(false),
             follow: RefCell::default(),
             needs_reload: Cell::new(false),
         })
@@ -72,26 +75,34 @@ impl WorkerInput {
         self.is_over.get()
     }
 
+    /// The input is over because a line of it is no line of an agent.
+    pub(super) fn is_garbled(&self) -> bool {
+        self.is_garbled.get()
+    }
+
     /// From now on lines go to `follow`, those that are here first.
     pub(super) fn set_follow(&self, follow: Follow) {
         *self.follow.borrow_mut() = Some(follow);
         self.pass_on();
     }
 
-    /// Reads what is there. Lines that are none of ours are left out: agent and worker are the same program.
+    /// Reads what is there.
     fn receive(&self) {
         let mut received = Vec::new();
         self.input.borrow_mut().receive(&mut received);
         for received in received {
-            match received {
-                Received::Line(line) => {
-                    let mut lines = self.lines.borrow_mut();
-                    if lines.len() < LINES_MAX {
-                        lines.extend(serde_json::from_slice::<ToWorker>(&line).ok());
-                    }
+            let line = match received {
+                Received::Line(line) => serde_json::from_slice::<ToWorker>(&line).ok(),
+                Received::TooLong => None,
+                Received::End => return self.is_over.set(true),
+            };
+            let mut lines = self.lines.borrow_mut();
+            match line.filter(|_| lines.len() < LINES_MAX) {
+                Some(line) => lines.push_back(line),
+                None => {
+                    self.is_garbled.set(true);
+                    return self.is_over.set(true);
                 }
-                Received::TooLong => {}
-                Received::End => self.is_over.set(true),
             }
         }
     }

@@ -38,11 +38,12 @@ fn work(run: RunId) -> Result<(), Error> {
     let input = WorkerInput::open().map_err(Error::failed)?;
     match input.first() {
         Some(ToWorker::Client(task)) => {
-            client::run(run, *task, &input);
+            client::run(run, &task, &input);
             Ok(())
         }
         Some(ToWorker::Server(task)) => server::run(run, &task, &input).map_err(Error::failed),
         Some(_) => Err(Error::usage("the first line is no task")),
+        None if input.is_garbled() => Err(Error::usage("the first line is none of an agent")),
         // The agent ended, or has no task.
         None => Ok(()),
     }
