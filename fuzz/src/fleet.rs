@@ -75,6 +75,7 @@ pub fn agent(script: &[u8]) {
         let hello = Hello { protocol: Versions { min: 1, max: 1 }, ..Hello::default() };
         let mut agent = Agent::new(0, service, hello);
         let (mut now_ns, mut seq, mut has_left) = (0_u64, 0_u64, false);
+        let (mut epoch, mut round) = (1, 0);
         // Half of the scripts begin with a plan.
         if script.first().is_some_and(|byte| byte % 2 == 0) {
             seq = 1;
@@ -85,14 +86,25 @@ pub fn agent(script: &[u8]) {
             match kind % 8 {
                 0..=3 => {
                     seq += u64::from(*kind / 8 % 4 != 0);
-                    agent.handle_line(now_ns, command(*argument, seq, now_ns).as_bytes());
+                    epoch += u64::from(*argument == 239);
+                    round += u32::from(matches!(argument % 16, 6..=8));
+                    let id = (if *argument == 255 { seq / 2 } else { seq }, if *argument == 223 { 1 } else { epoch });
+                    agent.handle_line(now_ns, command(*argument, id, round, now_ns).as_bytes());
                 }
                 4 => agent.handle_line(now_ns, script.get(usize::from(*argument)..).unwrap_or_default()),
                 5 => agent.handle_local(now_ns, agent_input(*argument)),
                 6 if *argument > 250 => agent.handle_lost(now_ns),
                 6 => agent.handle_too_long(),
+                // The owner does its part, and the coordinator goes on.
+                7 if *argument < 128 => {
+                    [0, 5, 3, 255].into_iter().for_each(|kind| agent.handle_local(now_ns, agent_input(kind)));
+                    seq += 1;
+                    let next = if *argument < 64 { 9 + 16 * (argument % 8) } else { 6 };
+                    round += u32::from(next == 6);
+                    agent.handle_line(now_ns, command(next, (seq, epoch), round, now_ns).as_bytes());
+                }
                 _ => {
-                    now_ns += u64::from(*argument) * 100 * MS_NS;
+                    now_ns += u64::from(*argument) * u64::from(*kind / 8) * MS_NS;
                     settle(now_ns, &mut agent, Agent::poll_timeout, Agent::handle_timeout);
                 }
             }
@@ -137,13 +149,21 @@ pub fn coordinator(script: &[u8]) {
             0..=3 => coordinator.handle_line(now_ns, host, report(*argument, round, host).as_bytes()),
             4 => coordinator.handle_line(now_ns, host, script.get(usize::from(*argument)..).unwrap_or_default()),
             5 => {
-                let input = decision(*argument, &mut round);
-                let _ = coordinator.handle_local(now_ns, input);
+                let mut next = round;
+                let input = decision(*argument, &mut next);
+                if coordinator.handle_local(now_ns, input).is_ok() {
+                    round = next;
+                }
             }
             6 if *argument > 250 => coordinator.handle_lost(now_ns, host),
             6 if *argument > 248 => coordinator.handle_too_long(now_ns, host),
+            // All hosts report the same, as they mostly do.
+            7 if *argument < 128 => {
+                let report = |host| report(*argument, round, host);
+                (0..3).for_each(|host| coordinator.handle_line(now_ns, host, report(host).as_bytes()));
+            }
             _ => {
-                now_ns += u64::from(*argument) * 20 * MS_NS;
+                now_ns += u64::from(*argument) * u64::from(*kind / 8) * MS_NS;
                 settle(now_ns, coordinator, Coordinator::poll_timeout, Coordinator::handle_timeout);
             }
         }
@@ -238,8 +258,10 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
         }
         4 => everyone(coordinator, &line("armed", r#"{"round":1}"#)),
         5 => {
-            let result =
-                line("result", r#"{"round":1,"task":"0000000000000001","part":0,"parts":1,"end":{"outcome":"done"}}"#);
+            let result = line(
+                "result",
+                r#"{"round":1,"task":"00000000000000000000000000000001","part":0,"parts":1,"end":{"outcome":"done"}}"#,
+            );
             (0..2).for_each(|host| coordinator.handle_line(1, host, result.as_bytes()));
         }
         _ => {
@@ -356,14 +378,13 @@ fn arm(round: u32) -> String {
     format!(r#"{{"round":{round},"tasks":[{}]}}"#, tasks.get(..count).expect("two tasks").join(","))
 }
 
-/// A message of a coordinator, usual or wrong in one respect.
-fn command(kind: u8, seq: u64, now_ns: u64) -> String {
-    let round = u32::from(kind / 16);
-    let t0_ns = now_ns + u64::from(kind) * 10 * MS_NS;
-    let seq = if kind > 240 { seq.saturating_sub(3) } else { seq };
-    let epoch = if kind == 239 { 2 } else { 1 };
+/// A message of a coordinator with its number and epoch, usual or wrong in one respect.
+fn command(kind: u8, (seq, epoch): (u64, u64), round: u32, now_ns: u64) -> String {
+    let round = if kind > 248 { round.saturating_sub(1) } else { round };
+    let t0_ns = now_ns + u64::from(kind / 16) * 50 * MS_NS;
     let (kind, body) = match kind % 16 {
-        0..=3 => ("plan", json(&plan())),
+        0 | 1 => ("plan", json(&plan())),
+        2 | 3 => ("beat", "{}".to_owned()),
         4 => ("preflight", r#"{"peers":[{"peer":"10.0.0.2","port":5201}]}"#.to_owned()),
         5 => ("clock", r#"{"c1_ns":5}"#.to_owned()),
         6..=8 => ("arm", arm(round)),
@@ -377,7 +398,7 @@ fn command(kind: u8, seq: u64, now_ns: u64) -> String {
 }
 
 fn agent_input(kind: u8) -> AgentInput {
-    let task = TaskId(u64::from(kind / 16 % 3));
+    let task = TaskId(1 + u128::from(kind / 16 % 2));
     match kind % 16 {
         0..=2 => AgentInput::Planned { ports: vec![5201] },
         3 if kind > 200 => AgentInput::PlanRefused { text: "no".to_owned() },
@@ -401,15 +422,19 @@ fn agent_input(kind: u8) -> AgentInput {
 
 /// A message of a host, usual or wrong in one respect.
 fn report(kind: u8, round: u32, host: usize) -> String {
-    let task = TaskId(u64::from(round) * 4 + u64::from(kind / 16 % 3));
+    // Most reports are about the task in which the host is the client.
+    let index = if kind < 224 { host as u64 } else { u64::from(kind / 16 % 3) };
+    let task = TaskId(u128::from(round) * 4 + u128::from(index));
     let part = kind / 16 % 2;
     let end = if part == 0 { r#","end":{"outcome":"done","bytes":5,"elapsed_ns":5}"# } else { "" };
     let (kind, body) = match kind % 16 {
-        0 | 1 => ("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#.to_owned()),
+        // There are no tasks yet.
+        8..=12 if round == 0 && kind < 250 => ("beat", "{}".to_owned()),
+        0 | 1 if !(16..=240).contains(&kind) => ("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#.to_owned()),
         2 | 3 => ("planned", r#"{"ports":[5201]}"#.to_owned()),
         4 => ("preflighted", r#"{"peers":[]}"#.to_owned()),
         5 => ("clocked", format!(r#"{{"c1_ns":{host},"a2_ns":5,"a3_ns":6}}"#)),
-        6 | 7 => ("armed", format!(r#"{{"round":{round}}}"#)),
+        0 | 1 | 6 | 7 => ("armed", format!(r#"{{"round":{round}}}"#)),
         8 => ("started", format!(r#"{{"round":{round},"task":"{task}","at_ns":5}}"#)),
         9 => ("sample", r#"{"tasks":[]}"#.to_owned()),
         10 | 11 => (
@@ -432,7 +457,7 @@ fn decision(kind: u8, round: &mut u32) -> Input {
         3 => Input::Clocks { exchanges: u32::from(kind / 64) },
         4..=6 => {
             *round += 1;
-            let id = |index: u64| TaskId(u64::from(*round) * 4 + index);
+            let id = |index: u64| TaskId(u128::from(*round) * 4 + u128::from(index));
             let tasks =
                 vec![round_task(id(0), 0, 1), round_task(id(1), 1, 2), round_task(id(2), 2, usize::from(kind / 16))];
             Input::Round(Box::new(RoundPlan { number: *round, tasks, data_rtt_ns: u64::from(kind) * MS_NS }))

@@ -11,13 +11,12 @@
 pub mod agent;
 pub mod clock;
 pub mod coordinator;
-mod id;
 pub mod inventory;
 pub mod lease;
 pub mod line;
 pub mod message;
 
-pub use id::{HostId, IdError, TaskId};
+pub use linerate_model::fleet::{HostId, TaskId};
 
 /// One second in ns.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;

@@ -188,7 +188,7 @@ fn share_below(won: usize, n: usize, m: usize) -> f64 {
 }
 
 /// Logistic approximation of the normal distribution, within 0.0002.
-fn normal_below(z: f64) -> f64 {
+pub(crate) fn normal_below(z: f64) -> f64 {
     1.0 / (1.0 + (-1.5976 * z - 0.070_56 * z.powi(3)).exp())
 }
 

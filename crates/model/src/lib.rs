@@ -11,6 +11,7 @@ pub mod event;
 pub mod facts;
 pub mod failure;
 pub mod finding;
+pub mod fleet;
 pub mod http;
 pub mod interval;
 pub mod limit;

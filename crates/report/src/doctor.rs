@@ -145,7 +145,7 @@ fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods
     blocks.extend(timeline(verdict, periods_shown).map(|text| wrapped("  over time", text)));
     blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
     let repaired = named.filter(|_| verbose || !is_undecided);
-    blocks.extend(repaired.into_iter().flat_map(|finding| steps(finding, diagnosis, verbose)));
+    blocks.extend(repaired.into_iter().flat_map(|finding| steps(finding, &diagnosis.findings, verbose)));
     if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
         blocks.push(wrapped("  then", then));
     }
@@ -180,8 +180,8 @@ fn place(finding: &Finding) -> &str {
     finding.subject.rsplit(", ").next().unwrap_or_default()
 }
 
-/// Commands, the way back, and advice.
-fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+/// Commands, the way back, and advice. `all` has the finding to which it may refer.
+pub(crate) fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
     let there = |command: &String| command.clone() + &place_of_commands(finding);
     let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
     let mut blocks = labelled("  do", &commands(&finding.remedy));
@@ -191,7 +191,7 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> 
         if verbose { text.to_owned() } else { words::without_ids(text) }
     };
     let cause = finding.retest_after.as_ref().map(|id| {
-        let cause = diagnosis.findings.iter().find(|finding| finding.id == *id);
+        let cause = all.iter().find(|finding| finding.id == *id);
         format!("test again after this is repaired: {}", cause.map_or(id, |cause| &cause.title))
     });
     let next = cause.into_iter().chain(finding.advice.as_ref().map(advice));
@@ -252,7 +252,7 @@ fn other(finding: &Finding, diagnosis: &Diagnosis) -> Vec<Block> {
     let label = stored_name(finding.severity).to_uppercase();
     let line = format!("{} [{}]", headline(finding, place(finding)), finding.id);
     let mut blocks = vec![graded(&label, finding.severity, &line)];
-    blocks.extend(steps(finding, diagnosis, true));
+    blocks.extend(steps(finding, &diagnosis.findings, true));
     blocks.extend(details(finding));
     blocks
 }

@@ -9,6 +9,7 @@
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`export`]: records of runs for Prometheus, OTLP, spreadsheets and Markdown
 //! * [`service`]: logs and numbers of a server
+//! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its progress
 //! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`path`]: a test of a path as text, JSON and HTML, and its progress
@@ -23,6 +24,7 @@ pub mod compare;
 pub mod curve;
 pub mod doctor;
 pub mod export;
+pub mod fleet;
 pub mod history;
 pub mod http;
 pub mod iperf2;

@@ -14,6 +14,7 @@ pub mod ssh_names;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use linerate_model::fleet::HostIdError;
 use thiserror::Error;
 
 pub use ansible::from_json as from_ansible_json;
@@ -147,7 +148,7 @@ pub fn from_names(names: impl IntoIterator<Item = String>) -> Result<Inventory, 
 
 impl Host {
     fn named(name: &str, line: Option<usize>) -> Result<Self, InventoryError> {
-        let id = name.parse().map_err(|error: crate::IdError| InventoryError::new(line, error.to_string()))?;
+        let id = name.parse().map_err(|error: HostIdError| InventoryError::new(line, error.to_string()))?;
         let reach = Reach::Ssh(name.to_owned());
         Ok(Self { id, line, reach, rack: None, labels: BTreeMap::new(), paths: BTreeMap::new() })
     }

@@ -8,10 +8,15 @@ use serde_json::value::RawValue;
 pub struct JsonText(String);
 
 impl JsonText {
-    /// `None` when the text is no JSON.
+    /// `None` when the text is no JSON. Ends of lines become spaces.
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
-        RawValue::from_string(text).ok().map(|raw| Self(raw.get().to_owned()))
+        RawValue::from_string(text).ok().map(|raw| Self::from_raw(&raw))
+    }
+
+    /// A message is one line. Strings of JSON have no ends of lines in them, RFC 8259 section 7.
+    fn from_raw(raw: &RawValue) -> Self {
+        Self(raw.get().replace(['\n', '\r'], " "))
     }
 
     /// The text.
@@ -29,6 +34,6 @@ impl Serialize for JsonText {
 
 impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        <&RawValue>::deserialize(from).map(|raw| Self(raw.get().to_owned()))
+        <&RawValue>::deserialize(from).map(Self::from_raw)
     }
 }

@@ -97,7 +97,7 @@ fn wrong_lines_are_refused_with_their_code() {
 fn parts_of_a_result_are_numbered_within_sixteen() {
     let line = |part: u32, parts: u32, end: &str| {
         format!(
-            r#"{{"v":1,"seq":1,"type":"result","body":{{"round":1,"task":"0000000000000001","part":{part},"parts":{parts}{end}}}}}"#
+            r#"{{"v":1,"seq":1,"type":"result","body":{{"round":1,"task":"00000000000000000000000000000001","part":{part},"parts":{parts}{end}}}}}"#
         )
     };
     let end = r#","end":{"outcome":"done"}"#;
@@ -147,4 +147,14 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
     }
     let policy = Caps { time_ms: Some(1000), ..Caps::default() };
     assert!(task().validate_within(&plan(), policy).is_err(), "the owner of the host has the last word");
+}
+
+#[test]
+fn facts_on_several_lines_are_one_line_of_a_message() {
+    let facts = JsonText::new("{\n  \"a\": \"b\\n\",\r\n  \"c\": [1]\n}".to_owned()).expect("JSON");
+    assert_eq!(JsonText::new("{".to_owned()), None);
+    let message = AgentMessage::Preflighted(Box::new(Preflighted { peers: Vec::new(), facts: Some(facts) }));
+    let line = encode(&Envelope { run: None, epoch: 1, seq: 1, message }).expect("short enough");
+    assert!(!line.contains(['\n', '\r']), "{line}");
+    assert!(decode::<AgentMessage>(line.as_bytes()).is_ok());
 }

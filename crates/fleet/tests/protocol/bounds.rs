@@ -64,7 +64,7 @@ fn tasks_that_no_message_holds_come_back_at_once() {
     drain(&mut coordinator);
     let spec = |id: u64| serde_json::from_value::<ArmTask>(task(id, "client")).expect("a task");
     let round_task = |id: u64| RoundTask {
-        task: TaskId(id),
+        task: TaskId(id.into()),
         client: End { host: 0, spec: spec(id) },
         server: None,
         nominal_bps: None,

@@ -109,7 +109,12 @@ impl CoordinatorPipe {
             let id = u64::from(number) * 16 + index;
             let end = |name: &str, role: &str| End { host: self.host(name), spec: arm_task(id, role) };
             let server = Some(server).filter(|server| *server != "-").map(|server| end(server, "server"));
-            RoundTask { task: TaskId(id), client: end(client, "client"), server, nominal_bps: Some(1_000_000_000) }
+            RoundTask {
+                task: TaskId(id.into()),
+                client: end(client, "client"),
+                server,
+                nominal_bps: Some(1_000_000_000),
+            }
         });
         Input::Round(Box::new(RoundPlan { number, tasks: tasks.collect(), data_rtt_ns: 0 }))
     }

@@ -146,7 +146,7 @@ pub(crate) fn run_id(number: u32) -> String {
 /// A task with its number, as a client of 10.0.0.2 or as its server.
 pub(crate) fn task(number: u64, role: &str) -> Value {
     json!({
-        "task": format!("{number:016x}"), "role": role, "peer": "10.0.0.2", "port": 5201, "path": "phys",
+        "task": format!("{number:032x}"), "role": role, "peer": "10.0.0.2", "port": 5201, "path": "phys",
         "transport": "tcp", "direction": "forward", "streams": 1, "time_ms": 2000
     })
 }
@@ -165,10 +165,10 @@ fn usual(kind: &str) -> Map<String, Value> {
         "hello" => json!({ "protocol": {"min": 1, "max": 1}, "version": "0.2.0" }),
         "planned" => json!({ "ports": [5201] }),
         "preflighted" => json!({ "peers": [] }),
-        "armed" | "started" => json!({ "round": 1, "task": "0000000000000011", "at_ns": 1 }),
-        "sample" => json!({ "tasks": [{"task": "0000000000000011", "bps": 5}] }),
+        "armed" | "started" => json!({ "round": 1, "task": "00000000000000000000000000000011", "at_ns": 1 }),
+        "sample" => json!({ "tasks": [{"task": "00000000000000000000000000000011", "bps": 5}] }),
         "result" => json!({
-            "round": 1, "task": "0000000000000011", "part": 0, "parts": 1, "record": ["{}"],
+            "round": 1, "task": "00000000000000000000000000000011", "part": 0, "parts": 1, "record": ["{}"],
             "end": {"outcome": "done", "bytes": 225_000_000, "elapsed_ns": 2_000_000_000_u64}
         }),
         "fail" => json!({ "code": "state", "text": "" }),

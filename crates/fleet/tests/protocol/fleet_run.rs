@@ -131,7 +131,12 @@ impl Fleet {
             let id = u64::from(number) * 100 + index;
             let end = |host: usize, role: &str| End { host, spec: spec(id, role) };
             let server = Some(end(*server, "server"));
-            RoundTask { task: TaskId(id), client: end(*client, "client"), server, nominal_bps: Some(1_000_000_000) }
+            RoundTask {
+                task: TaskId(id.into()),
+                client: end(*client, "client"),
+                server,
+                nominal_bps: Some(1_000_000_000),
+            }
         });
         let plan = RoundPlan { number, tasks: tasks.collect(), data_rtt_ns: 2 * DELAY_NS };
         self.input(Input::Round(Box::new(plan)));
@@ -312,9 +317,10 @@ fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
 fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     let mut fleet = Fleet::new(4);
     fleet.prepare();
-    let spec = |id| End { host: id as usize, spec: spec(100 + id / 2, if id % 2 == 0 { "client" } else { "server" }) };
+    let spec =
+        |id: u64| End { host: id as usize, spec: spec(100 + id / 2, if id % 2 == 0 { "client" } else { "server" }) };
     let tasks = [0, 2].map(|id| RoundTask {
-        task: TaskId(100 + id / 2),
+        task: TaskId(u128::from(100 + id / 2)),
         client: spec(id),
         server: Some(spec(id + 1)),
         nominal_bps: None,

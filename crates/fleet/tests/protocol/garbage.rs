@@ -48,6 +48,8 @@ fn two_thousand_invalid_lines_of_a_host_in_each_step_drop_that_host_alone() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
     fn lines_do_not_depend_on_segments(cuts: Vec<u8>, lines in prop::collection::vec(garbage(), 0..9)) {
         fuzzing::lines(&cuts, &lines.join(&b'\n'));

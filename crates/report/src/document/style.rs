@@ -78,10 +78,11 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// Our own signs in ASCII. Letters of others stay: their owner can read them.
-const SPELLED: [(char, &str); 12] = [
+const SPELLED: [(char, &str); 13] = [
     ('≥', ">="),
     ('≤', "<="),
     ('→', "->"),
+    ('⇄', "<->"),
     ('×', "x"),
     ('·', "*"),
     ('−', "-"),

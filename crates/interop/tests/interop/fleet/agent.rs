@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const HERE: &str = "127.0.0.2";
 const THERE: &str = "127.0.0.3";
-const TASK: &str = "00000000000000a1";
+const TASK: &str = "000000000000000000000000000000a1";
 /// A lease that no test outlives.
 const LONG_LEASE_MS: u64 = 60_000;
 /// 1 s is promised from the end of the input to the end of everything; the rest is for a busy machine.

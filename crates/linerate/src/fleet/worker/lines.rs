@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(begin, r#"{"begin":{"at_ns":7}}"#);
         let started = FromWorker::Started { task: TaskId(1), at_ns: 2 };
         let text = serde_json::to_string(&started).expect("JSON");
-        assert_eq!(text, r#"{"started":{"task":"0000000000000001","at_ns":2}}"#);
+        assert_eq!(text, r#"{"started":{"task":"00000000000000000000000000000001","at_ns":2}}"#);
         assert_eq!(serde_json::from_str::<FromWorker>(&text).ok(), Some(started));
     }
 }

@@ -1,0 +1,40 @@
+//! Control connections of a coordinator.
+
+use std::os::fd::BorrowedFd;
+
+/// Lines to and from all hosts of a run. Hosts are numbers: places in the list of the owner.
+///
+/// Nothing waits: the owner waits for [`Self::fd`] until [`Self::deadline_ns`] at most, then calls [`Self::poll`].
+pub trait Carrier {
+    /// Sends a line to a host, to which its end is added. A host without a connection receives nothing.
+    fn send(&mut self, host: usize, line: &str);
+
+    /// Ends the connection of a host. Nothing is reported about it afterwards.
+    fn close(&mut self, host: usize);
+
+    /// Readable when [`Self::poll`] has something to do.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// When [`Self::poll`] is due without that, in ns of the monotonic clock.
+    fn deadline_ns(&self) -> Option<u64>;
+
+    /// What happened since the last call, with the host.
+    fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)>;
+
+    /// A connection has not ended yet, closed ones included.
+    fn has_open(&self) -> bool;
+}
+
+/// What happened on the connection of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostEvent {
+    /// The agent wrote a line.
+    Line(Vec<u8>),
+    /// The agent wrote a line beyond the bound of the protocol.
+    TooLong,
+    /// The connection has ended or could not be made; nothing follows.
+    Lost {
+        /// Why. Untrusted text on one line.
+        reason: String,
+    },
+}

@@ -1,0 +1,86 @@
+//! Why ssh(1) ended without an agent.
+
+use super::command::NOT_EXECUTABLE_CODE;
+
+/// Whether another connection may succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The server closed the connection before the login, as a busy one does.
+    Closed,
+    /// No answer in time.
+    TimedOut,
+    /// The same will happen again: a refused login, a host key, a name, a port.
+    Final,
+}
+
+/// Of the messages that ssh has at `LogLevel=ERROR`.
+pub(super) fn classify(errors: &str) -> Failure {
+    let has = |text: &str| errors.contains(text);
+    let is_final = ["Permission denied", "Host key verification failed", "REMOTE HOST IDENTIFICATION", "open failed"];
+    if is_final.into_iter().any(has) {
+        Failure::Final
+    } else if has("timed out") {
+        Failure::TimedOut
+    } else if errors.lines().any(is_closed_early) {
+        Failure::Closed
+    } else {
+        Failure::Final
+    }
+}
+
+/// Before the login; behind it the message is `Connection to HOST closed by remote host.`
+fn is_closed_early(line: &str) -> bool {
+    let begins = ["kex_exchange_identification", "Connection closed by ", "Connection reset by "];
+    begins.into_iter().any(|begin| line.trim_start().starts_with(begin))
+}
+
+impl Failure {
+    /// Connections in all, the first included.
+    pub(super) const fn attempts_max(self) -> u32 {
+        match self {
+            Self::Closed => 4,
+            Self::TimedOut => 2,
+            Self::Final => 1,
+        }
+    }
+}
+
+/// Why a copy failed.
+pub(super) fn of_copy(code: Option<i32>, errors: Option<String>) -> String {
+    let detail = errors.map(|text| format!(": {text}")).unwrap_or_default();
+    match code {
+        Some(NOT_EXECUTABLE_CODE) => {
+            format!("the copied agent does not run there{detail}; is the file system of the cache mounted noexec?")
+        }
+        _ => format!("copy of the agent failed{detail}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_connections_closed_before_the_login_and_timeouts_are_repeated() {
+        let rows = [
+            (Failure::Closed, "kex_exchange_identification: Connection closed by remote host\r\n"),
+            (
+                Failure::Closed,
+                "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.1 port 22",
+            ),
+            (Failure::Closed, "Connection closed by 10.0.0.1 port 22\r\n"),
+            (Failure::TimedOut, "ssh: connect to host 10.0.0.1 port 22: Connection timed out"),
+            (Failure::TimedOut, "Connection timed out during banner exchange"),
+            (Failure::Final, "ssh: connect to host 10.0.0.1 port 22: Connection refused"),
+            (Failure::Final, "root@10.0.0.1: Permission denied (publickey).\r\nConnection closed by 10.0.0.1"),
+            (Failure::Final, "Host key verification failed.\r\n"),
+            (Failure::Final, "ssh: Could not resolve hostname h9: Name or service not known"),
+            (Failure::Final, "channel 0: open failed: connect failed\nConnection closed by UNKNOWN port 65535"),
+            (Failure::Final, "Connection to 10.0.0.1 closed by remote host."),
+            (Failure::Final, ""),
+        ];
+        for (expected, errors) in rows {
+            assert_eq!(classify(errors), expected, "{errors}");
+        }
+    }
+}

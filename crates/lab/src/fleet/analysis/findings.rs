@@ -1,0 +1,195 @@
+//! Texts of the findings about a fleet.
+
+use linerate_model::finding::{Confidence, Evidence, Finding, Severity};
+
+/// First line of a report without a finding.
+pub const NO_FINDING: &str = "no host and no pair stands out";
+
+/// A finding before it has a subject.
+pub(super) struct Template {
+    pub(super) id: &'static str,
+    severity: Severity,
+    title: &'static str,
+    explanation: &'static str,
+    reference: &'static str,
+}
+
+pub(super) const HOST: Template = Template {
+    id: "FLT-01",
+    severity: Severity::High,
+    title: "A host is slow to all and from all",
+    explanation: "All other hosts are fast with each other. What all paths of this host share is its port, its cable, its NIC \
+                  and its CPUs.",
+    reference: "ethtool(8)",
+};
+
+pub(super) const RECEIVES: Template = Template {
+    id: "FLT-02",
+    severity: Severity::High,
+    title: "A host is slow to receive",
+    explanation: "It sends as fast as the others. What all paths to it share is the egress queue of its switch port and its \
+                  receive path.",
+    reference: "kernel networking/scaling",
+};
+
+pub(super) const SENDS: Template = Template {
+    id: "FLT-03",
+    severity: Severity::High,
+    title: "A host is slow to send",
+    explanation: "It receives as fast as the others. What all paths from it share is its queueing discipline, its \
+                  segmentation offloads and its sending CPU.",
+    reference: "tc(8), ethtool(8)",
+};
+
+pub(super) const PAIR: Template = Template {
+    id: "FLT-04",
+    severity: Severity::Medium,
+    title: "A pair is slow, and its hosts are not",
+    explanation: "Both hosts are fast with others. A switch may send this pair over another link: one member of a LAG or of an \
+                  ECMP group.",
+    reference: "IEEE 802.1AX; RFC 2992",
+};
+
+pub(super) const UPLINK: Template = Template {
+    id: "FLT-05",
+    severity: Severity::High,
+    title: "The uplink of a rack is slow",
+    explanation: "These hosts are fast within their racks and slow between them. What these paths share is the uplink.",
+    reference: "RFC 8238, section 2; port counters of the switches",
+};
+
+pub(super) const CORE: Template = Template {
+    id: "FLT-06",
+    severity: Severity::Medium,
+    title: "Pairs are slower together than alone",
+    explanation: "The CPUs of the hosts have time left. What the pairs of a round share is the core of the network, which \
+                  carries less than its ports together.",
+    reference: "RFC 8239",
+};
+
+pub(super) const HOSTS: Template = Template {
+    id: "FLT-07",
+    severity: Severity::Medium,
+    title: "Hosts are slower in rounds than alone, with busy CPUs",
+    explanation: "A CPU of the hosts is busy while all pairs run. The rates show what the hosts can do, and not what the \
+                  network carries.",
+    reference: "kernel networking/scaling",
+};
+
+pub(super) const POISON: Template = Template {
+    id: "FLT-08",
+    severity: Severity::High,
+    title: "A slow host slows the others down",
+    explanation: "Without it the others gain more than its share. Frames for it block those behind them: a shared queue, or \
+                  PAUSE frames that stop a whole port.",
+    reference: "IEEE 802.3 annex 31B",
+};
+
+pub(super) const UNFAIR: Template = Template {
+    id: "FLT-09",
+    severity: Severity::Medium,
+    title: "Hosts share a link unfairly",
+    explanation: "Each of them is fast alone. Together some have far less than others.",
+    reference: "Jain, Chiu and Hawe, DEC-TR-301 (1984)",
+};
+
+pub(super) const QUEUES: Template = Template {
+    id: "FLT-10",
+    severity: Severity::Medium,
+    title: "Flows share queues",
+    explanation: "The sums are whole multiples of the rate of one flow. A hash puts several flows on one queue and leaves others \
+                  empty.",
+    reference: "kernel networking/scaling, networking/multiqueue",
+};
+
+pub(super) const GROUPS: Template = Template {
+    id: "FLT-11",
+    severity: Severity::Medium,
+    title: "Hosts form two groups",
+    explanation: "The gap between the groups is far wider than the spread inside. The hosts of a group have something in \
+                  common.",
+    reference: "linerate doctor --diff",
+};
+
+pub(super) const ASYMMETRY: Template = Template {
+    id: "FLT-14",
+    severity: Severity::Medium,
+    title: "One direction of a host carries less than the other",
+    explanation: "The link is the same in both directions. The slow one has a limit of its own: queues, PAUSE frames, a \
+                  shaper.",
+    reference: "IEEE 802.3 annex 31B; kernel networking/scaling",
+};
+
+impl Template {
+    pub(super) fn about(&self, subject: impl Into<String>, confidence: Confidence, next: impl Into<String>) -> Finding {
+        Finding {
+            id: self.id.to_owned(),
+            severity: self.severity,
+            confidence,
+            subject: subject.into(),
+            title: self.title.to_owned(),
+            evidence: Vec::new(),
+            explanation: self.explanation.to_owned(),
+            remedy: Vec::new(),
+            advice: Some(next.into()),
+            undo: Vec::new(),
+            remedy_host: None,
+            persist: None,
+            needs: Vec::new(),
+            reference: self.reference.to_owned(),
+            retest_after: None,
+        }
+    }
+}
+
+/// Adds statements that a finding rests on.
+pub(super) fn because(mut finding: Finding, statements: impl IntoIterator<Item = String>) -> Finding {
+    finding.evidence.extend(statements.into_iter().map(Evidence::statement));
+    finding
+}
+
+/// Adds a value and what it was compared with.
+pub(super) fn read(mut finding: Finding, fact: &str, value: String, threshold: String) -> Finding {
+    finding.evidence.push(Evidence { fact: fact.to_owned(), value, threshold });
+    finding
+}
+
+/// Findings, the most severe first, then the surest; equal ones stay in order.
+#[must_use]
+pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
+    findings
+}
+
+/// The first line of a report: the strongest finding.
+#[must_use]
+pub fn headline(findings: &[Finding]) -> String {
+    match findings {
+        [] => NO_FINDING.to_owned(),
+        [only] => format!("{}: {} ({}); nothing else was found", only.subject, only.title, only.id),
+        [first, others @ ..] => {
+            format!("{}: {} ({}), and {} more findings", first.subject, first.title, first.id, others.len())
+        }
+    }
+}
+
+/// `-90 %`
+pub(super) fn percent(effect: f64) -> String {
+    format!("{:+.0} %", effect * 100.0)
+}
+
+/// `953 Mbit/s`, `47.5 Gbit/s`
+pub(super) fn rate(bps: f64) -> String {
+    let (value, unit) = match bps {
+        bps if bps >= 1e9 => (bps / 1e9, "Gbit/s"),
+        bps if bps >= 1e6 => (bps / 1e6, "Mbit/s"),
+        bps if bps >= 1e3 => (bps / 1e3, "kbit/s"),
+        bps => (bps, "bit/s"),
+    };
+    let decimals = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}

@@ -1,0 +1,125 @@
+//! The period that tests which started together have in common.
+
+use thiserror::Error;
+
+/// What one test moved over time. Times are in ns of one clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestIntervals {
+    /// Actual start.
+    pub start_ns: u64,
+    /// End of the test.
+    pub end_ns: u64,
+    /// Intervals in order.
+    pub intervals: Vec<ByteInterval>,
+}
+
+/// Bytes of a part of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByteInterval {
+    /// Begin.
+    pub start_ns: u64,
+    /// End.
+    pub end_ns: u64,
+    /// Payload received.
+    pub bytes: u64,
+}
+
+/// A span of time in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// Begin.
+    pub start_ns: u64,
+    /// End.
+    pub end_ns: u64,
+}
+
+/// Tests that have too little time in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no common period: {common_ms} ms of {test_ms} ms, at least half is needed")]
+pub struct NoCommonPeriod {
+    /// What they have in common, in ms.
+    pub common_ms: u64,
+    /// Length of a test without its warm-up, in ms.
+    pub test_ms: u64,
+}
+
+const INTERVAL_MIN_NS: u64 = 100_000_000;
+/// Intervals of a test.
+const INTERVALS: u64 = 40;
+
+/// Length of the intervals of a test in ns: a fortieth of it, 100 ms at least.
+#[must_use]
+pub fn interval_ns(test_ns: u64) -> u64 {
+    (test_ns / INTERVALS).max(INTERVAL_MIN_NS)
+}
+
+/// The period from the latest start and the warm-up to the earliest end. `test_ns` is the length of a test without the warm-up.
+///
+/// # Errors
+/// [`NoCommonPeriod`] where that is less than half of a test, and of no tests.
+pub fn common(tests: &[TestIntervals], omit_ns: u64, test_ns: u64) -> Result<Period, NoCommonPeriod> {
+    let start_ns = tests.iter().map(|test| test.start_ns.saturating_add(omit_ns)).max().unwrap_or(0);
+    let end_ns = tests.iter().map(|test| test.end_ns).min().unwrap_or(0);
+    let common_ns = end_ns.saturating_sub(start_ns);
+    if common_ns == 0 || common_ns < test_ns.div_ceil(2) {
+        return Err(NoCommonPeriod { common_ms: common_ns / 1_000_000, test_ms: test_ns / 1_000_000 });
+    }
+    Ok(Period { start_ns, end_ns })
+}
+
+impl TestIntervals {
+    /// Rate in a period in bit/s. Of an interval that is partly in it, the same part of its bytes counts.
+    #[must_use]
+    pub fn rate_bps(&self, period: Period) -> f64 {
+        let length_ns = period.end_ns.saturating_sub(period.start_ns);
+        let within = |interval: &ByteInterval| {
+            let from_ns = interval.start_ns.max(period.start_ns);
+            let to_ns = interval.end_ns.min(period.end_ns);
+            let whole_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
+            interval.bytes as f64 * (to_ns.saturating_sub(from_ns) as f64 / whole_ns as f64)
+        };
+        let bytes: f64 = self.intervals.iter().map(within).sum();
+        if length_ns == 0 { 0.0 } else { bytes * 8e9 / length_ns as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A test of 100 Mbit/s in intervals of 100 ms.
+    fn series(start_ms: u64, length_ms: u64) -> TestIntervals {
+        let begins = (0..length_ms / 100).map(|at| (start_ms + 100 * at) * MS);
+        let intervals =
+            begins.map(|start_ns| ByteInterval { start_ns, end_ns: start_ns + 100 * MS, bytes: 1_250_000 }).collect();
+        TestIntervals { start_ns: start_ms * MS, end_ns: (start_ms + length_ms) * MS, intervals }
+    }
+
+    #[test]
+    fn period_is_from_the_latest_start_to_the_earliest_end() {
+        let tests = [series(0, 3000), series(130, 3000)];
+        let period = common(&tests, 1000 * MS, 2000 * MS).expect("a common period");
+        assert_eq!(period, Period { start_ns: 1130 * MS, end_ns: 3000 * MS });
+        for test in &tests {
+            let rate = test.rate_bps(period);
+            assert!((rate - 1e8).abs() < 1.0, "edges are prorated: {rate}");
+        }
+    }
+
+    #[test]
+    fn tests_with_less_than_half_in_common_are_not_compared() {
+        let late = common(&[series(0, 3000), series(1200, 3000)], 1000 * MS, 2000 * MS);
+        assert_eq!(late, Err(NoCommonPeriod { common_ms: 800, test_ms: 2000 }));
+        let half = common(&[series(0, 3000), series(1000, 3000)], 1000 * MS, 2000 * MS);
+        assert!(half.is_ok(), "{half:?}");
+        assert!(common(&[], 0, 0).is_err());
+    }
+
+    #[test]
+    fn intervals_are_a_fortieth_of_long_tests() {
+        assert_eq!(interval_ns(2000 * MS), 100 * MS);
+        assert_eq!(interval_ns(10_000 * MS), 250 * MS);
+    }
+}

@@ -1,0 +1,57 @@
+//! A slow host among others: whether it harms them.
+
+pub use linerate_model::fleet::Poisoning;
+
+use crate::stats::{median, median_deviation};
+
+/// Part of the median of all alone below which a host is a suspect.
+const SUSPECT_SHARE: f64 = 0.5;
+/// Part of the sum by which it differs from one repetition to the next at least.
+const SUM_SHARE: f64 = 0.02;
+const SCALES: f64 = 3.0;
+const DEVIATION_FACTOR: f64 = 1.4826;
+
+/// Positions of the rates alone that are below half of their median.
+#[must_use]
+pub fn suspects(alone_bps: &[f64]) -> Vec<usize> {
+    let limit = median(alone_bps).map_or(0.0, |middle| SUSPECT_SHARE * middle);
+    alone_bps.iter().enumerate().filter(|(_, rate)| **rate < limit).map(|(at, _)| at).collect()
+}
+
+/// Compares repetitions: the sums of the others with the suspect, those without it, and its own rates. `None` where one is
+/// lacking.
+#[must_use]
+pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option<Poisoning> {
+    let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);
+    let deviation = median_deviation(with_bps)?.max(median_deviation(without_bps)?);
+    let noise = (SUM_SHARE * without).max(SCALES * DEVIATION_FACTOR * deviation);
+    Some(Poisoning {
+        with_bps: with,
+        without_bps: without,
+        own_bps: own,
+        gain_bps: without - with,
+        gain_explained_bps: own + noise,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_is_a_suspect_below_half_of_the_median_alone() {
+        assert_eq!(suspects(&[952.0, 96.0, 950.0, 470.0, 480.0]), [1]);
+        assert_eq!(suspects(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn others_gain_the_share_of_a_harmless_host_and_more_of_a_harmful_one() {
+        let harmless = compare(&[3730.0, 3728.0], &[3826.0, 3824.0], &[96.0, 96.0]).expect("repetitions");
+        assert!(!harmless.is_found(), "{harmless:?}");
+        let harmful = compare(&[700.0, 690.0], &[8550.0, 8560.0], &[96.0, 96.0]).expect("repetitions");
+        assert!(harmful.is_found() && (harmful.gain_bps - 7860.0).abs() < 1.0, "{harmful:?}");
+        let noisy = compare(&[5000.0, 7000.0], &[7500.0, 6700.0], &[96.0, 96.0]).expect("repetitions");
+        assert!(!noisy.is_found(), "{noisy:?}");
+        assert_eq!(compare(&[], &[1.0], &[1.0]), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Signatures: which effects together name which part of a fleet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::finding::{Confidence, Finding};
+use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, PairSuspect};
+
+use super::blocks::SlowUplink;
+use super::effects::Analysis;
+use super::findings::{self, Template, because, percent, read};
+use super::matrix::ln_rate;
+use crate::stats::{median, median_deviation};
+
+/// Findings about hosts, pairs and racks, strongest first.
+#[must_use]
+pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
+    let hosts = analysis.effects.hosts.len();
+    let mut slow: Vec<&HostEffect> =
+        analysis.effects.hosts.iter().filter(|host| host.sends.is_slow || host.receives.is_slow).collect();
+    slow.sort_by(|a, b| strength(a).total_cmp(&strength(b)));
+    let of_hosts = slow.into_iter().map(|host| of_host(host, hosts));
+    let of_racks = analysis.uplinks.iter().map(|uplink| of_uplink(uplink, racks));
+    let of_pairs = of_pairs(analysis, racks);
+    findings::ranked(of_hosts.chain(of_racks).chain(of_pairs).collect())
+}
+
+fn strength(host: &HostEffect) -> f64 {
+    let of = |end: &EndEffect| end.effect.filter(|_| end.is_slow).unwrap_or(0.0);
+    of(&host.sends).min(of(&host.receives))
+}
+
+/// Hosts of a fleet in which the reference rests on more than one other pair.
+const HOSTS_SURE_MIN: usize = 4;
+
+fn of_host(host: &HostEffect, hosts: usize) -> Finding {
+    let template: &Template = match (host.sends.is_slow, host.receives.is_slow) {
+        (true, true) => &findings::HOST,
+        (false, _) => &findings::RECEIVES,
+        (true, false) => &findings::SENDS,
+    };
+    let confidence = if hosts < HOSTS_SURE_MIN { Confidence::Medium } else { Confidence::High };
+    let name = &host.host;
+    let next = format!("on {name}: `linerate doctor --window 5s` while `linerate fleet run` sends load");
+    let statement = |end: &EndEffect, verb: &str, preposition: &str| {
+        let partners = format!("{preposition} {} good hosts", end.cells);
+        match end.effect {
+            Some(_) if end.is_cleared => format!("{name} {verb} as fast as the reference"),
+            Some(effect) => format!("{name} {verb} {} {partners}", percent(effect)),
+            None => format!("no cell decides what {name} {verb}"),
+        }
+    };
+    let statements = [statement(&host.sends, "sends", "to"), statement(&host.receives, "receives", "from")];
+    let finding = because(template.about(name.as_str(), confidence, next), statements);
+    match confidence {
+        Confidence::High => finding,
+        _ => because(finding, [format!("probably: {hosts} hosts leave one other pair as the reference")]),
+    }
+}
+
+fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
+    let subject = match (&uplink.rack, uplink.blocks.as_slice()) {
+        (Some(rack), _) => format!("uplink of {rack}"),
+        (None, [(from, to)]) => format!("{from} to {to}"),
+        (None, blocks) => blocks.first().map_or_else(String::new, |(from, to)| format!("between {from} and {to}")),
+    };
+    let blocks: Vec<String> = uplink.blocks.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+    let hosts =
+        racks.values().filter(|rack| uplink.blocks.iter().any(|(from, to)| from == *rack || to == *rack)).count();
+    let statements = [
+        format!("{}: {} of the reference", blocks.join(", "), percent(uplink.effect)),
+        format!("the {hosts} hosts of these racks are good elsewhere"),
+    ];
+    let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the switches";
+    because(findings::UPLINK.about(subject, Confidence::High, next), statements)
+}
+
+/// Slow pairs without those that a slow uplink explains, both directions of a pair as one finding.
+fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
+    let blocks: BTreeSet<(&str, &str)> = analysis
+        .uplinks
+        .iter()
+        .flat_map(|uplink| &uplink.blocks)
+        .map(|(from, to)| (from.as_str(), to.as_str()))
+        .collect();
+    let is_explained = |pair: &PairEffect| {
+        let racks = racks.get(&pair.source).zip(racks.get(&pair.sink));
+        racks.is_some_and(|(from, to)| blocks.contains(&(from.as_str(), to.as_str())))
+    };
+    let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
+    for pair in analysis.effects.pairs.iter().filter(|pair| !is_explained(pair)) {
+        let ends = (pair.source.clone().min(pair.sink.clone()), pair.source.clone().max(pair.sink.clone()));
+        let key = if ends.0 == pair.source { (&pair.source, &pair.sink) } else { (&pair.sink, &pair.source) };
+        both_ways.entry(key).or_default().push(pair);
+    }
+    let mut pairs: Vec<_> = both_ways.into_iter().collect();
+    let strongest = |pairs: &[&PairEffect]| pairs.iter().map(|pair| pair.effect).fold(0.0, f64::min);
+    pairs.sort_by(|(_, a), (_, b)| strongest(a).total_cmp(&strongest(b)));
+    let third = analysis.references().into_iter().next();
+    if pairs.len() > PAIRS_LISTED_MAX {
+        return vec![of_many_pairs(&pairs)];
+    }
+    pairs.into_iter().map(|((a, b), pairs)| of_pair(a, b, &pairs, third.as_ref())).collect()
+}
+
+/// Pairs that have a finding each; of more, the cause is no single path.
+const PAIRS_LISTED_MAX: usize = 8;
+
+fn of_many_pairs(pairs: &[((&HostId, &HostId), Vec<&PairEffect>)]) -> Finding {
+    let next = "name the racks in the inventory, and `linerate fleet run mesh --mode isolated`: pairs that are fast alone share \
+                a part of the network";
+    let mut finding = findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
+    finding.title = "Many pairs are slow, and their hosts are not".to_owned();
+    let worst = pairs.iter().take(PAIRS_LISTED_MAX).filter_map(|(_, pairs)| pairs.first());
+    because(finding, worst.map(|pair| format!("{} to {}: {}", pair.source, pair.sink, percent(pair.effect))))
+}
+
+fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>) -> Finding {
+    let statements = pairs.iter().map(|pair| format!("{} to {}: {}", pair.source, pair.sink, percent(pair.effect)));
+    if pairs.iter().any(|pair| pair.suspect == PairSuspect::Pair) {
+        let next = format!(
+            "`linerate fleet run pairs --pairs {a}:{b} -P 8`: two clusters of rates are one bad member of a group"
+        );
+        return because(findings::PAIR.about(format!("{a} and {b}"), Confidence::High, next), statements);
+    }
+    let next = match third {
+        Some(third) => format!("`linerate fleet run pairs --pairs {a}:{third},{b}:{third}`"),
+        None => format!("test {a} and {b} each with a third host: `linerate fleet run mesh`"),
+    };
+    let mut finding = findings::HOST.about(format!("{a} or {b}"), Confidence::Low, next);
+    finding.title = "One of two hosts is slow".to_owned();
+    finding.explanation = "Neither of them was measured with a host that is known to be good.".to_owned();
+    because(finding, statements)
+}
+
+/// Loss of a rate in rounds against the same pair alone, in the logarithm: 3 %.
+const CONTENTION_LN: f64 = -0.030_459_207_484_708_574;
+/// Fewest pairs that were measured both ways of running.
+const CONTROLS_MIN: usize = 3;
+/// A CPU with this load is the limit.
+const CPU_BUSY: f64 = 0.85;
+
+/// Compares cells of rounds with those of the same tests alone: a shared core of the network, or busy hosts.
+#[must_use]
+pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
+    let key = |cell: &Cell| {
+        let task = cell.task.clone();
+        (task.source, task.sink, task.path, task.variant)
+    };
+    let mut compared = BTreeMap::new();
+    together.iter().for_each(|cell| compared.entry(key(cell)).or_insert_with(Vec::new).push(*cell));
+    let mut losses = Vec::new();
+    let mut loads = Vec::new();
+    for control in alone {
+        let Some(own) = control.usable() else { continue };
+        let cells = compared.get(&key(control)).into_iter().flatten().filter_map(|cell| cell.usable());
+        let cells: Vec<_> = cells.collect();
+        let rates: Vec<f64> = cells.iter().map(|measurement| ln_rate(measurement)).collect();
+        losses.extend(median(&rates).map(|rate| rate - ln_rate(own)));
+        loads.extend(cells.iter().flat_map(|cell| [cell.source_cpu, cell.sink_cpu]).flatten());
+    }
+    let loss = median(&losses).filter(|_| losses.len() >= CONTROLS_MIN)?;
+    let scale = median_deviation(&losses)? * 1.4826 / (losses.len() as f64).sqrt();
+    if loss >= CONTENTION_LN || loss >= -4.0 * 1.2533 * scale {
+        return None;
+    }
+    let cpu = median(&loads);
+    let (template, next) = match cpu {
+        Some(cpu) if cpu >= CPU_BUSY => {
+            (&findings::HOSTS, "on the hosts: `linerate doctor --window 5s` during a round")
+        }
+        _ => (
+            &findings::CORE,
+            "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplinks on the switches",
+        ),
+    };
+    let confidence = if cpu.is_some() { Confidence::Medium } else { Confidence::Low };
+    let finding = template.about("rounds", confidence, next);
+    let threshold = format!("the same {} tests alone", losses.len());
+    let finding = read(finding, "rates in rounds", percent(loss.exp_m1()), threshold);
+    Some(match cpu {
+        Some(cpu) => read(finding, "busiest CPU", format!("{:.0} %", cpu * 100.0), "85 % is a busy CPU".to_owned()),
+        None => because(finding, ["no host reports its CPU load".to_owned()]),
+    })
+}

@@ -1,0 +1,109 @@
+//! Greedy edge colouring: units of work into rounds, so that no resource is used beyond its capacity.
+
+use std::cmp::Reverse;
+
+use fastrand::Rng;
+
+/// What the units of a schedule share. A host has a capacity of one unit, an uplink that of the pairs it carries.
+pub(super) struct Resources {
+    /// Units that may use each resource in one round; at least 1.
+    pub(super) capacity: Vec<u32>,
+    /// How many of them, the first ones, are hosts. The others are uplinks.
+    pub(super) hosts: usize,
+    /// The resources that each unit uses: two hosts, and up to two uplinks.
+    pub(super) uses: Vec<Vec<usize>>,
+}
+
+impl Resources {
+    /// Units that use each resource.
+    fn load(&self) -> Vec<u32> {
+        let mut load = vec![0; self.capacity.len()];
+        self.uses.iter().flatten().for_each(|resource| load[*resource] += 1);
+        load
+    }
+
+    /// Whether no round uses a resource beyond its capacity.
+    pub(super) fn allow(&self, rounds: &[Vec<usize>]) -> bool {
+        rounds.iter().all(|round| {
+            let mut free = self.capacity.clone();
+            let mut uses = round.iter().filter_map(|unit| self.uses.get(*unit)).flatten();
+            uses.all(|resource| {
+                let has_room = free[*resource] > 0;
+                free[*resource] = free[*resource].saturating_sub(1);
+                has_room
+            })
+        })
+    }
+
+    /// The same with one unit less of each capacity above 1.
+    pub(super) fn reduced(&self) -> Self {
+        let capacity = self.capacity.iter().map(|capacity| capacity.saturating_sub(1).max(1)).collect();
+        Self { capacity, hosts: self.hosts, uses: self.uses.clone() }
+    }
+
+    /// No schedule has fewer rounds: the busiest resource needs as many, and so do all hosts, or all uplinks, of which each
+    /// unit takes two at a time.
+    pub(super) fn rounds_min(&self) -> usize {
+        let load = self.load();
+        let busiest = load.iter().zip(&self.capacity).map(|(load, capacity)| load.div_ceil(*capacity)).max();
+        let of_kind = |is_kind: &dyn Fn(usize) -> bool| {
+            let used = load.iter().zip(&self.capacity).enumerate().filter(|(at, (load, _))| is_kind(*at) && **load > 0);
+            let capacity: u32 = used.map(|(_, (_, capacity))| *capacity).fold(0, u32::saturating_add);
+            let two = |uses: &&Vec<usize>| uses.iter().filter(|at| is_kind(**at)).count() == 2;
+            let units = self.uses.iter().filter(two).count();
+            units.div_ceil((capacity as usize / 2).max(1))
+        };
+        let of_hosts = of_kind(&|at| at < self.hosts);
+        let of_uplinks = of_kind(&|at| at >= self.hosts);
+        of_hosts.max(of_uplinks).max(busiest.unwrap_or(0) as usize)
+    }
+}
+
+/// Orders of equal units that are tried.
+const ATTEMPTS: u32 = 16;
+
+/// Rounds of units: the shortest of a few greedy schedules.
+pub(super) fn colour(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
+    let rounds_min = resources.rounds_min();
+    let mut best = attempt(resources, rng);
+    for _ in 1..ATTEMPTS {
+        if best.len() <= rounds_min {
+            break;
+        }
+        let other = attempt(resources, rng);
+        if other.len() < best.len() {
+            best = other;
+        }
+    }
+    best
+}
+
+/// One schedule: in each round first the units whose resources have most left to do, equal ones in an order by lot.
+fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
+    let mut load = resources.load();
+    let mut open: Vec<usize> = (0..resources.uses.len()).collect();
+    let mut rounds = Vec::new();
+    while !open.is_empty() {
+        rng.shuffle(&mut open);
+        open.sort_by_cached_key(|unit| Reverse(pressure(&resources.uses[*unit], &load, &resources.capacity)));
+        let mut free = resources.capacity.clone();
+        let (round, rest): (Vec<usize>, Vec<usize>) = open.into_iter().partition(|unit| {
+            let uses = &resources.uses[*unit];
+            let fits = uses.iter().all(|resource| free[*resource] > 0);
+            if fits {
+                uses.iter().for_each(|resource| free[*resource] -= 1);
+            }
+            fits
+        });
+        round.iter().flat_map(|unit| &resources.uses[*unit]).for_each(|resource| load[*resource] -= 1);
+        rounds.push(round);
+        open = rest;
+    }
+    rounds
+}
+
+/// Rounds that the busiest resource of a unit needs, in thousandths, and the sum over all of its resources.
+fn pressure(uses: &[usize], load: &[u32], capacity: &[u32]) -> (u64, u64) {
+    let needed = uses.iter().map(|resource| u64::from(load[*resource]) * 1000 / u64::from(capacity[*resource]));
+    needed.fold((0, 0), |(most, sum), needed| (most.max(needed), sum + needed))
+}

@@ -1,0 +1,145 @@
+//! Ladders: 1, 2, 4 … all senders to one sink, or one source to as many sinks.
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+use linerate_model::fleet::{FleetMode, HostId, Round, Task};
+
+use super::plan::{FleetPlan, Topology};
+use super::variants::order;
+
+/// Most hosts of which each is measured alone.
+pub const ALONE_ALL_MAX: usize = 32;
+/// Hosts of a larger fleet that are measured alone, beside every suspect.
+const ALONE_SAMPLED: usize = 16;
+
+/// Tests of a ladder that start together and are compared with each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its tests.
+    pub tasks: Vec<Task>,
+    /// How many hosts send, or receive, at the same time.
+    pub level: usize,
+    /// Name of the path.
+    pub path: String,
+    /// What the plan varies, without the level.
+    pub variant: String,
+}
+
+/// Steps of the ladder of an incast or fanout plan: for each repetition every host alone, then 2, 4 … hosts, each step with all
+/// hosts of the one before. The order of the hosts is by lot, another one for each repetition. Empty for another plan.
+#[must_use]
+pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
+    let treatments = plan.treatments();
+    let mut steps = Vec::new();
+    for repetition in 0..plan.repetitions.max(1) {
+        let hosts = permutation(plan, repetition);
+        let alone = alone(&hosts, suspects).into_iter().map(std::slice::from_ref);
+        for group in alone.chain(prefixes(&hosts)) {
+            let treatments = order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
+            steps.extend(treatments.map(|(path, variant)| {
+                let level = format!("{}={}", plan.topology.counted(), group.len());
+                step(plan, group, (path, variant), &level, repetition)
+            }));
+        }
+    }
+    steps
+}
+
+/// Steps that show what a suspect does to the others: all with it, all without it twice, and all with it again.
+#[must_use]
+pub fn poison(plan: &FleetPlan, suspect: &HostId) -> Vec<Step> {
+    let all = permutation(plan, 0);
+    let others: Vec<HostId> = all.iter().filter(|host| *host != suspect).cloned().collect();
+    let mut steps = Vec::new();
+    for (path, variant) in plan.treatments() {
+        for (group, name, repetition) in
+            [(&all, "with", 0), (&others, "without", 0), (&others, "without", 1), (&all, "with", 1)]
+        {
+            steps.push(step(plan, group, (&path, &variant), &format!("{name}={suspect}"), repetition));
+        }
+    }
+    steps
+}
+
+/// Steps without the hosts that are not alive; finished steps stay as they were run. Steps of which no host is left are left
+/// out.
+#[must_use]
+pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Task>) -> Vec<Step> {
+    let reduced = steps.into_iter().filter_map(|mut step| {
+        if !step.tasks.iter().all(|task| finished.contains(task)) {
+            step.tasks.retain(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+            step.level = step.tasks.len();
+        }
+        (step.level > 0).then_some(step)
+    });
+    reduced.collect()
+}
+
+/// Rounds of the steps in which a task has no result, with all of their tasks: a part of a step is compared with nothing.
+#[must_use]
+pub fn rounds(steps: &[Step], finished: &BTreeSet<Task>) -> Vec<Round> {
+    let is_open = |step: &&Step| step.tasks.iter().any(|task| !finished.contains(task));
+    let round = |step: &Step| Round { tasks: step.tasks.clone(), mode: FleetMode::Ladder };
+    steps.iter().filter(is_open).map(round).collect()
+}
+
+impl Topology {
+    /// The one end of a ladder.
+    #[must_use]
+    pub fn hub(&self) -> Option<&HostId> {
+        match self {
+            Self::Incast(hub) | Self::Fanout(hub) => Some(hub),
+            Self::Mesh | Self::Pairs(_) => None,
+        }
+    }
+
+    /// What a step of a ladder counts.
+    fn counted(&self) -> &'static str {
+        match self {
+            Self::Fanout(_) => "sinks",
+            _ => "senders",
+        }
+    }
+}
+
+/// The hosts at the many ends, in the order of a repetition.
+fn permutation(plan: &FleetPlan, repetition: u32) -> Vec<HostId> {
+    let Some(hub) = plan.topology.hub() else { return Vec::new() };
+    let is_target = |id: &HostId| plan.hosts.iter().any(|host| host.id == *id && host.is_target_only);
+    let hub_is_target = is_target(hub);
+    let ids: BTreeSet<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
+    let fit = ids.into_iter().filter(|id| *id != hub && !(hub_is_target && is_target(id)));
+    let mut hosts: Vec<HostId> = fit.cloned().collect();
+    Rng::with_seed(plan.seed.wrapping_add(u64::from(repetition))).shuffle(&mut hosts);
+    hosts
+}
+
+fn alone<'a>(hosts: &'a [HostId], suspects: &[HostId]) -> Vec<&'a HostId> {
+    let sampled = if hosts.len() > ALONE_ALL_MAX { ALONE_SAMPLED } else { hosts.len() };
+    let is_chosen = |(at, host): &(usize, &HostId)| *at < sampled || suspects.contains(host);
+    hosts.iter().enumerate().filter(is_chosen).map(|(_, host)| host).collect()
+}
+
+/// The first 2, 4, 8 … hosts, and all.
+fn prefixes(hosts: &[HostId]) -> impl Iterator<Item = &[HostId]> {
+    let below = std::iter::successors(Some(2), |level: &usize| level.checked_mul(2));
+    let below = below.take_while(|level| *level < hosts.len());
+    let all = Some(hosts.len()).filter(|all| *all > 1);
+    below.chain(all).filter_map(|level| hosts.get(..level))
+}
+
+fn step(plan: &FleetPlan, hosts: &[HostId], (path, variant): (&str, &str), level: &str, repetition: u32) -> Step {
+    let ends = |host: &HostId| match &plan.topology {
+        Topology::Fanout(hub) => (hub.clone(), host.clone()),
+        Topology::Incast(hub) => (host.clone(), hub.clone()),
+        Topology::Mesh | Topology::Pairs(_) => (host.clone(), host.clone()),
+    };
+    let full = if variant.is_empty() { level.to_owned() } else { format!("{variant},{level}") };
+    let task = |host: &HostId| {
+        let (source, sink) = ends(host);
+        Task { source, sink, path: path.to_owned(), variant: full.clone(), repetition }
+    };
+    let tasks = hosts.iter().map(task).collect();
+    Step { tasks, level: hosts.len(), path: path.to_owned(), variant: variant.to_owned() }
+}

@@ -1,0 +1,192 @@
+//! Plan of a fleet run: its hosts, what is measured between them, and the tasks that follow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
+use linerate_model::stored_name;
+
+use super::hash::Fnv128;
+use super::rounds::Caps;
+use super::{ladder, sample};
+
+/// A plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetPlan {
+    /// Its hosts; the order does not matter.
+    pub hosts: Vec<PlanHost>,
+    /// Which of them exchange data.
+    pub topology: Topology,
+    /// Which tests run at the same time.
+    pub mode: FleetMode,
+    /// Whether the two directions of a pair do.
+    pub direction: PairDirection,
+    /// Names of the paths; at least one.
+    pub paths: Vec<String>,
+    /// What is varied; empty where nothing is.
+    pub variants: Vec<String>,
+    /// Tests of each pair, path and variant.
+    pub repetitions: u32,
+    /// Pairs that may use the uplink of a rack at the same time in [`FleetMode::RackSafe`]; a rack without an entry has no
+    /// limit.
+    pub crossing: BTreeMap<String, u32>,
+    /// Rounds of a mesh that is sampled. Absent: all pairs up to 100 hosts, 20 rounds of more.
+    pub sample_rounds: Option<u32>,
+    /// More tests where the first ones leave a host undecided.
+    pub is_adaptive: bool,
+    /// A part of the cells is measured again alone, for comparison.
+    pub has_control: bool,
+    /// Decides the order and the samples.
+    pub seed: u64,
+    /// Options of each test as one text. They decide nothing here and belong to the identity of the plan.
+    pub options: String,
+    /// Time of one round with its overhead.
+    pub round_time: Duration,
+    /// No round is started that would end later.
+    pub budget: Duration,
+}
+
+/// A host of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlanHost {
+    /// Its id.
+    pub id: HostId,
+    /// Its rack, where that is known.
+    pub rack: Option<String>,
+    /// It runs a server and nothing else, so that it is measured with other hosts only.
+    pub is_target_only: bool,
+}
+
+/// Which hosts exchange data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topology {
+    /// Each with each other.
+    Mesh,
+    /// These pairs, in both directions.
+    Pairs(Vec<(HostId, HostId)>),
+    /// All others send to this one.
+    Incast(HostId),
+    /// This one sends to all others.
+    Fanout(HostId),
+}
+
+impl FleetPlan {
+    /// Its identity. Time and budget are no part of it.
+    #[must_use]
+    pub fn hash(&self) -> PlanHash {
+        let mut hosts = self.hosts.clone();
+        hosts.sort();
+        let hash = hosts.iter().fold(Fnv128::new().number(hosts.len() as u128), |hash, host| {
+            let rack = host.rack.as_deref().unwrap_or_default();
+            let kind = u128::from(host.is_target_only) << 1 | u128::from(host.rack.is_some());
+            hash.text(host.id.as_str()).text(rack).number(kind)
+        });
+        let hash = texts(self.topology.hash(hash), &self.paths);
+        let hash = texts(hash, &self.variants).text(&stored_name(self.mode)).text(&stored_name(self.direction));
+        let hash = self.crossing.iter().fold(hash.number(self.crossing.len() as u128), |hash, (rack, pairs)| {
+            hash.text(rack).number(u128::from(*pairs))
+        });
+        let sampled = self.sample_rounds.map_or(0, |rounds| u128::from(rounds) + 1);
+        let flags = u128::from(self.is_adaptive) << 1 | u128::from(self.has_control);
+        let hash = hash.number(u128::from(self.repetitions)).number(sampled).number(flags);
+        PlanHash(hash.number(u128::from(self.seed)).text(&self.options).value())
+    }
+
+    /// Every task that is known before the first result, each once.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<Task> {
+        match &self.topology {
+            Topology::Incast(_) | Topology::Fanout(_) => {
+                ladder::steps(self, &[]).into_iter().flat_map(|step| step.tasks).collect()
+            }
+            Topology::Mesh | Topology::Pairs(_) => {
+                let pairs = self.pairs();
+                (0..self.repetitions.max(1)).flat_map(|repetition| self.tasks_of(&pairs, repetition)).collect()
+            }
+        }
+    }
+
+    /// Tasks of these pairs in both directions.
+    #[must_use]
+    pub fn tasks_of(&self, pairs: &[(HostId, HostId)], repetition: u32) -> Vec<Task> {
+        let mut tasks = Vec::with_capacity(pairs.len() * 2 * self.paths.len());
+        for (path, variant) in self.treatments() {
+            for (a, b) in pairs {
+                for (source, sink) in [(a, b), (b, a)] {
+                    let (source, sink) = (source.clone(), sink.clone());
+                    tasks.push(Task { source, sink, path: path.clone(), variant: variant.clone(), repetition });
+                }
+            }
+        }
+        tasks
+    }
+
+    /// Every combination of path and variant.
+    #[must_use]
+    pub fn treatments(&self) -> Vec<(String, String)> {
+        let unvaried = [String::new()];
+        let variants: &[String] = if self.variants.is_empty() { &unvaried } else { &self.variants };
+        let of_path =
+            |path: &String| variants.iter().map(|variant| (path.clone(), variant.clone())).collect::<Vec<_>>();
+        self.paths.iter().flat_map(of_path).collect()
+    }
+
+    /// What limits the rounds of this plan.
+    #[must_use]
+    pub fn caps(&self, mode: FleetMode) -> Caps {
+        Caps { mode, direction: self.direction, racks: self.racks(), crossing: self.crossing.clone() }
+    }
+
+    /// The rack of each host that has one.
+    #[must_use]
+    pub fn racks(&self) -> BTreeMap<HostId, String> {
+        self.hosts.iter().filter_map(|host| Some((host.id.clone(), host.rack.clone()?))).collect()
+    }
+
+    /// Pairs of a mesh or of a list, each once, without those that cannot be measured.
+    fn pairs(&self) -> Vec<(HostId, HostId)> {
+        let mut hosts: Vec<&PlanHost> = self.hosts.iter().collect();
+        hosts.sort();
+        hosts.dedup_by(|a, b| a.id == b.id);
+        let ids: Vec<HostId> = hosts.iter().map(|host| host.id.clone()).collect();
+        let targets: BTreeSet<&HostId> = hosts.iter().filter(|host| host.is_target_only).map(|host| &host.id).collect();
+        let mut pairs = match &self.topology {
+            Topology::Pairs(pairs) => ordered_pairs(pairs, &ids),
+            _ => sample::pairs(&ids, self.sample_rounds, self.seed),
+        };
+        pairs.retain(|(a, b)| !(targets.contains(a) && targets.contains(b)));
+        pairs
+    }
+}
+
+impl Topology {
+    fn hash(&self, hash: Fnv128) -> Fnv128 {
+        match self {
+            Self::Mesh => hash.number(0),
+            Self::Pairs(pairs) => pairs.iter().fold(hash.number(1).number(pairs.len() as u128), |hash, (a, b)| {
+                hash.text(a.as_str()).text(b.as_str())
+            }),
+            Self::Incast(sink) => hash.number(2).text(sink.as_str()),
+            Self::Fanout(source) => hash.number(3).text(source.as_str()),
+        }
+    }
+}
+
+/// Identity of a task of a plan.
+#[must_use]
+pub fn task_id(plan: PlanHash, task: &Task) -> TaskId {
+    let hash = Fnv128::new().number(plan.0).text(task.source.as_str()).text(task.sink.as_str());
+    TaskId(hash.text(&task.path).text(&task.variant).number(u128::from(task.repetition)).value())
+}
+
+fn texts(hash: Fnv128, texts: &[String]) -> Fnv128 {
+    texts.iter().fold(hash.number(texts.len() as u128), |hash, text| hash.text(text))
+}
+
+/// Each pair of known, different hosts once.
+fn ordered_pairs(pairs: &[(HostId, HostId)], known: &[HostId]) -> Vec<(HostId, HostId)> {
+    let mut seen = BTreeSet::new();
+    let ordered = pairs.iter().map(|(a, b)| if a < b { (a, b) } else { (b, a) });
+    let new = ordered.filter(|(a, b)| a != b && known.contains(a) && known.contains(b) && seen.insert((*a, *b)));
+    new.map(|(a, b)| (a.clone(), b.clone())).collect()
+}

@@ -1,0 +1,154 @@
+//! Tasks without a result into rounds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastrand::Rng;
+use linerate_model::fleet::{FleetMode, HostId, PairDirection, Round, Task};
+
+use super::colour::{Resources, colour};
+use super::racks::resources;
+use super::tournament::Draw;
+use super::variants::order;
+
+/// What limits a round.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caps {
+    /// Which tests run at the same time.
+    pub mode: FleetMode,
+    /// Whether the two directions of a pair do.
+    pub direction: PairDirection,
+    /// The rack of each host that has one.
+    pub racks: BTreeMap<HostId, String>,
+    /// Pairs that may use the uplink of a rack at the same time.
+    pub crossing: BTreeMap<String, u32>,
+}
+
+/// Tests of one pair of hosts, which use both at the same time.
+pub(super) struct Unit<'a> {
+    pub(super) hosts: (&'a HostId, &'a HostId),
+    /// Of the hosts, in the draw.
+    pub(super) positions: (usize, usize),
+    tasks: Vec<&'a Task>,
+}
+
+/// Rounds of these tasks, each task once. Tasks of hosts that are not alive are left out. The same input gives the same rounds,
+/// so that a run which is resumed computes them anew from the tasks without a result.
+///
+/// With several paths or variants, all repetitions of a pair run one after another in balanced order; otherwise each
+/// repetition is a pass over all pairs.
+#[must_use]
+pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) -> Vec<Round> {
+    // Hosts that left keep their places, so that the others meet in the rounds of the whole tournament.
+    let named = tasks.iter().flat_map(|task| [&task.source, &task.sink]);
+    let draw = Draw::new(&alive.iter().chain(named).cloned().collect(), seed);
+    let is_runnable =
+        |task: &&Task| task.source != task.sink && alive.contains(&task.source) && alive.contains(&task.sink);
+    let runnable: Vec<&Task> = tasks.iter().filter(is_runnable).collect();
+    let treatments: BTreeSet<(&str, &str)> = runnable.iter().map(|task| treatment(task)).collect();
+    let treatments: Vec<(&str, &str)> = treatments.into_iter().collect();
+    let mut rng = Rng::with_seed(seed);
+    let mut rounds = Vec::new();
+    for pass in passes(runnable, treatments.len()) {
+        let units = units(&pass, &draw, caps.direction);
+        for matching in matchings(&units, &draw, caps, &mut rng) {
+            let matched: Vec<&Unit<'_>> = matching.into_iter().filter_map(|unit| units.get(unit)).collect();
+            rounds.extend(slots(&matched, &treatments, caps.mode));
+        }
+    }
+    rounds
+}
+
+fn treatment(task: &Task) -> (&str, &str) {
+    (&task.path, &task.variant)
+}
+
+fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
+    if treatments > 1 {
+        return vec![tasks];
+    }
+    let mut passes: BTreeMap<u32, Vec<&Task>> = BTreeMap::new();
+    tasks.into_iter().for_each(|task| passes.entry(task.repetition).or_default().push(task));
+    passes.into_values().collect()
+}
+
+pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, direction: PairDirection) -> Vec<Unit<'a>> {
+    let mut units: BTreeMap<(&HostId, &HostId), Unit<'a>> = BTreeMap::new();
+    for task in tasks {
+        let is_swapped = direction == PairDirection::Both && task.sink < task.source;
+        let hosts = if is_swapped { (&task.sink, &task.source) } else { (&task.source, &task.sink) };
+        let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else { continue };
+        units.entry(hosts).or_insert_with(|| Unit { hosts, positions, tasks: Vec::new() }).tasks.push(task);
+    }
+    units.into_values().collect()
+}
+
+/// Units that run at the same time.
+fn matchings(units: &[Unit<'_>], draw: &Draw, caps: &Caps, rng: &mut Rng) -> Vec<Vec<usize>> {
+    let of_tournament = || tournament(units, draw);
+    match caps.mode {
+        FleetMode::Isolated => of_tournament().into_iter().flatten().map(|unit| vec![unit]).collect(),
+        FleetMode::RackSafe => rack_safe(of_tournament(), &resources(units, draw.len(), caps), rng),
+        FleetMode::Rounds => shorter(of_tournament(), &resources(units, draw.len(), caps), rng),
+        _ if units.is_empty() => Vec::new(),
+        _ => vec![(0..units.len()).collect()],
+    }
+}
+
+/// The shortest of the rounds of the tournament, if the uplinks carry them, and greedy schedules. Where racks have an even
+/// number of hosts, an odd number of crossing pairs leaves two hosts without a partner, so that a smaller limit may be
+/// better.
+fn rack_safe(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
+    let rounds_min = resources.rounds_min();
+    let mut best = if resources.allow(&tournament) { tournament } else { colour(resources, rng) };
+    for limits in [resources, &resources.reduced()] {
+        if best.len() <= rounds_min {
+            break;
+        }
+        let other = colour(limits, rng);
+        if other.len() < best.len() {
+            best = other;
+        }
+    }
+    best
+}
+
+/// Steps of a greedy schedule that take a second or so. Of more pairs, the rounds of the tournament are nearly full.
+const GREEDY_STEPS_MAX: usize = 10_000_000;
+
+/// The rounds of the tournament, or a greedy schedule where that has fewer.
+fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
+    let rounds_min = resources.rounds_min();
+    if tournament.len() <= rounds_min || rounds_min.saturating_mul(resources.uses.len()) > GREEDY_STEPS_MAX {
+        return tournament;
+    }
+    let greedy = colour(resources, rng);
+    if greedy.len() < tournament.len() { greedy } else { tournament }
+}
+
+/// Units by the rounds in which their hosts meet. The second direction of a pair, where it is a unit of its own, follows in
+/// another round.
+fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
+    let mut rounds: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    let mut seen: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for (unit, Unit { positions: (a, b), .. }) in units.iter().enumerate() {
+        let direction = seen.entry((*a.min(b), *a.max(b))).or_default();
+        rounds.entry((draw.round_of(*a, *b), *direction)).or_default().push(unit);
+        *direction += 1;
+    }
+    rounds.into_values().collect()
+}
+
+/// The rounds of units that run at the same time: one per repetition and treatment.
+fn slots(units: &[&Unit<'_>], treatments: &[(&str, &str)], mode: FleetMode) -> Vec<Round> {
+    let tasks = || units.iter().flat_map(|unit| &unit.tasks);
+    let repetitions: BTreeSet<u32> = tasks().map(|task| task.repetition).collect();
+    let places = repetitions.into_iter().flat_map(|repetition| {
+        order(treatments.len(), repetition).filter_map(move |place| Some((repetition, *treatments.get(place)?)))
+    });
+    let round = |(repetition, wanted): (u32, (&str, &str))| {
+        let is_in = |task: &&&Task| task.repetition == repetition && treatment(task) == wanted;
+        let tasks: Vec<Task> = tasks().filter(is_in).map(|task| (*task).clone()).collect();
+        (!tasks.is_empty()).then_some(Round { tasks, mode })
+    };
+    places.filter_map(round).collect()
+}

@@ -1,0 +1,147 @@
+//! Result of one task.
+
+use serde::{Deserialize, Serialize};
+
+use super::{FleetMode, Task};
+
+/// A task with its result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cell {
+    /// What was to be measured.
+    pub task: Task,
+    /// What ran at the same time.
+    #[serde(default)]
+    pub mode: FleetMode,
+    /// What was measured, or why nothing was.
+    pub outcome: CellOutcome,
+}
+
+impl Cell {
+    /// The measurement; `None` of a task that has none.
+    #[must_use]
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match &self.outcome {
+            CellOutcome::Measured(measurement) => Some(measurement),
+            CellOutcome::NotRun(_) => None,
+        }
+    }
+
+    /// The measurement, if it belongs into statistics.
+    #[must_use]
+    pub fn usable(&self) -> Option<&Measurement> {
+        let is_excluded = |flag: &CellFlag| matches!(flag, CellFlag::Implausible | CellFlag::NoCommonPeriod);
+        let is_usable = |of: &&Measurement| {
+            of.goodput_bps.is_finite() && of.goodput_bps >= 0.0 && !of.flags.iter().any(is_excluded)
+        };
+        self.measurement().filter(is_usable)
+    }
+}
+
+/// Outcome of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CellOutcome {
+    /// It reached its end.
+    Measured(Measurement),
+    /// It has no result.
+    NotRun(NotRun),
+}
+
+/// What one test measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Measurement {
+    /// Payload that the sink received, in bit/s.
+    pub goodput_bps: f64,
+    /// The smaller of the highest rates that the links of both hosts support, in bit/s; absent where one is not known. A
+    /// link that negotiated less than it supports is slow against it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nominal_bps: Option<f64>,
+    /// Retransmitted segments; absent of UDP and where the source does not report them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// Mean smoothed round-trip time in µs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<u64>,
+    /// Busiest CPU of the source, 0..=1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_cpu: Option<f64>,
+    /// Busiest CPU of the sink, 0..=1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink_cpu: Option<f64>,
+    /// When it was to start and when it did; absent where the start was not agreed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartTimes>,
+    /// Why its values need care.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<CellFlag>,
+}
+
+/// Start of a test in ns of the coordinator's monotonic clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StartTimes {
+    /// Planned.
+    pub planned_ns: u64,
+    /// Actual.
+    pub actual_ns: u64,
+}
+
+/// Why a value needs care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CellFlag {
+    /// More than the path can carry or the time allows; in no statistic.
+    Implausible,
+    /// The tests of its round have less than half of their time in common; in no statistic.
+    NoCommonPeriod,
+    /// It started later than the budget of the clock allows.
+    LateStart,
+    /// The wall clock of one end was set during the test.
+    ClockStep,
+    /// It ran in a catch-up round, beside other tests than planned.
+    CaughtUp,
+}
+
+/// A task without a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotRun {
+    /// Why, as a word.
+    pub reason: NotRunReason,
+    /// Message of the host or the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// Why a task has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum NotRunReason {
+    /// One of its hosts has no control connection.
+    Unreachable,
+    /// The other host left during the test.
+    PeerLost,
+    /// A host did not confirm its part in time.
+    SlowControl,
+    /// The start had passed when the command arrived.
+    Late,
+    /// The lease of a host expired.
+    Lease,
+    /// The test did not end before its deadline.
+    Deadline,
+    /// A host refused it.
+    Refused,
+    /// It failed; see the detail.
+    Failed,
+    /// The user cancelled the run.
+    Cancelled,
+    /// The time of the run was over.
+    Budget,
+}

@@ -1,0 +1,101 @@
+//! Everything a fleet run brought, as it is stored.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, FleetEffects, FleetMode, HostId, LadderRow, NotRun, PairDirection, PlanHash, Poisoning};
+use crate::finding::Finding;
+
+/// Schema name of a [`FleetReport`] on disk.
+pub const FLEET_SCHEMA: &str = "linerate.fleet/1";
+
+/// A run of a fleet with its findings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetReport {
+    /// Always [`FLEET_SCHEMA`].
+    pub schema: String,
+    /// What was run.
+    pub header: FleetHeader,
+    /// A cell of every task, with a result or a reason.
+    pub cells: Vec<Cell>,
+    /// Effects of hosts and pairs, one for each path and variant; empty of a ladder.
+    #[serde(default)]
+    pub effects: Vec<FleetEffects>,
+    /// Rows of a ladder.
+    #[serde(default)]
+    pub ladder: Vec<LadderRow>,
+    /// What each suspect of a ladder does to the others.
+    #[serde(default)]
+    pub poisonings: Vec<HostPoisoning>,
+    /// Findings, strongest first.
+    pub findings: Vec<Finding>,
+}
+
+/// What a fleet run was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetHeader {
+    /// Id of the run; absent of a run that is not stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// Identity of the plan.
+    pub plan: PlanHash,
+    /// Its hosts.
+    pub hosts: Vec<FleetHost>,
+    /// Which of them exchange data.
+    pub topology: FleetTopology,
+    /// Which tests run at the same time.
+    pub mode: FleetMode,
+    /// Whether the two directions of a pair do.
+    pub direction: PairDirection,
+    /// Control connections use the network under test, or it is not known that they do not.
+    pub is_control_shared: bool,
+    /// Rounds that were run.
+    pub rounds: usize,
+    /// Time of the run in ns.
+    pub elapsed_ns: u64,
+    /// Seed of the plan.
+    pub seed: u64,
+    /// Why the run ended before all of its rounds; absent of a complete one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<NotRun>,
+}
+
+/// A host of a fleet run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetHost {
+    /// Its id.
+    pub id: HostId,
+    /// Its rack, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rack: Option<String>,
+    /// Speed of the link under test in bit/s, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_bps: Option<f64>,
+}
+
+/// Which hosts exchange data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FleetTopology {
+    /// Each with each other.
+    Mesh,
+    /// A list of pairs.
+    Pairs,
+    /// All others send to this one.
+    Incast(HostId),
+    /// This one sends to all others.
+    Fanout(HostId),
+}
+
+/// What a host does to the others of a ladder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HostPoisoning {
+    /// The host.
+    pub suspect: HostId,
+    /// Rates of the others with and without it.
+    pub rates: Poisoning,
+}

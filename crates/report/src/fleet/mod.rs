@@ -1,0 +1,155 @@
+//! Reports of a fleet run: the strongest finding first, then all findings with evidence and next command, then the cells. Text
+//! and HTML are one document over a [`FleetReport`], which is also the JSON.
+
+mod cells;
+mod check;
+mod csv;
+mod footer;
+mod ladder;
+mod large;
+mod matrix;
+mod not_run;
+mod opening;
+mod progress;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use linerate_lab::fleet::{FleetEnd, FleetOutcome, FleetPlan, Topology};
+use linerate_model::fleet::{
+    FLEET_SCHEMA, FleetHeader, FleetHost, FleetReport, FleetTopology, HostId, HostPoisoning, NotRun, NotRunReason,
+};
+
+use crate::document::style::Style;
+use crate::document::{Block, Document};
+pub use check::{CheckReport, CheckRow, CheckState, check_text};
+pub use csv::csv;
+pub use progress::{Announced, FleetLive, PairRate, announcement, live, progress_line};
+
+/// What the coordinator knows about a run beside its plan and its outcome.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunFacts {
+    /// Id of the run, where it is stored.
+    pub run_id: Option<String>,
+    /// Time of the run.
+    pub elapsed: Duration,
+    /// Control connections use the network under test, or it is not known that they do not.
+    pub is_control_shared: bool,
+    /// Speeds of the links under test in bit/s, where they are known.
+    pub links_bps: BTreeMap<HostId, f64>,
+}
+
+/// The report of a run.
+#[must_use]
+pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
+    let host = |host: &linerate_lab::fleet::PlanHost| FleetHost {
+        id: host.id.clone(),
+        rack: host.rack.clone(),
+        link_bps: facts.links_bps.get(&host.id).copied(),
+    };
+    let header = FleetHeader {
+        run_id: facts.run_id,
+        plan: plan.hash(),
+        hosts: plan.hosts.iter().map(host).collect(),
+        topology: topology(&plan.topology),
+        mode: plan.mode,
+        direction: plan.direction,
+        is_control_shared: facts.is_control_shared,
+        rounds: outcome.rounds,
+        elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
+        seed: plan.seed,
+        ended: outcome.ended.map(ended),
+    };
+    let poisonings = outcome.poisonings.into_iter().map(|(suspect, rates)| HostPoisoning { suspect, rates });
+    FleetReport {
+        schema: FLEET_SCHEMA.to_owned(),
+        header,
+        cells: outcome.cells,
+        effects: outcome.effects,
+        ladder: outcome.ladder,
+        poisonings: poisonings.collect(),
+        findings: outcome.findings,
+    }
+}
+
+fn topology(topology: &Topology) -> FleetTopology {
+    match topology {
+        Topology::Mesh => FleetTopology::Mesh,
+        Topology::Pairs(_) => FleetTopology::Pairs,
+        Topology::Incast(hub) => FleetTopology::Incast(hub.clone()),
+        Topology::Fanout(hub) => FleetTopology::Fanout(hub.clone()),
+    }
+}
+
+fn ended(end: FleetEnd) -> NotRun {
+    let (reason, detail) = match end {
+        FleetEnd::Budget => (NotRunReason::Budget, None),
+        FleetEnd::Cancelled => (NotRunReason::Cancelled, None),
+        FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
+        _ => (NotRunReason::Failed, None),
+    };
+    NotRun { reason, detail }
+}
+
+/// The report as text. `verbose` adds every finding in full, all effects and references.
+#[must_use]
+pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
+    let depth = if verbose { Depth::Long } else { Depth::Short };
+    document(report, depth).text(style)
+}
+
+/// The report as one HTML file.
+#[must_use]
+pub fn html(report: &FleetReport) -> String {
+    document(report, Depth::Page).html()
+}
+
+/// The report as one JSON object, schema `linerate.fleet/1`.
+#[must_use]
+pub fn json(report: &FleetReport) -> String {
+    crate::pretty_json(report)
+}
+
+/// How much a report shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// What most readers need.
+    Short,
+    /// All of it.
+    Long,
+    /// All of it, as a page.
+    Page,
+}
+
+impl Depth {
+    /// Most hosts of a table of all cells.
+    const fn cells_hosts_max(self) -> usize {
+        match self {
+            Self::Short | Self::Long => 24,
+            Self::Page => 64,
+        }
+    }
+}
+
+fn document(report: &FleetReport, depth: Depth) -> Document {
+    let mut blocks = vec![Block::Title(opening::title(report))];
+    blocks.extend(self::blocks(report, depth));
+    Document { name: "linerate fleet", blocks }
+}
+
+/// The parts of the report but its title.
+pub(crate) fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
+    let mut blocks = opening::remarks(&report.header);
+    blocks.extend(opening::findings(&report.findings, depth));
+    for matrix in matrix::matrices(report) {
+        blocks.extend(match matrix.hosts.len() <= depth.cells_hosts_max() {
+            true => cells::blocks(&matrix, depth),
+            false => large::blocks(&matrix, depth),
+        });
+    }
+    blocks.extend(ladder::blocks(report));
+    blocks.push(Block::Paragraph(footer::line(report)));
+    blocks
+}
