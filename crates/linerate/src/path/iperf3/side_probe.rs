@@ -115,11 +115,11 @@ impl SideProber {
                     mark(fd, dscp);
                     Ok(())
                 };
-                let (remote, last_ns, patience_ns) = match method {
+                let (remote, last_ns, refusal_wait_ns) = match method {
                     Method::Port(port) => (SocketAddr::new(remote.ip(), port), u64::MAX, 0),
                     _ => (remote, end_ns.unwrap_or(0).saturating_sub(CONNECT_MARGIN_NS), CONNECT_TIMEOUT_NS),
                 };
-                Box::new(move || probe_by_connections(remote, &prepare, last_ns, patience_ns, &stopped, &shared))
+                Box::new(move || probe_by_connections(remote, &prepare, last_ns, refusal_wait_ns, &stopped, &shared))
             }
         };
         let thread = thread::Builder::new().name("side-prober".into()).spawn(work)?;
@@ -247,7 +247,7 @@ fn probe_by_connections(
     remote: SocketAddr,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
     last_ns: u64,
-    mut patience_ns: u64,
+    mut refusal_wait_ns: u64,
     stop: &AtomicBool,
     samples: &Samples,
 ) {
@@ -260,10 +260,10 @@ fn probe_by_connections(
             continue;
         }
         next_ns = now_ns + CONNECT_PERIOD_NS;
-        match probe_by_connection(remote, prepare, patience_ns, samples) {
+        match probe_by_connection(remote, prepare, refusal_wait_ns, samples) {
             Ok(Answer::Refusal | Answer::Late) => {}
             // One that serves many clients waits for the cookie; a connection less is the same to it.
-            Ok(Answer::Nothing) => patience_ns = 0,
+            Ok(Answer::Nothing) => refusal_wait_ns = 0,
             // Not what a server of iperf3 does: further connections could harm it.
             Ok(Answer::Other) | Err(_) => return,
         }
@@ -281,11 +281,11 @@ enum Answer {
     Other,
 }
 
-/// One connection, which is closed when the answer is there or `patience_ns` after it is established.
+/// One connection, which is closed when the answer is there or `refusal_wait_ns` after it is established.
 fn probe_by_connection(
     remote: SocketAddr,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
-    patience_ns: u64,
+    refusal_wait_ns: u64,
     samples: &Samples,
 ) -> io::Result<Answer> {
     let fd = socket::open(&remote, Protocol::Tcp).map_err(io::Error::other)?;
@@ -302,7 +302,7 @@ fn probe_by_connection(
     socket::take_error(&fd).map_err(io::Error::other)?;
     let number = samples.with(|samples| samples.len().saturating_sub(1));
     samples.answered(number as u16, established_ns);
-    if !poll::wait_fd(&fd, Interest::READ, Some(Duration::from_nanos(left_ns().min(patience_ns))))? {
+    if !poll::wait_fd(&fd, Interest::READ, Some(Duration::from_nanos(left_ns().min(refusal_wait_ns))))? {
         return Ok(Answer::Nothing);
     }
     let mut answer = [0; 1];
