@@ -42,6 +42,12 @@ pub fn bytes(bytes: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
+/// A change as a share: `-90 %`.
+#[must_use]
+pub fn change(share: f64) -> String {
+    format!("{:+.0} %", share * 100.0)
+}
+
 /// Seconds as `1:23:45` or `2:03`.
 #[must_use]
 pub fn clock(seconds: f64) -> String {

@@ -172,8 +172,3 @@ pub fn headline(findings: &[Finding]) -> String {
         }
     }
 }
-
-/// `-90 %`
-pub(super) fn percent(effect: f64) -> String {
-    format!("{:+.0} %", effect * 100.0)
-}
