@@ -164,6 +164,14 @@ fn changed_key_is_refused_with_both_and_the_way_to_forget() {
     assert_eq!(tested(&client, port, &[]).json()["target"]["identity"], "new");
 }
 
+#[test]
+fn client_outside_the_allowed_networks_reads_that_its_address_is_refused() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let service = host.serve(&["--allow", "192.0.2.0/24"]);
+    tested(&client, service.port, &[]).expect_code(4).expect_stderr("admits no test from this address");
+    assert_eq!(service.wait_for_events("refused", 1, TIMEOUT).len(), 1);
+}
+
 fn secret_file(host: &NativeHost, name: &str, secret: &str) -> PathBuf {
     let path = host.state_file(name);
     fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");

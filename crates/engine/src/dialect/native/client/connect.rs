@@ -86,8 +86,15 @@ pub fn open(
                     text: "it runs another test; try a longer --wait".to_owned(),
                 });
             }
+            Answer::NotAdmitted => {
+                return Err(NativeError::Refused {
+                    clause: "address".to_owned(),
+                    text: "it admits no test from this address; see --allow and --deny of the server, and its log"
+                        .to_owned(),
+                });
+            }
             Answer::Incomplete | Answer::Foreign => {
-                let seen = String::from_utf8_lossy(&received).escape_debug().to_string();
+                let seen = received.escape_ascii();
                 let text = format!("{}: no server of tests answers there; it sent \"{seen}\"", target.host);
                 return Err(NativeError::Unreachable(text));
             }
