@@ -8,6 +8,9 @@
 //! size      bytes u32 | TOS u8
 //! ```
 //!
+//! A knock from another address than that of the control connection, where the server allows one, is answered by a challenge. Its
+//! stamp is the tag of the next knock, which proves that the address receives what is sent to it. No other knock has a tag.
+//!
 //! Feedback travels against the load, every 50 ms as long as load arrives. In the search for capacity (RFC 9097) a server
 //! that receives reports what it counted; a client that receives requests the rate that the server is to follow, and without
 //! such a request for 2 s the server sends nothing.
@@ -62,10 +65,12 @@ pub enum DatagramType {
     SizeAnswer = 7,
     /// The flow ends.
     Bye = 8,
+    /// Server: the knock is to be repeated with this stamp as its tag.
+    Challenge = 9,
 }
 
 impl DatagramType {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Knock,
         Self::Open,
         Self::Data,
@@ -75,6 +80,7 @@ impl DatagramType {
         Self::SizeProbe,
         Self::SizeAnswer,
         Self::Bye,
+        Self::Challenge,
     ];
 
     /// Fewest bytes of a datagram of this kind.
@@ -85,7 +91,7 @@ impl DatagramType {
             Self::Probe | Self::Reply => PROBE_LEN_MIN,
             Self::Feedback => HEAD_LEN + Feedback::LEN,
             Self::SizeAnswer => HEAD_LEN + SizeAnswer::LEN,
-            Self::Open | Self::Data | Self::SizeProbe | Self::Bye => HEAD_LEN,
+            Self::Open | Self::Data | Self::SizeProbe | Self::Bye | Self::Challenge => HEAD_LEN,
         }
     }
 }
@@ -105,7 +111,8 @@ pub struct DatagramHead {
     pub flags: u8,
     /// Number of the flow in its session.
     pub flow: u32,
-    /// Proof against injection by those who do not see the flow; the caller compares it.
+    /// Proof against injection by those who do not see the flow; the caller compares it. Of a knock the stamp of the challenge that
+    /// it answers, or 0.
     pub tag: u64,
     /// Position in the flow, at most [`SEQUENCE_MAX`]; of an answer that of its request.
     pub sequence: u64,
@@ -349,7 +356,7 @@ mod tests {
         let rows = [
             ("mark", 0, 0xa4),
             ("version", 1, 2),
-            ("kind", 2, 9),
+            ("kind", 2, 10),
             ("sequence 2^48 + 1", 23, 1),
             ("sequence with a high bit", 16, 0x80),
             ("stamp with the sign bit", 24, 0x80),

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_lab::expect::Expectations;
+use linerate_lab::expect::{Expectations, Missed};
 use linerate_lab::path::{Offer, plan};
 use linerate_lab::sweep::grammar;
-use linerate_model::path::{PathSpec, PhaseKind, PhaseTransport, Profile};
+use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::expect::missed;
 use super::record::RecordArgs;
-use super::{complain, record};
+use super::{complain, exit_code, record};
 use linerate::expect::missed_by_run;
 use linerate::path::{
-    IdentityOptions, Login, PathResult, PathTest, SideProbe, Target, forget, host_and_port, test_path,
+    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget, host_and_port, test_path,
 };
 use linerate::progress::style;
 use linerate::{Outcome, Progress};
@@ -45,7 +45,10 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
     let mut progress = Progress::new(output.quiet);
-    let result = match test_path(&test, record_options, &signals, &mut progress) {
+    let mut lines = JsonLines::new(output.jsonl);
+    let mut on_event = |event: &PathEvent<'_>| lines.write(event);
+    let mut observers = Observers { progress: &mut progress, on_event: &mut on_event };
+    let result = match test_path(&test, record_options, &signals, &mut observers) {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
@@ -54,11 +57,41 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
     if let Err(reason) = write_reports(&output, &result) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
-    if result.outcome == Outcome::Interrupted {
-        return result.outcome;
+    let judged = limits.iter().filter(|_| result.outcome != Outcome::Interrupted);
+    let found: Vec<Missed> = judged.flat_map(|limits| missed_by_run(limits, &result.recorded.record)).collect();
+    let outcome = missed(COMMAND, limits.as_ref(), &found, result.outcome);
+    lines.write(&PathEvent::Verdict {
+        exit_code: exit_code(outcome),
+        diagnosis: result.diagnosis.as_ref(),
+        missed: &found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    match lines.failure {
+        Some(reason) => complain(COMMAND, &reason, Outcome::NotCompleted),
+        None => outcome,
     }
-    let found = limits.iter().flat_map(|limits| missed_by_run(limits, &result.recorded.record));
-    missed(COMMAND, limits.as_ref(), &found.collect::<Vec<_>>(), result.outcome)
+}
+
+/// Events on standard output, one line each.
+struct JsonLines {
+    is_wanted: bool,
+    /// Why an event could not be written.
+    failure: Option<String>,
+}
+
+impl JsonLines {
+    fn new(is_wanted: bool) -> Self {
+        Self { is_wanted, failure: None }
+    }
+
+    fn write(&mut self, event: &PathEvent<'_>) {
+        if !self.is_wanted {
+            return;
+        }
+        if let Err(reason) = to_stdout(&report::event_line(event)) {
+            self.is_wanted = false;
+            self.failure = Some(reason);
+        }
+    }
 }
 
 /// Longest time of all repetitions against a native server; `None` where nothing is examined.
@@ -127,6 +160,10 @@ pub(crate) struct TestArgs {
     /// Local address, or a device: %eth0, 192.0.2.1%eth0
     #[arg(short = 'B', long, value_name = "ADDRESS[%DEV]")]
     bind: Option<String>,
+    /// Address of the server for the control connection, where it is another one than that of the data; a server behind another
+    /// local address needs --allow-split-address
+    #[arg(long, value_name = "HOST[:PORT]")]
+    control_via: Option<String>,
     /// Wait for a busy server so long
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3600))]
     wait: u64,
@@ -185,6 +222,12 @@ struct OutputArgs {
     /// Write the report as one JSON object, instead of text or to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
+    /// Write what happens as lines of JSON, as soon as it happens, instead of text
+    #[arg(long, conflicts_with = "json")]
+    jsonl: bool,
+    /// Add every single probe to the JSON object
+    #[arg(long, requires = "json")]
+    samples: bool,
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -269,8 +312,9 @@ impl TestArgs {
         }
         let record = self.record.resolve(true)?;
         let bind = self.bind_spec();
+        let control_via = self.control_via.as_deref().map(|text| host_and_port(text, port)).transpose()?;
         let test = PathTest {
-            target: Target { host, port, bind, timeout: CONNECT_TIMEOUT },
+            target: Target { host, port, control_via, bind, timeout: CONNECT_TIMEOUT },
             identity: IdentityOptions {
                 pin: self.identity.pin.clone(),
                 token_file: self.identity.token_file.clone(),
@@ -283,6 +327,7 @@ impl TestArgs {
             wait_max: Duration::from_secs(self.wait),
             repeat: self.repeat,
             side_probe: self.side_probe,
+            wants_samples: self.output.samples,
             spec: self.spec(),
         };
         Ok(Resolved::Test(Box::new((test, record))))
@@ -371,7 +416,7 @@ impl OutputArgs {
 }
 
 fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String> {
-    let json = || report::json(&result.report, result.diagnosis.as_ref()) + "\n";
+    let json = || report::json(&result.report, result.diagnosis.as_ref(), &result.samples) + "\n";
     let to_file = |path: &PathBuf, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
@@ -379,6 +424,7 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         to_file(path, report::html(&result.report, result.diagnosis.as_ref()))?;
     }
     let text = match &output.json {
+        _ if output.jsonl => return Ok(()),
         Some(None) => json(),
         Some(Some(path)) => {
             to_file(path, json())?;
@@ -386,6 +432,10 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         }
         None => report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style()),
     };
+    to_stdout(&text)
+}
+
+fn to_stdout(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("cannot write the report: {error}")),
         _ => Ok(()),

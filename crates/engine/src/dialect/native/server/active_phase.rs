@@ -9,7 +9,7 @@ use linerate_model::path::{
     EndpointPhase, HostDropsReader, LoadSample, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
 };
 use linerate_native::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
-use linerate_sys::{clock, stream_io};
+use linerate_sys::{clock, socket, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
 
 use super::responder::ProbeCounts;
@@ -100,6 +100,8 @@ impl ActivePhase {
     /// Takes the flow of its datagrams.
     pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId) -> Result<(), EngineError> {
         let is_sender = self.spec.direction == Some(PathDirection::Down);
+        // The control connection may take another path.
+        self.peer = socket::peer_addr(&fd).unwrap_or(self.peer);
         let mut run = DatagramRun::new(&self.spec, id, fd, is_sender, self.quota.clone())?;
         if self.started.is_some() {
             run.start()?;
