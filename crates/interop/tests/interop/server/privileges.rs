@@ -54,11 +54,11 @@ fn clients_of_iperf_2_are_served_without_privileges() {
         return;
     }
     let (service, port) = Service::start_both(&["--user", USER]);
-    expect_no_privileges(service.process.id());
     for words in ["-n 64K", "-u -t 1"] {
         Iperf2::Original.client(port, words).finish().expect_code(0);
     }
     let _ = service.wait_for_events("test_ended", 2, TIMEOUT);
+    expect_no_privileges(service.process.id());
 }
 
 /// The key is for root alone, the file of users for the server.
