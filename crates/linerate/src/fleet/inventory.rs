@@ -4,7 +4,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use linerate_fleet::inventory::{Inventory, TEXT_MAX_BYTES, expand_list, from_names, parse, ssh_names};
+pub use linerate_fleet::inventory::Inventory;
+use linerate_fleet::inventory::{TEXT_MAX_BYTES, expand_list, from_names, parse, ssh_names};
 
 use crate::Error;
 
