@@ -2,7 +2,7 @@
 
 use linerate_model::fleet::{CellFlag, EndEffect, HostEffect, HostId};
 
-use super::matrix::{Entry, Matrix, Rate, RateUnit, exclusion, of_host};
+use super::matrix::{Entry, Matrix, Rate, RateUnit, exclusion};
 use super::{Depth, not_run};
 use crate::document::Block;
 use crate::document::table::{Cell, Table};
@@ -39,8 +39,9 @@ fn table(matrix: &Matrix<'_>) -> Table {
     );
     let table = match matrix.effects {
         None => table,
-        Some(effects) => {
-            let end = |host: &HostId, end: fn(&HostEffect) -> EndEffect| of_host(Some(effects), host).map(end);
+        Some(_) => {
+            let end =
+                |host: &HostId, end: fn(&HostEffect) -> EndEffect| matrix.host_effects.get(host).map(|host| end(host));
             table
                 .number("sends", |(_, host)| effect(end(host, |host| host.sends)))
                 .number("receives", |(_, host)| effect(end(host, |host| host.receives)))
@@ -133,7 +134,7 @@ pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {
         notes.push("empty: not planned".to_owned());
     }
     let is_open = |host: &&HostId| {
-        let host = of_host(matrix.effects, host);
+        let host = matrix.host_effects.get(host);
         host.is_none_or(|host| [host.sends, host.receives].iter().any(|end| effect(Some(*end)) == MISSING))
     };
     if matrix.effects.is_some() && matrix.hosts.iter().any(is_open) {
@@ -161,7 +162,8 @@ fn flags(matrix: &Matrix<'_>) -> impl Iterator<Item = String> {
 }
 
 fn effects(matrix: &Matrix<'_>) -> Table {
-    let hosts: Vec<&HostEffect> = matrix.hosts.iter().filter_map(|host| of_host(matrix.effects, host)).collect();
+    let hosts: Vec<&HostEffect> =
+        matrix.hosts.iter().filter_map(|host| matrix.host_effects.get(host).copied()).collect();
     let end = |end: &EndEffect| match (end.effect, end.p) {
         (Some(effect), Some(p)) => format!("{:+.1} % (p {p:.2})", effect * 100.0),
         (Some(effect), None) => format!("{:+.1} %", effect * 100.0),

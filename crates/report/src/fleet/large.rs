@@ -7,7 +7,7 @@ use linerate_model::fleet::{HostEffect, HostId};
 
 use super::Depth;
 use super::cells::{change, effect, notes, shown, title};
-use super::matrix::{Entry, Matrix, Rate, RateUnit, by_name, of_host, strength};
+use super::matrix::{Entry, Matrix, Rate, RateUnit, by_name, strength};
 use crate::document::Block;
 use crate::document::table::{Cell, Table};
 use crate::number::counted;
@@ -52,7 +52,7 @@ fn slow_hosts(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
         .number("cells", |host| host.sends.cells.to_string())
         .number("receives", |host| effect(Some(host.receives)))
         .number("cells", |host| host.receives.cells.to_string());
-    let more = (hidden > 0).then(|| format!("{} more: -v shows them", hidden));
+    let more = (hidden > 0).then(|| format!("{hidden} more: -v shows them"));
     vec![Block::Table(table.notes(more).table())]
 }
 
@@ -93,7 +93,7 @@ fn middle(entries: &[Entry], unit: RateUnit) -> Entry {
 
 /// The slowest pairs between hosts without an effect; `None` without any.
 fn slowest(matrix: &Matrix<'_>) -> Option<Table> {
-    let is_slow = |host: &HostId| of_host(matrix.effects, host).is_some_and(|host| strength(host) < 0.0);
+    let is_slow = |host: &HostId| matrix.host_effects.get(host).is_some_and(|host| strength(host) < 0.0);
     let measured = matrix
         .entries
         .iter()

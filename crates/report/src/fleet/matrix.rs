@@ -21,6 +21,8 @@ pub(super) struct Matrix<'a> {
     /// All cells.
     pub cells: Vec<&'a Cell>,
     pub effects: Option<&'a FleetEffects>,
+    /// The same by host.
+    pub host_effects: BTreeMap<&'a HostId, &'a HostEffect>,
     pub unit: RateUnit,
 }
 
@@ -107,8 +109,9 @@ fn matrix<'a>(
         variant => format!("path {path}, {variant}"),
     };
     let unit = unit(&entries);
-    let hosts = ordered(hosts, &racks, effects);
-    Matrix { name: (!is_one).then_some(name), hosts, racks, entries, cells, effects, unit }
+    let host_effects = effects.into_iter().flat_map(|effects| &effects.hosts).map(|of| (&of.host, of)).collect();
+    let hosts = ordered(hosts, &racks, &host_effects);
+    Matrix { name: (!is_one).then_some(name), hosts, racks, entries, cells, effects, host_effects, unit }
 }
 
 fn entry(cells: &[&Cell]) -> Entry {
@@ -154,9 +157,9 @@ fn unit(entries: &BTreeMap<(&HostId, &HostId), Entry>) -> RateUnit {
 fn ordered<'a>(
     hosts: BTreeSet<&'a HostId>,
     racks: &BTreeMap<&HostId, &str>,
-    effects: Option<&FleetEffects>,
+    effects: &BTreeMap<&HostId, &HostEffect>,
 ) -> Vec<&'a HostId> {
-    let effect = |host: &HostId| of_host(effects, host).map_or(0.0, strength);
+    let effect = |host: &HostId| effects.get(host).map_or(0.0, |effect| strength(effect));
     let mut hosts: Vec<&HostId> = hosts.into_iter().collect();
     hosts.sort_by(|a, b| {
         let rack = |host: &HostId| racks.get(host).copied();
@@ -167,10 +170,6 @@ fn ordered<'a>(
         by_rack.then_with(|| effect(a).total_cmp(&effect(b))).then_with(|| by_name(a.as_str(), b.as_str()))
     });
     hosts
-}
-
-pub(super) fn of_host<'a>(effects: Option<&'a FleetEffects>, host: &HostId) -> Option<&'a HostEffect> {
-    effects?.hosts.iter().find(|effect| effect.host == *host)
 }
 
 /// The stronger effect of a slow host; 0 of another.
