@@ -20,7 +20,7 @@ DIST_TOOLS := musl-gcc=musl-tools
 IPERF_FEATURES := --no-default-features --features auth
 
 .PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz vm vm-lab faults compare soak scale exporters reports http-lab path test-deps dist-deps history-scale
+	fuzz vm vm-lab vm-path faults compare soak scale exporters reports http-lab path test-deps dist-deps history-scale
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -52,10 +52,11 @@ msrv: ## build with the oldest supported Rust; skipped where it is not installed
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
-NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci
+NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci --test-threads $$((2 * $$(nproc)))
+# `check` has run the dependency rules.
 test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) build --locked --workspace --all-targets
-	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) --workspace
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) --workspace -E 'not binary(architecture)'
 	$(CARGO) test --locked --workspace --doc
 
 bench: ## throughput and CPU time against the installed iperf3, HTTP lab included
@@ -136,6 +137,12 @@ vm-lab: ## doctor on NICs, links and qdiscs of a guest
 		ethtool=ethtool ip=iproute2 lspci=pciutils strip=binutils python3=python3
 	$(CARGO) build --locked -p linerate-cli
 	vm/lab $(TARGET_DIR)/debug/linerate
+
+# Long and managed queues of a router, and fq at the sender, in a guest.
+vm-path: dist ## linerate test over pfifo, fq_codel and fq of a guest
+	@.ci/tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod ethtool=ethtool \
+		ip=iproute2 strip=binutils python3=python3
+	vm/path dist/linerate
 
 # Each fault three times without a second attempt, and 20 tests without a fault.
 faults: test-deps ## faults that are made here: what doctor concludes, and what its fixes do (root)

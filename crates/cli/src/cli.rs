@@ -50,3 +50,20 @@ fn complain(command: &str, text: &str, outcome: Outcome) -> Outcome {
     let _ = writeln!(io::stderr(), "{command}: {text}");
     outcome
 }
+
+/// The exit code. The drop-in modes use the first two, and 5 with `--lr-expect`.
+pub(crate) fn exit_code(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Done => 0,
+        Outcome::NotCompleted => 1,
+        Outcome::Usage => 2,
+        Outcome::CheckFailed => 3,
+        Outcome::Unreachable => 4,
+        Outcome::ObjectiveMissed => 5,
+        Outcome::TooManyInvalid => 6,
+        Outcome::Worse => 10,
+        Outcome::Undecided => 11,
+        Outcome::NotComparable => 12,
+        Outcome::Interrupted => 130,
+    }
+}

@@ -17,24 +17,7 @@ fn main() -> std::process::ExitCode {
     linerate_sys::process::return_large_blocks();
     log::start();
     let argv: Vec<OsString> = std::env::args_os().collect();
-    exit_code(dispatch(&argv)).into()
-}
-
-/// The drop-in modes use the first two, and 5 with `--lr-expect`.
-fn exit_code(outcome: Outcome) -> u8 {
-    match outcome {
-        Outcome::Done => 0,
-        Outcome::NotCompleted => 1,
-        Outcome::Usage => 2,
-        Outcome::CheckFailed => 3,
-        Outcome::Unreachable => 4,
-        Outcome::ObjectiveMissed => 5,
-        Outcome::TooManyInvalid => 6,
-        Outcome::Worse => 10,
-        Outcome::Undecided => 11,
-        Outcome::NotComparable => 12,
-        Outcome::Interrupted => 130,
-    }
+    cli::exit_code(dispatch(&argv)).into()
 }
 
 fn dispatch(argv: &[OsString]) -> Outcome {

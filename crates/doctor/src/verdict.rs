@@ -86,7 +86,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let Some((limit, finding)) = found.next() else {
         return starting(scope).unwrap_or_else(|| Verdict {
             verdict: UNKNOWN.to_owned(),
-            sentence: "there was load, and nothing that could be checked limits it".to_owned(),
+            sentence: "no limit found among what could be checked".to_owned(),
             ..Verdict::default()
         });
     };

@@ -123,7 +123,7 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
         }
         match limit_periods.last_mut().filter(|period| period.verdict == vote.verdict) {
             Some(period) => period.length_ms = period.length_ms.saturating_add(length_ms),
-            None => limit_periods.push(LimitPeriod { verdict: vote.verdict.clone(), length_ms }),
+            None => limit_periods.push(LimitPeriod { load: None, verdict: vote.verdict.clone(), length_ms }),
         }
     }
     limit_periods

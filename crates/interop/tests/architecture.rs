@@ -274,6 +274,19 @@ fn every_test_that_the_page_about_security_names_exists() {
     assert!(named > 50, "the page is read: {named} files");
 }
 
+/// The fuzz targets are a workspace of their own, which nothing else builds.
+#[test]
+fn every_fuzz_target_is_in_the_manifest() {
+    let folder = root().join("fuzz");
+    let packages = metadata_in(&folder)["packages"].clone();
+    let targets = packages[0]["targets"].as_array().expect("targets");
+    let built: BTreeSet<&str> = targets.iter().filter(|target| target["kind"][0] == "bin").map(name).collect();
+    let files = fs::read_dir(folder.join("fuzz_targets")).expect("a folder");
+    let names: Vec<String> =
+        files.filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned())).collect();
+    assert_eq!(built, names.iter().map(String::as_str).collect());
+}
+
 #[test]
 fn every_path_of_the_glossary_exists() {
     let root = root();
@@ -310,10 +323,15 @@ fn tracked_files(root: &Path) -> Vec<PathBuf> {
 }
 
 fn metadata() -> Value {
+    metadata_in(&root())
+}
+
+/// Of the workspace in this folder.
+fn metadata_in(folder: &Path) -> Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args(["metadata", "--format-version=1", "--no-deps", "--locked", "--offline"])
-        .current_dir(root())
+        .current_dir(folder)
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -331,24 +331,9 @@ fn clause(text: &str) -> Result<Clause, Wrong> {
 pub fn unknown_measure(name: &str) -> String {
     let catalogue = MeasureName::all().flat_map(|info| info.short.into_iter().chain([info.name]));
     let mut names: Vec<&str> = catalogue.chain(path_names()).collect();
-    names.sort_by_key(|known| (distance(known, name), known.len()));
+    names.sort_by_key(|known| (strsim::levenshtein(known, name), known.len()));
     names.dedup();
     format!("there is no measure \"{name}\"; near it: {}", names[..3].join(", "))
-}
-
-/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein, 1966).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, own) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(own != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// Suffixes of each unit, and what they multiply with.

@@ -21,6 +21,7 @@ mod explore;
 mod factor;
 mod findings;
 pub mod fleet;
+mod fnv;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;

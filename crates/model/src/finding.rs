@@ -276,6 +276,9 @@ pub struct Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitPeriod {
+    /// Load of an examined path: `down`, `up` or `both`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
     /// Name of the limit, as in [`Verdict::verdict`].
     pub verdict: String,
     /// Length in ms.

@@ -31,7 +31,7 @@ pub const MISSING: &str = "n/a";
 /// A rate in the largest fitting unit, 1000-based.
 #[must_use]
 pub fn rate(bps: f64) -> String {
-    let (value, unit) = scaled(bps, 1000.0, ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+    let (value, unit) = scaled(bps, 1000.0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
     format!("{} {unit}", digits(value))
 }
 
@@ -40,6 +40,12 @@ pub fn rate(bps: f64) -> String {
 pub fn bytes(bytes: f64) -> String {
     let (value, unit) = scaled(bytes, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]);
     format!("{} {unit}", digits(value))
+}
+
+/// A change as a share: `-90 %`.
+#[must_use]
+pub fn change(share: f64) -> String {
+    format!("{:+.0} %", share * 100.0)
 }
 
 /// Seconds as `1:23:45` or `2:03`.

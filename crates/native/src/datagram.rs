@@ -8,6 +8,9 @@
 //! size      bytes u32 | TOS u8
 //! ```
 //!
+//! A knock from another address than that of the control connection, where the server allows one, is answered by a challenge. Its
+//! stamp is the tag of the next knock, which proves that the address receives what is sent to it. No other knock has a tag.
+//!
 //! Feedback travels against the load, every 50 ms as long as load arrives. In the search for capacity (RFC 9097) a server
 //! that receives reports what it counted; a client that receives requests the rate that the server is to follow, and without
 //! such a request for 2 s the server sends nothing.
@@ -35,9 +38,11 @@ pub const TOS_UNKNOWN: u8 = 0xff;
 /// Flag of a size probe from the client: its body is a [`SizeAnswer`] with the size and the TOS of the size probe that the
 /// server is to send.
 pub const FLAG_SIZE_REQUEST: u8 = 1;
-/// Flag of a size answer: the server's kernel refused to send the size probe that was requested; the size is that of the
-/// largest IP packet it sends.
+/// Flag of a size answer: the size probe that was requested is too large for the server's interface or for a router that
+/// reported it; the size is that of the largest IP packet.
 pub const FLAG_TOO_LARGE: u8 = 2;
+/// Flag of a size answer beside [`FLAG_TOO_LARGE`]: the size is the MTU of the server's own interface.
+pub const FLAG_INTERFACE: u8 = 4;
 
 /// Kind of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,10 +65,12 @@ pub enum DatagramType {
     SizeAnswer = 7,
     /// The flow ends.
     Bye = 8,
+    /// Server: the knock is to be repeated with this stamp as its tag.
+    Challenge = 9,
 }
 
 impl DatagramType {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Knock,
         Self::Open,
         Self::Data,
@@ -73,6 +80,7 @@ impl DatagramType {
         Self::SizeProbe,
         Self::SizeAnswer,
         Self::Bye,
+        Self::Challenge,
     ];
 
     /// Fewest bytes of a datagram of this kind.
@@ -83,7 +91,7 @@ impl DatagramType {
             Self::Probe | Self::Reply => PROBE_LEN_MIN,
             Self::Feedback => HEAD_LEN + Feedback::LEN,
             Self::SizeAnswer => HEAD_LEN + SizeAnswer::LEN,
-            Self::Open | Self::Data | Self::SizeProbe | Self::Bye => HEAD_LEN,
+            Self::Open | Self::Data | Self::SizeProbe | Self::Bye | Self::Challenge => HEAD_LEN,
         }
     }
 }
@@ -99,11 +107,12 @@ pub fn is_native(bytes: &[u8]) -> bool {
 pub struct DatagramHead {
     /// Kind of the datagram.
     pub datagram_type: DatagramType,
-    /// [`FLAG_SIZE_REQUEST`], [`FLAG_TOO_LARGE`]; other bits have no meaning and are ignored.
+    /// [`FLAG_SIZE_REQUEST`], [`FLAG_TOO_LARGE`], [`FLAG_INTERFACE`]; other bits have no meaning and are ignored.
     pub flags: u8,
     /// Number of the flow in its session.
     pub flow: u32,
-    /// Proof against injection by those who do not see the flow; the caller compares it.
+    /// Proof against injection by those who do not see the flow; the caller compares it. Of a knock the stamp of the challenge that
+    /// it answers, or 0.
     pub tag: u64,
     /// Position in the flow, at most [`SEQUENCE_MAX`]; of an answer that of its request.
     pub sequence: u64,
@@ -347,7 +356,7 @@ mod tests {
         let rows = [
             ("mark", 0, 0xa4),
             ("version", 1, 2),
-            ("kind", 2, 9),
+            ("kind", 2, 10),
             ("sequence 2^48 + 1", 23, 1),
             ("sequence with a high bit", 16, 0x80),
             ("stamp with the sign bit", 24, 0x80),

@@ -13,6 +13,8 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const IPERF3_ACCEPTS: u8 = 9;
 /// `ACCESS_DENIED` of iperf3, -1.
 const IPERF3_REFUSES: u8 = 0xff;
+/// `SERVER_ERROR` of iperf3, -2.
+const IPERF3_FAILS: u8 = 0xfe;
 
 /// A cookie of 120 random bits; the caller owns the source of randomness.
 #[must_use]
@@ -76,6 +78,8 @@ pub enum Answer {
     Iperf3,
     /// FF: the server is busy; iperf3 sends it before it reads the cookie.
     Busy,
+    /// FE: the server admits no test from this address.
+    NotAdmitted,
     /// Too few bytes to decide.
     Incomplete,
     /// Another protocol, or another version of this one.
@@ -89,6 +93,7 @@ pub fn answer(bytes: &[u8]) -> Answer {
         [] => Answer::Incomplete,
         [IPERF3_ACCEPTS, ..] => Answer::Iperf3,
         [IPERF3_REFUSES, ..] => Answer::Busy,
+        [IPERF3_FAILS, ..] => Answer::NotAdmitted,
         _ if bytes.starts_with(&ACCEPTED) => Answer::Native,
         _ if ACCEPTED.starts_with(bytes) => Answer::Incomplete,
         _ => Answer::Foreign,
@@ -155,7 +160,8 @@ mod tests {
             (&[9], Answer::Iperf3),
             (&[9, 10], Answer::Iperf3),
             (&[0xff], Answer::Busy),
-            (&[0xfe], Answer::Foreign),
+            (&[0xfe], Answer::NotAdmitted),
+            (&[0xfd], Answer::Foreign),
             (&[10], Answer::Foreign),
             (b"HTTP/1.1 400", Answer::Foreign),
         ];

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use libc::c_int;
+use socket2::{SockAddr, SockRef};
 
 use crate::syscall::{socket_addr, syscall_len};
 
@@ -48,6 +49,14 @@ pub fn recv_from(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, SocketA
     })?;
     let from = socket_addr(&storage).ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
     Ok((len, crate::socket::unmap(from)))
+}
+
+/// [`send`] of a socket that is not connected, to this address (sendto(2)). An IPv6 socket also takes an IPv4 address.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_to(fd: impl AsFd, data: &[u8], to: &SocketAddr) -> io::Result<usize> {
+    SockRef::from(&fd).send_to_with_flags(data, &SockAddr::from(*to), libc::MSG_DONTWAIT)
 }
 
 /// Size of a `sockaddr_storage`.

@@ -3,6 +3,8 @@
 //! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who terminates TLS towards
 //! both ends cannot pass a proof on. A proof that an impostor obtains permits guessing at leisure: tokens must be long.
 
+use std::net::{IpAddr, SocketAddr};
+
 use aws_lc_rs::hmac;
 
 use crate::token::Token;
@@ -62,6 +64,18 @@ const RESUME_LABEL: &[u8] = b"linerate/1 resume\0";
 pub fn flow_tag(secret: &[u8; 32], flow: u32) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&flow.to_be_bytes()]);
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// Proof that whoever opens a flow receives what is sent to `address`: 63 bits of HMAC(`secret`, address, port, `flow`). The server
+/// alone has the secret.
+#[must_use]
+pub fn address_proof(secret: &[u8; 32], address: SocketAddr, flow: u32) -> u64 {
+    let octets = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&octets, &address.port().to_be_bytes(), &flow.to_be_bytes()]);
+    u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1
 }
 
 /// SHA-256 of bytes that are not to be shown.
@@ -157,5 +171,21 @@ mod tests {
     fn tags_differ_by_flow_and_secret() {
         let tags = [flow_tag(&[2; 32], 5), flow_tag(&[2; 32], 6), flow_tag(&[3; 32], 5)];
         assert!(tags[0] != tags[1] && tags[0] != tags[2] && tags[1] != tags[2]);
+    }
+
+    #[test]
+    fn proofs_of_addresses_cover_all_inputs_and_fit_a_stamp() {
+        let address = |text: &str| text.parse().expect("an address");
+        let proofs = [
+            address_proof(&[2; 32], address("192.0.2.1:5"), 7),
+            address_proof(&[3; 32], address("192.0.2.1:5"), 7),
+            address_proof(&[2; 32], address("192.0.2.2:5"), 7),
+            address_proof(&[2; 32], address("192.0.2.1:6"), 7),
+            address_proof(&[2; 32], address("192.0.2.1:5"), 8),
+            address_proof(&[2; 32], address("[2001:db8::1]:5"), 7),
+        ];
+        let distinct: std::collections::BTreeSet<u64> = proofs.into_iter().collect();
+        assert_eq!(distinct.len(), proofs.len());
+        assert!(proofs.iter().all(|proof| *proof <= i64::MAX as u64));
     }
 }

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_lab::expect::Expectations;
+use linerate_lab::expect::{Expectations, Missed};
 use linerate_lab::path::{Offer, plan};
 use linerate_lab::sweep::grammar;
-use linerate_model::path::{PathSpec, PhaseKind, PhaseTransport, Profile};
+use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::expect::missed;
 use super::record::RecordArgs;
-use super::{complain, record};
+use super::{complain, exit_code, record};
 use linerate::expect::missed_by_run;
 use linerate::path::{
-    IdentityOptions, Login, PathResult, PathTest, SideProbe, Target, forget, host_and_port, test_path,
+    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget, host_and_port, test_path,
 };
 use linerate::progress::style;
 use linerate::{Outcome, Progress};
@@ -45,7 +45,10 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
     let mut progress = Progress::new(output.quiet);
-    let result = match test_path(&test, record_options, &signals, &mut progress) {
+    let mut lines = JsonLines::new(output.jsonl);
+    let mut on_event = |event: &PathEvent<'_>| lines.write(event);
+    let mut observers = Observers { progress: &mut progress, on_event: &mut on_event };
+    let result = match test_path(&test, record_options, &signals, &mut observers) {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
     };
@@ -54,11 +57,41 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
     if let Err(reason) = write_reports(&output, &result) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
-    if result.outcome == Outcome::Interrupted {
-        return result.outcome;
+    let judged = limits.iter().filter(|_| result.outcome != Outcome::Interrupted);
+    let found: Vec<Missed> = judged.flat_map(|limits| missed_by_run(limits, &result.recorded.record)).collect();
+    let outcome = missed(COMMAND, limits.as_ref(), &found, result.outcome);
+    lines.write(&PathEvent::Verdict {
+        exit_code: exit_code(outcome),
+        diagnosis: result.diagnosis.as_ref(),
+        missed: &found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    match lines.failure {
+        Some(reason) => complain(COMMAND, &reason, Outcome::NotCompleted),
+        None => outcome,
     }
-    let found = limits.iter().flat_map(|limits| missed_by_run(limits, &result.recorded.record));
-    missed(COMMAND, limits.as_ref(), &found.collect::<Vec<_>>(), result.outcome)
+}
+
+/// Events on standard output, one line each.
+struct JsonLines {
+    is_wanted: bool,
+    /// Why an event could not be written.
+    failure: Option<String>,
+}
+
+impl JsonLines {
+    fn new(is_wanted: bool) -> Self {
+        Self { is_wanted, failure: None }
+    }
+
+    fn write(&mut self, event: &PathEvent<'_>) {
+        if !self.is_wanted {
+            return;
+        }
+        if let Err(reason) = to_stdout(&report::event_line(event)) {
+            self.is_wanted = false;
+            self.failure = Some(reason);
+        }
+    }
 }
 
 /// Longest time of all repetitions against a native server; `None` where nothing is examined.
@@ -109,6 +142,9 @@ pub(crate) struct TestArgs {
     /// Transport of the loads
     #[arg(long, value_name = "TRANSPORT", default_value = "tcp")]
     transport: TransportArg,
+    /// Loads without frames: the rate of the sockets alone, and no echo in the load's own streams
+    #[arg(long)]
+    raw: bool,
     /// Bytes of a request of rr and crr
     #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     request: u32,
@@ -124,6 +160,10 @@ pub(crate) struct TestArgs {
     /// Local address, or a device: %eth0, 192.0.2.1%eth0
     #[arg(short = 'B', long, value_name = "ADDRESS[%DEV]")]
     bind: Option<String>,
+    /// Address of the server for the control connection, where it is another one than that of the data; a server behind another
+    /// local address needs --allow-split-address
+    #[arg(long, value_name = "HOST[:PORT]")]
+    control_via: Option<String>,
     /// Wait for a busy server so long
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3600))]
     wait: u64,
@@ -133,9 +173,10 @@ pub(crate) struct TestArgs {
     /// Limits that the path must hold, for example down>=900M,p99<5ms,grade>=B
     #[arg(long, value_name = "LIMITS")]
     expect: Option<Expectations>,
-    /// Delay against an iperf3 server: ICMP echo, or connections that the busy server refuses
-    #[arg(long, value_name = "KIND", default_value = "auto")]
-    side_probe: SideProbeArg,
+    /// Delay against an iperf3 server: icmp (where net.ipv4.ping_group_range allows it), busy (handshakes at the port of the busy
+    /// server), tcp:PORT (at another port of its host), none, or auto, the first of icmp and busy that works
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = side_probe)]
+    side_probe: SideProbe,
     /// Do not ask the server for facts about its host
     #[arg(long)]
     no_facts: bool,
@@ -181,6 +222,12 @@ struct OutputArgs {
     /// Write the report as one JSON object, instead of text or to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
+    /// Write what happens as lines of JSON, as soon as it happens, instead of text
+    #[arg(long, conflicts_with = "json")]
+    jsonl: bool,
+    /// Add every single probe to the JSON object
+    #[arg(long, requires = "json")]
+    samples: bool,
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -201,7 +248,7 @@ Phases:
   datagrams  loss by place, reordering and jitter at half of the rate found
   rr, crr    requests and responses per second: on open connections, or a new one for each
   cps, pps   most connections and datagrams per second without failures, and where these begin
-  pace       datagrams on a schedule of 1000 per second (or --rate)
+  pace       datagrams on a schedule of 1000 per second; --rate 9.6M is 20000 (60 bytes each)
   capacity   most bits per second of IP packets, RFC 9097
 
 The server's key is remembered at the first test and compared afterwards, like ssh does.
@@ -234,18 +281,6 @@ enum TransportArg {
     Tls,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SideProbeArg {
-    /// The first that works
-    Auto,
-    /// ICMP echo, where net.ipv4.ping_group_range allows it
-    Icmp,
-    /// Connections to the port of the busy server
-    Busy,
-    /// No delay under load
-    None,
-}
-
 /// Variable of the environment with the password of a user.
 const PASSWORD_VARIABLE: &str = "LINERATE_PASSWORD";
 
@@ -268,14 +303,18 @@ enum Resolved {
 
 impl TestArgs {
     fn resolve(self) -> Result<Resolved, String> {
+        if self.raw && self.transport == TransportArg::Tls {
+            return Err("--raw and --transport tls exclude each other: TLS has records of its own".to_owned());
+        }
         let (host, port) = host_and_port(&self.host, PORT)?;
         if self.identity.forget {
             return Ok(Resolved::Forget { host, port });
         }
         let record = self.record.resolve(true)?;
         let bind = self.bind_spec();
+        let control_via = self.control_via.as_deref().map(|text| host_and_port(text, port)).transpose()?;
         let test = PathTest {
-            target: Target { host, port, bind, timeout: CONNECT_TIMEOUT },
+            target: Target { host, port, control_via, bind, timeout: CONNECT_TIMEOUT },
             identity: IdentityOptions {
                 pin: self.identity.pin.clone(),
                 token_file: self.identity.token_file.clone(),
@@ -287,12 +326,8 @@ impl TestArgs {
             wants_facts: !self.no_facts,
             wait_max: Duration::from_secs(self.wait),
             repeat: self.repeat,
-            side_probe: match self.side_probe {
-                SideProbeArg::Auto => SideProbe::Auto,
-                SideProbeArg::Icmp => SideProbe::Icmp,
-                SideProbeArg::Busy => SideProbe::Busy,
-                SideProbeArg::None => SideProbe::None,
-            },
+            side_probe: self.side_probe,
+            wants_samples: self.output.samples,
             spec: self.spec(),
         };
         Ok(Resolved::Test(Box::new((test, record))))
@@ -320,9 +355,9 @@ impl TestArgs {
                 TransportArg::Mptcp => PhaseTransport::Mptcp,
                 TransportArg::Tls => PhaseTransport::Tls,
             },
+            raw: self.raw,
             request_bytes: self.request,
             response_bytes: self.response,
-            ..PathSpec::default()
         }
     }
 
@@ -350,6 +385,17 @@ fn phase(text: &str) -> Result<PhaseKind, String> {
     PhaseKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("the phases are {}", known()))
 }
 
+fn side_probe(text: &str) -> Result<SideProbe, String> {
+    match (text, text.strip_prefix("tcp:").map(str::parse)) {
+        ("auto", _) => Ok(SideProbe::Auto),
+        ("icmp", _) => Ok(SideProbe::Icmp),
+        ("busy", _) => Ok(SideProbe::Busy),
+        ("none", _) => Ok(SideProbe::None),
+        (_, Some(Ok(port))) if port > 0 => Ok(SideProbe::Tcp(port)),
+        _ => Err("the kinds are auto, icmp, busy, tcp:PORT (1 to 65535) and none".to_owned()),
+    }
+}
+
 fn forget_key(host: &str, port: u16) -> Outcome {
     match forget(host, port) {
         Ok(true) => Outcome::Done,
@@ -370,7 +416,7 @@ impl OutputArgs {
 }
 
 fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String> {
-    let json = || report::json(&result.report, result.diagnosis.as_ref()) + "\n";
+    let json = || report::json(&result.report, result.diagnosis.as_ref(), &result.samples) + "\n";
     let to_file = |path: &PathBuf, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
@@ -378,6 +424,7 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         to_file(path, report::html(&result.report, result.diagnosis.as_ref()))?;
     }
     let text = match &output.json {
+        _ if output.jsonl => return Ok(()),
         Some(None) => json(),
         Some(Some(path)) => {
             to_file(path, json())?;
@@ -385,6 +432,10 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         }
         None => report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style()),
     };
+    to_stdout(&text)
+}
+
+fn to_stdout(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("cannot write the report: {error}")),
         _ => Ok(()),

@@ -83,14 +83,12 @@ fn with_queues(sentence: &str, findings: &[Finding]) -> String {
 }
 
 fn timeline(phases: &[(PhaseKind, Verdict)]) -> Vec<LimitPeriod> {
-    let mut timeline: Vec<LimitPeriod> = Vec::new();
-    for period in phases.iter().flat_map(|(_, verdict)| &verdict.timeline) {
-        match timeline.last_mut().filter(|last| last.verdict == period.verdict) {
-            Some(last) => last.length_ms = last.length_ms.saturating_add(period.length_ms),
-            None => timeline.push(period.clone()),
-        }
-    }
-    timeline
+    let of_load = |(kind, verdict): &(PhaseKind, Verdict)| {
+        let load = Some(kind.name().to_owned());
+        let periods = verdict.timeline.iter().cloned();
+        periods.map(move |period| LimitPeriod { load: load.clone(), ..period }).collect::<Vec<_>>()
+    };
+    phases.iter().flat_map(of_load).collect()
 }
 
 /// Part of the time without slow start in which this was the limit; `None` without a timeline.
@@ -115,7 +113,7 @@ mod tests {
             verdict: name.to_owned(),
             sentence: format!("about {name} (X-01 on x)"),
             confidence,
-            timeline: vec![LimitPeriod { verdict: name.to_owned(), length_ms }],
+            timeline: vec![LimitPeriod { load: None, verdict: name.to_owned(), length_ms }],
             ..Verdict::default()
         }
     }

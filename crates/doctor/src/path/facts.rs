@@ -55,7 +55,8 @@ pub fn record_path(report: &PathReport, sends: PathDirection, snapshot: &mut Sna
     let own = if sends == PathDirection::Up { report.size.up } else { report.size.down };
     if let Some(size) = own {
         snapshot.set("path.small_passes", true, SRC);
-        snapshot.set("path.large_passes", size.how == SizeSignal::Unlimited, SRC);
+        let is_limited_by_path = matches!(size.how, SizeSignal::Reported | SizeSignal::BlackHole);
+        snapshot.set("path.large_passes", !is_limited_by_path, SRC);
         snapshot.set("path.told_mtu", size.how == SizeSignal::Reported, SRC);
     }
     let Some(marks) = &report.marks else { return };

@@ -59,7 +59,7 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 /// Whether the link of this host is full.
 pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     if run.is("same_host") {
-        return inapplicable(Inapplicable::Test, "loopback has no line rate");
+        return inapplicable(Inapplicable::Test, "both ends are on one host, which has no line rate");
     }
     let goodput = run.goodput_bps()?;
     let known = known_speed_mbps(run);

@@ -67,6 +67,15 @@ fn socket_queue(run: &Run<'_>) -> Result<(Reading<f64>, f64), NoMatch> {
     Ok((waiting, us))
 }
 
+/// The part of it that loads of `linerate test` keep ready in each stream, which no setting of the host changes.
+fn ready_us(run: &Run<'_>) -> f64 {
+    /// A frame and the low-water mark of a slow stream, or a stream that has just begun.
+    const READY_BYTES: f64 = 16_384.0;
+    let of_streams = |streams: Reading<f64>| run.time_us(READY_BYTES * streams.value);
+    let is_path_load = run.text("phase").is_ok();
+    run.number("streams").and_then(of_streams).ok().filter(|_| is_path_load).unwrap_or(0.0)
+}
+
 fn lat_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     let (discipline, socket) = (own_queue(run), socket_queue(run));
@@ -76,7 +85,7 @@ fn lat_01(run: &Run<'_>) -> Ruling {
         return Ok(in_discipline(queue));
     }
     match &socket {
-        Ok((waiting, us)) if *us >= SOCKET_MIN_US => return Ok(in_socket(run, waiting, *us)),
+        Ok((waiting, us)) if *us - ready_us(run) >= SOCKET_MIN_US => return Ok(in_socket(run, waiting, *us)),
         _ => {}
     }
     let (_, socket_us) = socket?;
@@ -143,6 +152,9 @@ fn shorter_tbf(command: &str) -> Option<Change> {
     Some((command.replacen(&old, &format!(" limit {limit:.0}"), 1), command.to_owned()))
 }
 
+/// Bytes of an Ethernet frame, which a shaper counts, per byte of TCP payload: 1514 bytes bear 1448 with time stamps.
+const FRAME_PER_PAYLOAD: f64 = 1514.0 / 1448.0;
+
 /// A queue on the path in one direction.
 struct PathQueue {
     /// `up`, `down`, or empty where only the round trip is known.
@@ -179,8 +191,8 @@ fn lat_02(run: &Run<'_>) -> Ruling {
         matched = matched.cap(Confidence::Medium).advice(server);
     }
     Ok(matched.advice(format!(
-        "fq_codel or cake at {:.1} Mbit/s, 95 % of the rate, {}",
-        0.95 * rate / 1e6,
+        "fq_codel or cake at {:.1} Mbit/s, 95 % of the rate with headers, {}",
+        0.95 * rate * FRAME_PER_PAYLOAD / 1e6,
         match queue.direction {
             "up" => "on the router of the client's side",
             "down" => "on the hop in front of the client's link, or on its router for what arrives",
@@ -236,6 +248,10 @@ fn sharing(run: &Run<'_>, matched: Match) -> Match {
 fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
     let (in_band, probes) = (run.number("in_band_us")?, run.number("rtt_loaded_us")?);
     let (_, socket_us) = socket_queue(run)?;
+    for part in ["sender", "receiver"] {
+        let is_full = run.end(part).is_some_and(|host| host.has_full_cpu());
+        require(!is_full, || format!("a CPU of the {part} is fully used: echoes may wait for it"))?;
+    }
     let waits_us = in_band.value - probes.value - socket_us - own_us;
     require(waits_us >= FLOW_QUEUE_MIN_US, || {
         format!("probes wait less than 5 ms on the path, the streams of the load {} more", ms(waits_us.max(0.0)))

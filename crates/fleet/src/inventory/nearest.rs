@@ -7,28 +7,13 @@ pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     (count <= name.chars().count().max(3) / 2).then_some(candidate)
 }
 
-/// Levenshtein distance: insertions, deletions and replacements of characters.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().take(LENGTH_MAX).collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().take(LENGTH_MAX).enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (above, b) in row.iter_mut().skip(1).zip(&to) {
-            let cost = diagonal + usize::from(a != *b);
-            diagonal = *above;
-            left = cost.min(left + 1).min(*above + 1);
-            *above = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-/// Longer names are compared by their begin.
+/// Longer names are compared by their begin: the time grows with the product of the lengths.
 const LENGTH_MAX: usize = 64;
+
+fn edits(from: &str, to: &str) -> usize {
+    let [from, to] = [from, to].map(|name| name.chars().take(LENGTH_MAX).collect::<String>());
+    strsim::levenshtein(&from, &to)
+}
 
 #[cfg(test)]
 mod tests {
@@ -42,5 +27,6 @@ mod tests {
         assert_eq!(nearest("hostname", keys), Some("name"));
         assert_eq!(nearest("frequency", keys), None);
         assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits(&"a".repeat(1 << 20), &"a".repeat(64)), 0);
     }
 }

@@ -317,8 +317,10 @@ fn frozen_host_delays_a_round_by_its_deadline_and_costs_its_own_tasks_alone() {
 fn host_that_freezes_while_it_runs_costs_its_own_task_alone() {
     let mut fleet = Fleet::new(4);
     fleet.prepare();
-    let spec =
-        |id: u64| End { host: id as usize, spec: spec(100 + id / 2, if id % 2 == 0 { "client" } else { "server" }) };
+    let spec = |id: u64| End {
+        host: id as usize,
+        spec: spec(100 + id / 2, if id.is_multiple_of(2) { "client" } else { "server" }),
+    };
     let tasks = [0, 2].map(|id| RoundTask {
         task: TaskId(u128::from(100 + id / 2)),
         client: spec(id),

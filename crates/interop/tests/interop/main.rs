@@ -72,6 +72,7 @@ mod iperf3 {
 mod path {
     mod delays;
     mod ends;
+    mod events;
     mod expect;
     mod fallback;
     mod hostile;

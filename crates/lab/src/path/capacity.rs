@@ -64,7 +64,7 @@ impl CapacitySearch {
             direction: Some(direction),
             highest: self.highest_bps,
             steps: self.steps.clone(),
-            limit: self.is_limited_by_sender.then(|| "the sending host offers no more".to_owned()),
+            limit: self.is_limited_by_sender.then(|| "the sending host sends no faster: CPU, NIC or qdisc".to_owned()),
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
         assert!(search.rate_bps() <= 170_000_000, "{}", search.rate_bps());
         let found = search.result(PathDirection::Up);
         assert!(found.highest.is_some_and(|bps| (bps - 30e6).abs() < 0.3e6), "{found:?}");
-        assert_eq!(found.limit.as_deref(), Some("the sending host offers no more"));
+        assert_eq!(found.limit.as_deref(), Some("the sending host sends no faster: CPU, NIC or qdisc"));
     }
 
     proptest! {

@@ -117,15 +117,19 @@ impl Clock {
         (above(up, self.floor_up_ns), above(down, self.floor_down_ns))
     }
 
-    /// Both delays of each reply. One whose times contradict the bounds has none.
-    fn delays(&self, samples: &[ProbeSample]) -> (Vec<i64>, Vec<i64>) {
+    /// Delays of one reply from this end to the other and back, in ns. `None` without all times, and where they contradict the
+    /// bounds.
+    #[must_use]
+    pub fn one_way_of(&self, sample: &ProbeSample) -> Option<(i64, i64)> {
+        let exchange = Exchange::of(sample)?;
         let least_ns = -i64::try_from(self.error_ns.saturating_add(STAMP_ERROR_NS)).unwrap_or(i64::MAX);
-        let replies = samples.iter().filter_map(Exchange::of);
-        let delays = replies.map(|exchange| {
-            let (sent, received) = (self.offset_at(exchange.t1), self.offset_at(exchange.t4));
-            (exchange.out_ns().saturating_sub(sent), exchange.back_ns().saturating_add(received))
-        });
-        delays.filter(|(up, down)| *up >= least_ns && *down >= least_ns).unzip()
+        let (sent, received) = (self.offset_at(exchange.t1), self.offset_at(exchange.t4));
+        let (up, down) = (exchange.out_ns().saturating_sub(sent), exchange.back_ns().saturating_add(received));
+        (up >= least_ns && down >= least_ns).then_some((up, down))
+    }
+
+    fn delays(&self, samples: &[ProbeSample]) -> (Vec<i64>, Vec<i64>) {
+        samples.iter().filter_map(|sample| self.one_way_of(sample)).unzip()
     }
 
     fn drift_at(&self, own_ns: u64) -> i64 {

@@ -50,6 +50,7 @@ fn phase(kind: PhaseKind, started_ns: u64) -> PhaseResult {
         spec: spec(kind),
         started_ns,
         load: None,
+        is_drained: None,
         local: EndpointPhase { elapsed_ns: 6 * S, cpu_ns: 3 * S, ..EndpointPhase::default() },
         remote: Some(EndpointPhase { elapsed_ns: 6 * S, ..EndpointPhase::default() }),
         udp: Vec::new(),

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use thiserror::Error;
 
 use super::Quiet;
+use crate::fnv::fnv64;
 
 /// Part of a slot in which its run starts, as a divisor of the period.
 const JITTER_DIVISOR: u64 = 10;
@@ -60,7 +61,7 @@ impl Schedule {
             return Err(PeriodTooShort { run, jitter, needed, period });
         }
         let (period_ms, run_ms) = (milliseconds(period), milliseconds(run));
-        Ok(Self { seed: hash(name), period_ms, run_ms, quiet, zone })
+        Ok(Self { seed: fnv64(name.as_bytes()), period_ms, run_ms, quiet, zone })
     }
 
     /// The first slot whose run starts after this time and ends before the next quiet period; `None` where the quiet
@@ -122,11 +123,6 @@ fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// FNV-1a of 64 bits. It never changes: a grid outlives versions of this program.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
-}
-
 /// The output function of SplitMix64, which spreads neighbouring numbers.
 fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -171,7 +167,7 @@ mod tests {
             let between = Timestamp::from_millisecond(later.start.as_millisecond() - 1).expect("a time");
             assert_eq!(schedule.next(between), Some(*later));
         }
-        let other = Schedule { seed: hash("downlink"), ..schedule };
+        let other = Schedule { seed: fnv64(b"downlink"), ..schedule };
         assert_ne!(other.next(from).map(|slot| slot.start), slots.first().map(|slot| slot.start));
     }
 

@@ -52,7 +52,7 @@ impl ServerSide {
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
         let named = path.server.as_deref().map(|text| host_and_port(text, port)).transpose();
         let (host, port) = named.map_err(Error::usage)?.unwrap_or_else(|| (server.ip().to_string(), port));
-        let target = Target { host, port, bind: BindSpec::default(), timeout: CONNECT_TIMEOUT };
+        let target = Target { host, port, control_via: None, bind: BindSpec::default(), timeout: CONNECT_TIMEOUT };
         let identity = IdentityOptions { token_file: path.token_file.clone(), ..IdentityOptions::default() };
         // A token that cannot be used is an error of the command line.
         identity::demand(&identity, &target)?;

@@ -7,15 +7,16 @@ use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::{NativeClient, NativeError, Steering};
-use linerate_lab::path::{ClockFacts, Plan, PlannedPhase, round_trips};
-use linerate_model::path::{PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec, RateLadder};
-use linerate_report::path::{FinishedPhase, finished_line};
+use linerate_lab::path::{ClockFacts, Plan, PlannedPhase, goodput_bps, round_trips};
+use linerate_model::path::{
+    FinishedPhase, PathDirection, PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec, ProbeKind, RateLadder,
+};
 use linerate_sys::clock;
 
 use super::finished;
+use super::observers::Observers;
 use super::searches::is_search;
-use super::steering::{Position, SharedObserver, ShownLoad, TestExtent, rate_bps};
-use crate::progress::{Progress, style};
+use super::steering::{Position, SharedObserver, ShownLoad, TestExtent};
 
 /// An examination that runs.
 pub(super) struct Examination {
@@ -84,24 +85,33 @@ impl Examination {
     }
 
     /// Runs all phases. One that the server refuses leaves the others alone.
-    pub(super) fn run(&mut self, interrupts: &dyn Interrupts, progress: &mut Progress) -> Result<(), NativeError> {
+    pub(super) fn run(
+        &mut self,
+        interrupts: &dyn Interrupts,
+        observers: &mut Observers<'_>,
+    ) -> Result<(), NativeError> {
         let phases = std::mem::take(&mut self.plan.phases);
         let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
         for (number, planned) in (1..).zip(&phases) {
             let kind = planned.spec.kind;
             let position = Position { kind, number, count, planned_ns: clock::as_ns(planned.duration_max) };
             let ran = match is_search(kind) {
-                true => self.run_search(planned, position, interrupts, progress),
-                false => self.run_phase(planned, position, interrupts, progress),
+                true => {
+                    let found = self.ladders.len();
+                    let ran = self.run_search(planned, position, interrupts, observers);
+                    self.show_searches(found, observers);
+                    ran
+                }
+                false => self.run_phase(planned, position, interrupts, observers),
             };
             match ran {
                 Ok(()) => {}
                 Err(NativeError::Refused { clause, text }) => {
                     let reason = format!("the server refuses it: {text} ({clause})");
-                    self.fail(kind, &reason, progress);
+                    self.fail(kind, &reason, observers);
                 }
                 Err(error) => {
-                    self.fail(kind, &error.to_string(), progress);
+                    self.fail(kind, &error.to_string(), observers);
                     return Err(error);
                 }
             }
@@ -109,9 +119,9 @@ impl Examination {
         Ok(())
     }
 
-    fn fail(&mut self, kind: PhaseKind, reason: &str, progress: &mut Progress) {
+    fn fail(&mut self, kind: PhaseKind, reason: &str, observers: &mut Observers<'_>) {
         self.has_failed = true;
-        progress.line(finished_line(FinishedPhase::Failed { kind, reason }, style()).trim_end());
+        observers.finished(FinishedPhase::Failed { kind, reason });
         self.absent.push((kind.name().to_owned(), reason.to_owned()));
     }
 
@@ -120,7 +130,7 @@ impl Examination {
         planned: &PlannedPhase,
         position: Position,
         interrupts: &dyn Interrupts,
-        progress: &mut Progress,
+        observers: &mut Observers<'_>,
     ) -> Result<(), NativeError> {
         let spec = self.resolved(planned);
         if spec.direction.is_some() && spec.rate_bps.is_none() {
@@ -131,15 +141,15 @@ impl Examination {
         let observer = SharedObserver::new();
         let ran = match planned.load {
             Some(load) => {
-                let mut shown = ShownLoad::new(load, position, progress, self.extent.take());
+                let mut shown = ShownLoad::new(load, position, observers.reborrow(), self.extent.take());
                 let steering = Steering { control: &mut shown, sink: Box::new(observer.clone()) };
                 let ran = self.client.run_phase(&spec, &self.dscps, Some(steering), interrupts, &mut result);
                 result.load = Some(shown.outcome());
                 ran
             }
             None => {
-                if progress.is_terminal() {
-                    progress.update(&format!("{} {}/{}", spec.kind.name(), position.number, position.count));
+                if observers.progress.is_terminal() {
+                    observers.progress.update(&format!("{} {}/{}", spec.kind.name(), position.number, position.count));
                 }
                 self.client.run_phase(&spec, &self.dscps, None, interrupts, &mut result)
             }
@@ -147,19 +157,20 @@ impl Examination {
         let is_interrupted = matches!(ran, Err(NativeError::Interrupted(_)));
         if ran.is_ok() || is_interrupted && result.local.elapsed_ns > 0 {
             self.keep(result, &observer, is_interrupted, interrupts);
-            self.show_finished(progress);
+            self.show_finished(observers);
         }
         ran
     }
 
-    /// A phase that ended: a line, unless the live line of the next one takes its place.
-    fn show_finished(&self, progress: &mut Progress) {
-        progress.clear();
-        if progress.is_terminal() || progress.is_silent() {
-            return;
-        }
-        if let Some(line) = finished::line(&self.phases, &self.target, &self.spec, self.clock_facts()) {
-            progress.line(&line);
+    fn show_finished(&self, observers: &mut Observers<'_>) {
+        let clock = (ProbeKind::Udp, self.clock_facts());
+        finished::show(&self.phases, &self.target, &self.spec, clock, observers);
+    }
+
+    /// Results of searches from this one on.
+    fn show_searches(&self, first: usize, observers: &mut Observers<'_>) {
+        for ladder in self.ladders.iter().skip(first) {
+            observers.finished(FinishedPhase::Ladder(ladder));
         }
     }
 
@@ -204,15 +215,11 @@ impl Examination {
         self.phases.push(result);
     }
 
-    /// Rates at the receivers over the part of the load that counts.
+    /// Rates for the datagrams after the loads.
     fn note_rates(&mut self, result: &PhaseResult) {
-        let Some(window) = result.load.as_ref().map(|load| load.window) else { return };
         match result.spec.kind {
-            PhaseKind::Down => self.down_bps = rate_bps(&result.local.load, window, |sample| sample.down_bytes),
-            PhaseKind::Up => {
-                let remote = result.remote.as_ref().map(|remote| remote.load.as_slice()).unwrap_or_default();
-                self.up_bps = rate_bps(remote, window, |sample| sample.up_bytes);
-            }
+            PhaseKind::Down => self.down_bps = goodput_bps(result, PathDirection::Down),
+            PhaseKind::Up => self.up_bps = goodput_bps(result, PathDirection::Up),
             _ => {}
         }
     }

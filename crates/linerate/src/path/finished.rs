@@ -1,14 +1,21 @@
-//! A line for each phase that ended, where no live line is shown.
+//! What each phase brought, when it ended.
 
 use linerate_lab::path::{CeilingFacts, ClockFacts, ConcludeInput, conclude};
-use linerate_model::path::{PathSpec, PathState, PathTarget, PhaseKind, PhaseResult, ProbeKind};
-use linerate_report::path::{FinishedPhase, finished_line};
+use linerate_model::path::{
+    FinishedPhase, PathReport, PathSpec, PathState, PathTarget, PhaseKind, PhaseResult, ProbeKind,
+};
 
-use crate::progress::style;
+use super::observers::Observers;
 
-/// The last of these phases in one line; `None` for one without a result.
-pub(super) fn line(phases: &[PhaseResult], target: &PathTarget, spec: &PathSpec, clock: ClockFacts) -> Option<String> {
-    let kind = phases.last()?.spec.kind;
+/// Shows the last of these phases, if it has a result.
+pub(super) fn show(
+    phases: &[PhaseResult],
+    target: &PathTarget,
+    spec: &PathSpec,
+    (probe, clock): (ProbeKind, ClockFacts),
+    observers: &mut Observers<'_>,
+) {
+    let Some(last) = phases.last() else { return };
     let report = conclude(&ConcludeInput {
         target: target.clone(),
         spec: spec.clone(),
@@ -16,7 +23,7 @@ pub(super) fn line(phases: &[PhaseResult], target: &PathTarget, spec: &PathSpec,
         elapsed_ns: 0,
         resumed: 0,
         concurrent_max: None,
-        probe: ProbeKind::Udp,
+        probe,
         phases: phases.to_vec(),
         ladders: Vec::new(),
         clock,
@@ -24,12 +31,17 @@ pub(super) fn line(phases: &[PhaseResult], target: &PathTarget, spec: &PathSpec,
         ceiling_up: CeilingFacts::default(),
         absent: Vec::new(),
     });
-    let finished = match kind {
+    if let Some(finished) = finished(&report, last.spec.kind) {
+        observers.finished(finished);
+    }
+}
+
+fn finished(report: &PathReport, kind: PhaseKind) -> Option<FinishedPhase<'_>> {
+    Some(match kind {
         PhaseKind::Size => FinishedPhase::Size(&report.size),
         PhaseKind::Idle => FinishedPhase::Idle(report.idle.as_ref()?),
         PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => FinishedPhase::Load(report.phases.last()?),
         PhaseKind::Rr | PhaseKind::Crr => FinishedPhase::Transactions(report.transactions.last()?),
         _ => FinishedPhase::Datagrams(report.datagrams.last()?),
-    };
-    Some(finished_line(finished, style()).trim_end().to_owned())
+    })
 }

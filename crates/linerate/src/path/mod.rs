@@ -6,6 +6,7 @@ mod finished;
 mod host_port;
 pub(crate) mod identity;
 mod iperf3;
+mod observers;
 mod searches;
 mod steering;
 
@@ -15,20 +16,23 @@ use std::time::{Duration, Instant};
 
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::{self, Announcement, NativeError, Opened, Turn};
-use linerate_lab::path::{ConcludeInput, Offer, conclude, plan};
+use linerate_lab::path::{ConcludeInput, Offer, conclude, plan, samples};
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::of_path;
-use linerate_model::path::{PathReport, PathSpec, PathState, PhaseKind, ProbeKind};
+use linerate_model::path::{
+    EVENT_SCHEMA, PathEvent, PathReport, PathSpec, PathState, PathTarget, PhaseKind, ProbeKind, SampleSeries,
+};
 use linerate_model::record::{Body, Detail, RunKind, RunState, Trial};
 use linerate_record::keys;
 use linerate_sys::clock;
 
 use crate::record::{RecordOptions, Recorded, Recording, Run};
-use crate::{Error, Outcome, Progress};
+use crate::{Error, Outcome};
 use examination::Examination;
 pub use host_port::host_and_port;
 pub use identity::{forget, host_key_file};
 pub use linerate_engine::dialect::native::client::{Login, Target};
+pub use observers::Observers;
 
 /// What is examined, and how.
 #[derive(Debug, Clone)]
@@ -47,6 +51,8 @@ pub struct PathTest {
     pub repeat: u32,
     /// What measures the delay beside the tests of an iperf3 server.
     pub side_probe: SideProbe,
+    /// The result has every single probe.
+    pub wants_samples: bool,
 }
 
 /// What measures the delay beside the tests of an iperf3 server.
@@ -59,6 +65,8 @@ pub enum SideProbe {
     Icmp,
     /// Connections to the port of the server while it is busy; it refuses them at once.
     Busy,
+    /// Connections to another TCP port of the server's host, which are closed once they are established.
+    Tcp(u16),
     /// Nothing.
     None,
 }
@@ -87,6 +95,8 @@ pub struct PathResult {
     pub report: PathReport,
     /// What limits the path.
     pub diagnosis: Option<Diagnosis>,
+    /// Single probes of the last repetition, where they are wanted.
+    pub samples: Vec<SampleSeries>,
     /// The record of all repetitions.
     pub recorded: Recorded,
     /// [`Outcome::Done`], or why it did not reach its end.
@@ -97,7 +107,15 @@ pub struct PathResult {
 struct Examined {
     report: PathReport,
     diagnosis: Option<Diagnosis>,
+    samples: Vec<SampleSeries>,
     outcome: Outcome,
+}
+
+/// Which repetition of a test, and when it began.
+#[derive(Debug, Clone, Copy)]
+struct Repetition {
+    number: u32,
+    started: Instant,
 }
 
 /// Streams per direction that are announced to the server.
@@ -113,13 +131,15 @@ pub fn test_path(
     test: &PathTest,
     record: RecordOptions,
     interrupts: &dyn Interrupts,
-    progress: &mut Progress,
+    observers: &mut Observers<'_>,
 ) -> Result<PathResult, Error> {
     let mut recording = Recording::begin(record, run(test));
     let mut last = None;
     for repeat in 0..test.repeat.max(1) {
         let started_ns = recording.elapsed_ns();
-        let examined = examine(test, interrupts, progress)?;
+        let repetition = Repetition { number: repeat, started: Instant::now() };
+        let examined = examine(test, repetition, interrupts, observers)?;
+        (observers.on_event)(&PathEvent::Trial { repeat, report: &examined.report });
         recording.add(trial(&examined, repeat, started_ns, recording.elapsed_ns()));
         let is_over = examined.outcome != Outcome::Done;
         last = Some(examined);
@@ -127,7 +147,8 @@ pub fn test_path(
             break;
         }
     }
-    let Examined { report, diagnosis, outcome } = last.ok_or_else(|| Error::failed("no examination was made"))?;
+    let Examined { report, diagnosis, samples, outcome } =
+        last.ok_or_else(|| Error::failed("no examination was made"))?;
     if let Some(diagnosis) = &diagnosis {
         recording.diagnosed(diagnosis.clone(), None);
     }
@@ -137,7 +158,7 @@ pub fn test_path(
         _ => (RunState::Partial, report.absent.values().next().cloned()),
     };
     let recorded = recording.finish(state, reason, Body::Test);
-    Ok(PathResult { report, diagnosis, recorded, outcome })
+    Ok(PathResult { report, diagnosis, samples, recorded, outcome })
 }
 
 fn run(test: &PathTest) -> Run {
@@ -172,8 +193,12 @@ fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Tr
     }
 }
 
-fn examine(test: &PathTest, interrupts: &dyn Interrupts, progress: &mut Progress) -> Result<Examined, Error> {
-    let started = Instant::now();
+fn examine(
+    test: &PathTest,
+    repetition: Repetition,
+    interrupts: &dyn Interrupts,
+    observers: &mut Observers<'_>,
+) -> Result<Examined, Error> {
     let demand = identity::demand(&test.identity, &test.target)?;
     let longest = plan(&test.spec, &Offer::native()).seconds();
     let announcement = Announcement {
@@ -184,15 +209,15 @@ fn examine(test: &PathTest, interrupts: &dyn Interrupts, progress: &mut Progress
         bytes_max: test.spec.bytes_max,
         wait_max: test.wait_max,
     };
-    let mut on_turn = |turn: Turn| progress.update(&queued_line(turn));
+    let mut on_turn = |turn: Turn| observers.progress.update(&queued_line(turn));
     match client::open(&test.target, &demand, &announcement, &mut on_turn, interrupts) {
         Ok(Opened::Native(client)) => {
             for remark in identity::remember(&test.target, client.peer()) {
-                progress.line(&format!("linerate test: {remark}"));
+                observers.progress.line(&format!("linerate test: {remark}"));
             }
-            Ok(native(test, *client, started, interrupts, progress))
+            Ok(native(test, *client, repetition, interrupts, observers))
         }
-        Ok(Opened::Iperf3(established)) => iperf3::examine(test, established, started, interrupts, progress),
+        Ok(Opened::Iperf3(established)) => iperf3::examine(test, established, repetition, interrupts, observers),
         Err(error) => Err(failed(&error)),
     }
 }
@@ -200,15 +225,17 @@ fn examine(test: &PathTest, interrupts: &dyn Interrupts, progress: &mut Progress
 fn native(
     test: &PathTest,
     client: client::NativeClient,
-    started: Instant,
+    repetition: Repetition,
     interrupts: &dyn Interrupts,
-    progress: &mut Progress,
+    observers: &mut Observers<'_>,
 ) -> Examined {
     let target = identity::target(test, &client);
     let planned = plan(&test.spec, &Offer::native());
-    progress.line(&format!("{}: {} s at most, key {}", test.target.host, planned.seconds(), client.peer().fingerprint));
+    let key = client.peer().fingerprint;
+    observers.progress.line(&format!("{}: {} s at most, key {key}", test.target.host, planned.seconds()));
+    announce(test, repetition, &target, planned.seconds(), observers);
     let mut examination = Examination::new(client, planned, &test.spec, target);
-    let failure = examination.run(interrupts, progress).err();
+    let failure = examination.run(interrupts, observers).err();
     let (ceiling_down, ceiling_up) = ceilings::ceilings(examination.remote(), &test.spec);
     let outcome = match &failure {
         None if examination.is_whole() => Outcome::Done,
@@ -220,7 +247,7 @@ fn native(
         target: collected.target,
         spec: test.spec.clone(),
         state: if outcome == Outcome::Done { PathState::Complete } else { PathState::Partial },
-        elapsed_ns: clock::as_ns(started.elapsed()),
+        elapsed_ns: clock::as_ns(repetition.started.elapsed()),
         resumed: collected.resumed,
         concurrent_max: collected.concurrent_max,
         probe: ProbeKind::Udp,
@@ -234,7 +261,20 @@ fn native(
     let report = conclude(&input);
     let diagnosis =
         (!report.phases.is_empty()).then(|| linerate_doctor::path::diagnose_path(&report, collected.observed));
-    Examined { report, diagnosis, outcome }
+    let samples = if test.wants_samples { samples(&input) } else { Vec::new() };
+    Examined { report, diagnosis, samples, outcome }
+}
+
+/// The server is reached and the phases are planned.
+fn announce(
+    test: &PathTest,
+    repetition: Repetition,
+    target: &PathTarget,
+    seconds_max: u64,
+    observers: &mut Observers<'_>,
+) {
+    let (repeat, spec) = (repetition.number, &test.spec);
+    (observers.on_event)(&PathEvent::Started { schema: EVENT_SCHEMA, repeat, target, spec, seconds_max });
 }
 
 fn queued_line(turn: Turn) -> String {

@@ -8,8 +8,8 @@ use linerate_lab::path::{CapacitySearch, Ladder, LadderPlan, LadderStep, Planned
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
 
 use super::examination::Examination;
+use super::observers::Observers;
 use super::steering::Position;
-use crate::progress::Progress;
 
 /// Steps that the time of a search is planned for.
 const STEPS: u32 = 15;
@@ -33,11 +33,11 @@ impl Examination {
         planned: &PlannedPhase,
         position: Position,
         interrupts: &dyn Interrupts,
-        progress: &mut Progress,
+        observers: &mut Observers<'_>,
     ) -> Result<(), NativeError> {
         match planned.spec.kind {
             PhaseKind::Capacity => self.run_capacity(planned, interrupts),
-            _ => self.run_ladder(planned, position, interrupts, progress),
+            _ => self.run_ladder(planned, position, interrupts, observers),
         }
     }
 
@@ -59,7 +59,7 @@ impl Examination {
         planned: &PlannedPhase,
         position: Position,
         interrupts: &dyn Interrupts,
-        progress: &mut Progress,
+        observers: &mut Observers<'_>,
     ) -> Result<(), NativeError> {
         let end = Instant::now() + planned.duration_max;
         let plan = match planned.spec.direction {
@@ -71,9 +71,9 @@ impl Examination {
         // The result at the lowest rate that is not clean shows where datagrams are lost.
         let mut unclean: Option<(f64, PhaseResult)> = None;
         while let Some(per_s) = ladder.next_per_s().filter(|_| Instant::now() < end) {
-            if progress.is_terminal() {
+            if observers.progress.is_terminal() {
                 let Position { number, count, .. } = position;
-                progress.update(&format!("{} {number}/{count}  {per_s:.0}/s", planned.spec.kind.name()));
+                observers.progress.update(&format!("{} {number}/{count}  {per_s:.0}/s", planned.spec.kind.name()));
             }
             let spec = self.step_spec(&planned.spec, per_s, duration);
             let Some((step, result)) = self.run_step(&plan, &spec, interrupts)? else { break };
@@ -83,7 +83,7 @@ impl Examination {
             }
             ladder.take(&step);
         }
-        progress.clear();
+        observers.progress.clear();
         let mut found = ladder.result();
         if ladder.next_per_s().is_some() {
             let over = "the time of the search was over".to_owned();

@@ -5,12 +5,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use linerate_lab::path::{LoadPlan, Saturation};
-use linerate_model::path::{LoadControl, LoadDecision, LoadOutcome, LoadSample, LoadWindow, PhaseKind};
+use linerate_model::path::{LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, PhaseKind};
+use linerate_model::units;
 use linerate_model::{Event, EventSink, SinkError};
 use linerate_report::path::{PhaseProgress, announcement, live};
 
+use super::observers::Observers;
 use crate::diagnose::observed_test::Observer;
-use crate::progress::{Progress, style};
+use crate::progress::style;
 
 /// Where a phase stands in the test.
 #[derive(Debug, Clone, Copy)]
@@ -25,10 +27,12 @@ pub(super) struct Position {
 pub(super) struct ShownLoad<'a> {
     saturation: Saturation,
     position: Position,
-    progress: &'a mut Progress,
+    observers: Observers<'a>,
     rates_bps: VecDeque<f64>,
     rtts_ns: VecDeque<i64>,
     last: LoadSample,
+    /// End of the last interval that was an event.
+    reported: LoadSample,
     /// What is announced when the rate of the first second is known.
     extent: Option<TestExtent>,
 }
@@ -47,6 +51,9 @@ pub(super) struct TestExtent {
 /// Data of this time tells the rate.
 const ANNOUNCED_AFTER_NS: u64 = 1_000_000_000;
 
+/// Length of an interval that is an event; the samples end some ms after it.
+const INTERVAL_NS: u64 = 990_000_000;
+
 /// Points of a curve.
 const POINTS: usize = 40;
 
@@ -54,16 +61,17 @@ impl<'a> ShownLoad<'a> {
     pub(super) fn new(
         plan: LoadPlan,
         position: Position,
-        progress: &'a mut Progress,
+        observers: Observers<'a>,
         extent: Option<TestExtent>,
     ) -> Self {
         Self {
             saturation: Saturation::new(plan),
             position,
-            progress,
+            observers,
             rates_bps: VecDeque::new(),
             rtts_ns: VecDeque::new(),
             last: LoadSample::default(),
+            reported: LoadSample::default(),
             extent,
         }
     }
@@ -79,11 +87,33 @@ impl<'a> ShownLoad<'a> {
         let Some(TestExtent { load_seconds, seconds, bytes_max }) = self.extent.take() else { return };
         let bytes_per_s = (sample.down_bytes + sample.up_bytes) as f64 / (sample.at_ns as f64 / 1e9);
         let bytes = (bytes_per_s * load_seconds) as u64;
-        self.progress.line(&announcement(bytes_max.map_or(bytes, |max| max.min(bytes)), seconds));
+        self.observers.progress.line(&announcement(bytes_max.map_or(bytes, |max| max.min(bytes)), seconds));
+    }
+
+    /// An event for each second.
+    fn report(&mut self, sample: &LoadSample, rtt_ns: Option<i64>) {
+        let last = self.reported;
+        let passed_ns = sample.at_ns.saturating_sub(last.at_ns);
+        if passed_ns < INTERVAL_NS {
+            return;
+        }
+        self.reported = *sample;
+        let rate = |bytes: fn(&LoadSample) -> u64| {
+            units::rate_bps(bytes(sample).saturating_sub(bytes(&last)), units::ns_to_s(passed_ns))
+        };
+        (self.observers.on_event)(&PathEvent::Interval(LoadInterval {
+            phase: self.position.kind,
+            start_ns: last.at_ns,
+            end_ns: sample.at_ns,
+            received_bps: rate(|sample| sample.down_bytes),
+            sent_bps: rate(|sample| sample.up_bytes),
+            streams: sample.streams,
+            rtt_ns,
+        }));
     }
 
     fn show(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) {
-        if !self.progress.is_terminal() {
+        if !self.observers.progress.is_terminal() {
             return;
         }
         let seconds = sample.at_ns.saturating_sub(self.last.at_ns) as f64 / 1e9;
@@ -106,7 +136,7 @@ impl<'a> ShownLoad<'a> {
             streams: sample.streams,
             left_ns: None,
         };
-        self.progress.update(&live(&now, style()));
+        self.observers.progress.update(&live(&now, style()));
     }
 }
 
@@ -117,6 +147,7 @@ impl LoadControl for ShownLoad<'_> {
 
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
         self.announce(sample);
+        self.report(sample, newest_rtt_ns);
         self.show(sample, newest_rtt_ns);
         self.last = *sample;
         self.saturation.sample(sample, newest_rtt_ns)
@@ -128,15 +159,6 @@ fn push<T>(points: &mut VecDeque<T>, point: T) {
         points.pop_front();
     }
     points.push_back(point);
-}
-
-/// Rate over a part of a load, bit/s.
-pub(super) fn rate_bps(samples: &[LoadSample], window: LoadWindow, bytes: fn(&LoadSample) -> u64) -> Option<f64> {
-    let within = |at_ns: u64| (window.start_ns..=window.end_ns).contains(&at_ns);
-    let first = samples.iter().find(|sample| within(sample.at_ns))?;
-    let last = samples.iter().rev().find(|sample| within(sample.at_ns))?;
-    let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
-    (seconds > 0.0).then(|| bytes(last).saturating_sub(bytes(first)) as f64 * 8.0 / seconds)
 }
 
 /// An observer that the engine and the caller share.

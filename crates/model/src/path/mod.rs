@@ -6,14 +6,17 @@ pub mod absent;
 mod arrivals;
 mod delay;
 mod drops;
+mod event;
 mod load;
 mod phase;
 mod report;
+mod samples;
 mod spec;
 
 pub use arrivals::{gaps, jitter_ns, longest_train};
 pub use delay::{Delay, percentile, trimmed_mean};
 pub use drops::{HostDrops, HostDropsReader};
+pub use event::{EVENT_SCHEMA, FinishedPhase, LoadInterval, PathEvent};
 pub use load::{CapacityFeedback, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadWindow, RateControl};
 pub use phase::{
     ConcurrentProbes, EndpointPhase, LoadSample, LossByPlace, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
@@ -24,4 +27,5 @@ pub use report::{
     Marks, PATH_SCHEMA, PathMtu, PathReport, PathState, PathTarget, ProbeKind, RateCeiling, RateLadder, SubflowRow,
     Transactions, Voice,
 };
+pub use samples::{SampleKind, SampleSeries};
 pub use spec::{PathSpec, Profile};

@@ -327,6 +327,9 @@ pub struct EndpointPhase {
     /// Most datagrams that arrived together: at most a tenth of their gap apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_train: Option<u64>,
+    /// Completed transactions of a client; may be more than the samples that are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
     /// CPU time of this process meanwhile, ns.
     #[serde(default)]
     pub cpu_ns: u64,
@@ -340,7 +343,9 @@ pub struct EndpointPhase {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeSignal {
-    /// A message of ICMP, or the sender's own kernel, names the limit.
+    /// The sending host's own interface has this MTU.
+    Interface,
+    /// A message of ICMP states the limit.
     Reported,
     /// Larger datagrams disappear without a message.
     BlackHole,
@@ -370,6 +375,9 @@ pub struct PhaseResult {
     /// How its load was steered; absent without load.
     #[serde(default)]
     pub load: Option<super::LoadOutcome>,
+    /// Whether the queue of the load was empty before the next phase; absent without probes.
+    #[serde(default)]
+    pub is_drained: Option<bool>,
     /// This end.
     pub local: EndpointPhase,
     /// The other end; absent if it did not send it.
@@ -400,6 +408,7 @@ impl PhaseResult {
             spec,
             started_ns: 0,
             load: None,
+            is_drained: None,
             local: EndpointPhase::default(),
             remote: None,
             udp: Vec::new(),

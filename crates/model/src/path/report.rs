@@ -373,6 +373,9 @@ pub struct Datagrams {
     pub sent_bps: f64,
     /// IP packets that arrived, bit/s.
     pub received_bps: f64,
+    /// Datagrams that arrived per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_per_s: Option<f64>,
     /// Datagrams by place.
     pub loss: LossByPlace,
     /// Share that arrived behind a later one, 0 to 1, RFC 4737; against a server of iperf3 with those that arrived twice.
@@ -450,7 +453,7 @@ pub enum ProbeKind {
     Icmp,
     /// TCP handshakes.
     Tcp,
-    /// Connections that a busy iperf3 server refuses.
+    /// TCP handshakes of connections beside the test, which a busy iperf3 server refuses.
     Busy,
 }
 

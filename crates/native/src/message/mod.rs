@@ -30,6 +30,8 @@ pub const NESTING_MAX: usize = 16;
 pub const MINOR: u32 = 0;
 /// Feature of a server that handles [`ClientMessage::Request`].
 pub const REQUESTS: &str = "requests";
+/// Feature of a server whose streams and flows may come from another address than the control connection.
+pub const SPLIT_ADDRESS: &str = "split-address";
 /// Longest text of a peer in characters; longer explanations are cut, longer names are a fault.
 pub const TEXT_MAX_CHARS: usize = 256;
 /// Most tokens of one phase.

@@ -7,7 +7,7 @@ use super::{Depth, not_run};
 use crate::document::Block;
 use crate::document::table::{Cell, Table};
 use crate::number::counted;
-use crate::numbers::MISSING;
+use crate::numbers::{MISSING, change};
 
 /// Longest host id that is the head of a column; longer ones have a number.
 const HEAD_CHARS_MAX: usize = 6;
@@ -112,11 +112,6 @@ pub(super) fn effect(end: Option<EndEffect>) -> String {
         Some(EndEffect { effect: Some(_), .. } | EndEffect { is_cleared: true, .. }) => "ok".to_owned(),
         _ => MISSING.to_owned(),
     }
-}
-
-/// `-90 %`
-pub(super) fn change(effect: f64) -> String {
-    format!("{:+.0} %", effect * 100.0)
 }
 
 pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {

@@ -6,12 +6,12 @@ use linerate_lab::stats::median;
 use linerate_model::fleet::{HostEffect, HostId};
 
 use super::Depth;
-use super::cells::{change, effect, notes, shown, title};
+use super::cells::{effect, notes, shown, title};
 use super::matrix::{Entry, Matrix, Rate, RateUnit, by_name, strength};
 use crate::document::Block;
 use crate::document::table::{Cell, Table};
 use crate::number::counted;
-use crate::numbers::rate;
+use crate::numbers::{change, rate};
 
 /// Hosts with an effect that a short report shows.
 const HOSTS_SHOWN: usize = 20;

@@ -1,6 +1,6 @@
 //! Tables of a path that few readers need: all percentiles, streams, subflows and steps of searches.
 
-use linerate_model::path::{Delay, LoadPhase, PathReport, PhaseKind, StreamTotals, SubflowRow};
+use linerate_model::path::{Delay, LoadPhase, PathDirection, PathReport, PhaseKind, StreamTotals, SubflowRow};
 
 use super::terms;
 use crate::document::table::Table;
@@ -78,16 +78,18 @@ fn streams(report: &PathReport) -> Option<Table> {
         report.phases.iter().flat_map(|phase| phase.stream_info.iter().map(|stream| (phase.kind, stream))).collect();
     let rows = rows.get(..ROWS_MAX).unwrap_or(&rows);
     let us = |us: u32| terms::ns(u64::from(us).saturating_mul(1000));
+    // The TCP of an end that only receives sends nothing again and has no congestion window in use.
+    let sender = |stream: &StreamTotals| stream.tcp.filter(|_| stream.direction != Some(PathDirection::Down));
     let address = |address: &Option<std::net::SocketAddr>| known(*address, |address| address.to_string());
     let table = Table::of("", "Streams at this end", rows)
         .text("load", |(kind, _)| kind.name())
         .number("stream", |(_, stream)| stream.stream.to_string())
         .text("direction", |(_, stream)| stream.direction.map_or("", terms::direction))
         .number("payload", |(_, stream)| bytes(stream.bytes as f64))
-        .number("retr", |(_, stream)| known(stream.tcp, |tcp| tcp.retransmits.to_string()))
+        .number("retr", |(_, stream)| known(sender(stream), |tcp| tcp.retransmits.to_string()))
         .number("RTT", |(_, stream)| known(stream.tcp, |tcp| us(tcp.rtt_us)))
         .number("least", |(_, stream)| known(stream.tcp.and_then(|tcp| tcp.min_rtt_us), us))
-        .number("cwnd", |(_, stream)| known(stream.tcp, |tcp| bytes(tcp.snd_cwnd_bytes as f64)))
+        .number("cwnd", |(_, stream)| known(sender(stream), |tcp| bytes(tcp.snd_cwnd_bytes as f64)))
         .text("congestion", |(_, stream)| stream.congestion.clone().unwrap_or_default())
         .text("local", |(_, stream)| address(&stream.local));
     table.non_empty()

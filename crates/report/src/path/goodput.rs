@@ -1,6 +1,6 @@
 //! The answer of the report: rates, delays under load, and how far both can be trusted.
 
-use linerate_model::path::{LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
+use linerate_model::path::{Delay, LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
 
 use super::terms;
 use crate::document::table::{Table, TableOf};
@@ -19,10 +19,41 @@ pub(super) fn answer(report: &PathReport) -> String {
         parts.extend(idle.map(|ns| format!("RTT {} without load", terms::signed_ns(ns))));
     }
     if parts.is_empty() {
+        parts.extend(other_results(report));
+    }
+    if parts.is_empty() {
         parts.push("no result".to_owned());
     }
     let state = if report.state == PathState::Partial { "incomplete: " } else { "" };
     format!("{target}: {state}{}", parts.join(", "))
+}
+
+/// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`, `pace up: 131 us late (p99)`.
+fn other_results(report: &PathReport) -> Vec<String> {
+    let transactions =
+        report.transactions.iter().map(|done| format!("{} {}", done.kind.name(), terms::per_s(done.per_s)));
+    let highest = report.ladders.iter().filter_map(|ladder| {
+        let highest = ladder.highest?;
+        let direction = ladder.direction.map_or_else(String::new, |way| format!(" {}", terms::direction(way)));
+        let highest = if ladder.kind == PhaseKind::Capacity { rate(highest) } else { terms::per_s(highest) };
+        Some(format!("{} {highest}{direction}", ladder.kind.name()))
+    });
+    let datagrams = report.datagrams.iter().filter_map(|datagrams| {
+        let direction = terms::direction(datagrams.direction);
+        match datagrams.kind {
+            PhaseKind::Pace => {
+                let late = terms::signed_ns(datagrams.lateness?.p99_ns?);
+                Some(format!("pace {direction}: {late} late (p99)"))
+            }
+            PhaseKind::Datagrams => Some(format!("datagrams {} {direction}", rate(datagrams.received_bps))),
+            _ => None,
+        }
+    });
+    let mut parts: Vec<String> = transactions.chain(highest).chain(datagrams).collect();
+    if parts.is_empty() {
+        parts.extend(super::labelled::mtus(&report.size));
+    }
+    parts
 }
 
 /// `95.5 Mbit/s down`, `19.1 Mbit/s up`; of load in both directions only where there is no other.
@@ -50,20 +81,14 @@ pub(super) fn worst_rpm(report: &PathReport) -> Option<f64> {
 /// One row for each load.
 pub(super) fn table(report: &PathReport) -> Option<Table> {
     let phases = &report.phases;
-    let delay = |phase: &LoadPhase, ns: fn(&linerate_model::path::Delay) -> Option<i64>| {
-        phase.rtt.as_ref().map_or_else(String::new, |delay| known(ns(delay), terms::signed_ns))
-    };
+    let delay = |phase: &LoadPhase, ns: fn(&Delay) -> Option<i64>| Some(terms::signed_ns(ns(phase.rtt.as_ref()?)?));
     let table = Table::of("", "", phases).text("load", |phase| terms::phase(phase.kind)).number("goodput", goodput);
     let table = if_any(table, phases, "of ceiling", of_ceiling);
     let single = |phase: &LoadPhase| phase.single_stream_bps.map(rate);
     let table = if_any(table, phases, "one stream", single);
-    let mut table = table;
-    if phases.iter().any(|phase| phase.rtt.is_some()) {
-        table = table
-            .number("RTT p50", |phase| delay(phase, |delay| delay.p50_ns))
-            .number("p95", |phase| delay(phase, |delay| delay.p95_ns))
-            .number("p99", |phase| delay(phase, |delay| delay.p99_ns));
-    }
+    let table = if_any(table, phases, "RTT p50", move |phase| delay(phase, |delay| delay.p50_ns));
+    let table = if_any(table, phases, "p95", move |phase| delay(phase, |delay| delay.p95_ns));
+    let table = if_any(table, phases, "p99", move |phase| delay(phase, |delay| delay.p99_ns));
     let table = if_any(table, phases, "added", |phase| phase.added_p50_ns.map(terms::change_ns));
     let table = if_any(table, phases, "retr", retransmits);
     let table = if_any(table, phases, "RPM", |phase| phase.rpm.map(|rpm| format!("{rpm:.0}")));
@@ -137,7 +162,7 @@ fn notes(report: &PathReport) -> Vec<String> {
         parts.push("both: down + up".to_owned());
     }
     parts.extend(ceilings(report));
-    if report.phases.iter().any(|phase| phase.rtt.is_some()) {
+    if report.phases.iter().any(|phase| phase.rtt.is_some_and(|rtt| rtt.p50_ns.is_some())) {
         let probes = terms::probes_of(report);
         parts.push(format!("RTT of {probes} under load; added to the median without load"));
     }

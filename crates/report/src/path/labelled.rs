@@ -1,9 +1,11 @@
 //! Results of a path beside their labels.
 
+use std::collections::BTreeMap;
+
 use linerate_model::finding::Severity;
 use linerate_model::path::{
-    Datagrams, Delay, EcnTreatment, LoadPhase, LossByPlace, PathMtu, PathReport, PathState, PhaseKind, RateLadder,
-    SizeResult, SizeSignal, Transactions,
+    ClockMethod, Datagrams, Delay, EcnTreatment, LoadPhase, LossByPlace, PathMtu, PathReport, PathState, PhaseKind,
+    RateLadder, SizeResult, SizeSignal, Transactions, absent,
 };
 use linerate_model::stored_name;
 
@@ -110,24 +112,25 @@ fn queues(phase: &LoadPhase) -> Option<String> {
 
 fn idle(report: &PathReport) -> Vec<String> {
     let Some(idle) = &report.idle else { return Vec::new() };
+    let is_one_clock = report.clock.is_some_and(|clock| clock.method == ClockMethod::OneClock);
     let mut lines = Vec::new();
     if let Some(rtt) = &idle.rtt {
         let probes = rtt.n.saturating_add(rtt.lost);
         let mut parts = percentiles("RTT", rtt);
         parts.push(format!("{} of {probes} lost", rtt.lost));
         parts.extend(idle.jitter_ns.map(|ns| format!("jitter {}", terms::ns(ns))));
-        parts.extend(idle.rpm.map(terms::rpm));
         lines.push(parts.join(", "));
     }
     let one_way = |delay: &Option<Delay>, name: &str| {
         let delay = delay.as_ref()?;
-        let error = delay.error_ns.map_or_else(String::new, |ns| format!(" ± {}", terms::ns(ns)));
-        Some(format!("{name} {}{error}", terms::signed_ns(delay.p50_ns?)))
+        let error = delay.error_ns.filter(|_| !is_one_clock).map(|ns| format!(" ± {}", terms::ns(ns)));
+        Some(format!("{name} {}{}", terms::signed_ns(delay.p50_ns?), error.unwrap_or_default()))
     };
     let ways = [one_way(&idle.one_way_down, "down"), one_way(&idle.one_way_up, "up")];
     let ways: Vec<String> = ways.into_iter().flatten().collect();
     if !ways.is_empty() {
-        lines.push(format!("one-way p50 {}", ways.join(", ")));
+        let clock = if is_one_clock { " (both ends on one clock)" } else { "" };
+        lines.push(format!("one-way p50 {}{clock}", ways.join(", ")));
     }
     lines
 }
@@ -166,21 +169,35 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     }];
     parts.push(match datagrams.reordering_extent {
         Some(0) => "0 reordered".to_owned(),
-        None if datagrams.reordered_share > 0.0 => format!("{} late or twice", percent(datagrams.reordered_share)),
-        None => "0 late or twice".to_owned(),
+        None if datagrams.reordered_share > 0.0 => {
+            format!("{} reordered or duplicated", percent(datagrams.reordered_share))
+        }
+        None => "0 reordered or duplicated".to_owned(),
         Some(extent) => format!("{} reordered by up to {extent}", percent(datagrams.reordered_share)),
     });
     parts.extend(
         datagrams.duplicate_share.filter(|share| *share > 0.0).map(|share| format!("{} twice", percent(share))),
     );
     parts.extend(datagrams.jitter_ns.map(|ns| format!("jitter {}", terms::ns(ns))));
-    let p99 = |delay: &Option<Delay>| delay.as_ref().and_then(|delay| delay.p99_ns).map(terms::signed_ns);
-    parts.extend(p99(&datagrams.lateness).map(|p99| format!("sent late by up to {p99} (p99)")));
-    parts.extend(p99(&datagrams.gaps).map(|p99| format!("gaps up to {p99} (p99)")));
+    let kind_is_paced = datagrams.kind == PhaseKind::Pace;
+    parts.extend(median_and_p99("lateness", &datagrams.lateness));
+    parts.extend(median_and_p99("gaps", &datagrams.gaps));
+    parts.extend(datagrams.longest_train.filter(|_| kind_is_paced).map(|train| format!("longest train {train}")));
     let kind = if datagrams.kind == PhaseKind::Datagrams { "" } else { datagrams.kind.name() };
-    let head = format!("{kind} {} {}", terms::direction(datagrams.direction), rate(datagrams.received_bps));
+    let packets = datagrams.received_per_s.filter(|_| !kind.is_empty());
+    let packets = packets.map_or_else(String::new, |per_s| format!(" ({})", terms::per_s(per_s)));
+    let head = format!("{kind} {} {}{packets}", terms::direction(datagrams.direction), rate(datagrams.received_bps));
     let line = format!("{}: {}", head.trim_start(), parts.join(", "));
     std::iter::once(line).chain(places(loss, lost)).collect()
+}
+
+/// `lateness p50 300 ns, p99 131 us`
+fn median_and_p99(name: &str, delay: &Option<Delay>) -> Option<String> {
+    let delay = delay.as_ref()?;
+    let known = [("p50", delay.p50_ns), ("p99", delay.p99_ns)];
+    let words = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", terms::signed_ns(ns?))));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| format!("{name} {}", words.join(", ")))
 }
 
 /// `lost: at the sender 0, in the network at least 10, ...`
@@ -270,6 +287,7 @@ pub(super) fn mtus(size: &PathMtu) -> Vec<String> {
 /// `1400 bytes (limit known by ICMP)`
 fn mtu(size: SizeResult) -> String {
     let how = match size.how {
+        SizeSignal::Interface => " (that of the sender's interface)",
         SizeSignal::Reported => " (limit known by ICMP)",
         SizeSignal::BlackHole => " (larger packets disappear without ICMP)",
         SizeSignal::Unlimited => " or more",
@@ -279,16 +297,19 @@ fn mtu(size: SizeResult) -> String {
 
 fn clocks(report: &PathReport) -> Option<String> {
     let clock = report.clock?;
+    if clock.method == ClockMethod::OneClock {
+        return Some("both ends on one clock".to_owned());
+    }
     let offset = format!("{} ± {}", terms::change_ns(clock.offset_ns), terms::ns(clock.error_ns));
     Some(format!("server {offset}, {} ppb faster ({})", clock.skew_ppb, stored_name(clock.method)))
 }
 
-/// `load down: 0.40 CPUs here (3.44 s/GiB), 0.51 at the server (4.38 s/GiB)`
+/// `load down: 0.40 CPUs here (3.44 CPU-s/GiB), 0.51 at the server (4.38 CPU-s/GiB)`
 fn cpu(phase: &LoadPhase) -> Option<String> {
     let (here, there) = phase.cpu_cores?;
     let bps: f64 = phase.down_bps.into_iter().chain(phase.up_bps).sum();
     let cost = |cores: f64| match bps > 0.0 {
-        true => format!(" ({:.2} s/GiB)", cores * GIB_BITS / bps),
+        true => format!(" ({:.2} CPU-s/GiB)", cores * GIB_BITS / bps),
         false => String::new(),
     };
     let there = there.map_or_else(String::new, |there| format!(", {there:.2} at the server{}", cost(there)));
@@ -301,7 +322,8 @@ fn deviations(phase: &LoadPhase) -> Option<String> {
     let streams = counted(phase.streams as usize, "stream");
     let deviations = phase.deviations.join(", ");
     let other = if deviations.is_empty() { String::new() } else { format!("; other than the draft: {deviations}") };
-    Some(format!("load {load}: {streams} per direction{other}"))
+    let each = if phase.kind == PhaseKind::Both { " per direction" } else { "" };
+    Some(format!("load {load}: {streams}{each}{other}"))
 }
 
 fn server(report: &PathReport) -> Option<String> {
@@ -320,22 +342,26 @@ fn server(report: &PathReport) -> Option<String> {
 }
 
 fn test(report: &PathReport) -> String {
-    let mut parts = vec![
-        format!("profile {}", stored_name(report.profile)),
-        terms::ns(report.elapsed_ns),
-        format!("{} received", bytes(report.bytes_received as f64)),
-        format!("{} sent", bytes(report.bytes_sent as f64)),
-    ];
+    let mut parts = vec![format!("profile {}", stored_name(report.profile)), terms::ns(report.elapsed_ns)];
+    // Payload of loads and datagrams, which not every test has.
+    let payload = [(report.bytes_received, "received"), (report.bytes_sent, "sent")];
+    let payload = payload.into_iter().filter(|(count, _)| *count > 0);
+    parts.extend(payload.map(|(count, word)| format!("{} {word}", bytes(count as f64))));
     if report.resumed > 0 {
         parts.push(format!("control connection resumed {}", counted(report.resumed as usize, "time")));
     }
     parts.join(", ")
 }
 
-/// A line for each result that is absent, with the reason.
+/// A line for each reason why results are absent; what the protocol of the server lacks comes last.
 pub(super) fn absent(report: &PathReport) -> Vec<Block> {
-    let mut texts: Vec<String> = report.absent.iter().map(|(what, reason)| format!("{what}: {reason}")).collect();
-    if texts.is_empty() && report.state == PathState::Complete {
+    let mut by_reason: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
+    for (what, reason) in &report.absent {
+        by_reason.entry((reason == absent::IPERF3_ONLY, reason)).or_default().push(what);
+    }
+    let mut texts: Vec<String> =
+        by_reason.into_iter().map(|((_, reason), what)| format!("{}: {reason}", what.join(", "))).collect();
+    if texts.is_empty() && report.state == PathState::Complete && !report.phases.is_empty() {
         texts.push("nothing".to_owned());
     }
     let mut blocks = Vec::new();

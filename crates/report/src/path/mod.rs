@@ -11,13 +11,13 @@ mod terms;
 mod tests;
 
 use linerate_model::finding::Diagnosis;
-use linerate_model::path::{Dialect, PathReport, PathState};
+use linerate_model::path::{Dialect, PathEvent, PathReport, PathState, SampleSeries};
 use serde::Serialize;
 
 use crate::document::style::Style;
 use crate::document::{Block, Document};
 use crate::number::counted;
-pub use progress::{FinishedPhase, PhaseProgress, announcement, finished_line, live};
+pub use progress::{PhaseProgress, announcement, finished_line, live};
 
 /// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was limited.
 #[must_use]
@@ -32,10 +32,17 @@ pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
     document(report, diagnosis, Depth::Page).html()
 }
 
-/// The report as one JSON object, schema `linerate.path/1`, with the diagnosis as a member of it.
+/// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single probes, if any, as members of it.
 #[must_use]
-pub fn json(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
-    crate::pretty_json(&Diagnosed { report, diagnosis })
+pub fn json(report: &PathReport, diagnosis: Option<&Diagnosis>, samples: &[SampleSeries]) -> String {
+    crate::pretty_json(&Diagnosed { report, diagnosis, samples })
+}
+
+/// An event as one line of JSON with its line end.
+#[must_use]
+pub fn event_line(event: &PathEvent<'_>) -> String {
+    // A value of these types always has a form as JSON.
+    serde_json::to_string(event).unwrap_or_default() + "\n"
 }
 
 #[derive(Serialize)]
@@ -44,6 +51,8 @@ struct Diagnosed<'a> {
     report: &'a PathReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     diagnosis: Option<&'a Diagnosis>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    samples: &'a [SampleSeries],
 }
 
 /// How much a report shows.
@@ -87,7 +96,12 @@ pub(crate) fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: 
     let mut blocks: Vec<Block> = goodput::table(report).map(Block::Table).into_iter().collect();
     let scores = labelled::scores(report, depth);
     section(&mut blocks, scores);
-    let limit = diagnosis.map(|diagnosis| crate::doctor::blocks(diagnosis, depth == Depth::Long));
+    // A long report has a line for each check, which stand behind what was measured.
+    let is_long = depth == Depth::Long;
+    let limit = diagnosis.map(|diagnosis| match is_long {
+        true => crate::doctor::findings(diagnosis, true),
+        false => crate::doctor::blocks(diagnosis, false),
+    });
     section(&mut blocks, limit.unwrap_or_default());
     if depth == Depth::Page {
         blocks.extend(charts::plots(report).into_iter().map(Block::Plot));
@@ -97,6 +111,8 @@ pub(crate) fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: 
         blocks.extend(details::tables(report).into_iter().map(Block::Table));
     }
     section(&mut blocks, labelled::absent(report));
+    let checks = diagnosis.filter(|_| is_long).map(|diagnosis| crate::doctor::checks(diagnosis, true));
+    section(&mut blocks, checks.unwrap_or_default());
     blocks
 }
 

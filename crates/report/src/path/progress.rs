@@ -1,6 +1,6 @@
 //! What is seen while a path is tested: a line that is replaced, and a line for each finished phase.
 
-use linerate_model::path::{Datagrams, Delay, IdleDelays, LoadPhase, PathMtu, PhaseKind, RateLadder, Transactions};
+use linerate_model::path::{Delay, FinishedPhase, LoadPhase, PhaseKind};
 
 use super::{goodput, labelled, terms};
 use crate::curve;
@@ -68,30 +68,6 @@ fn time_bar(share: f64) -> String {
     let head = if full < BAR_CHARS { ">" } else { "" };
     let bar = format!("{}{head}", Glyphs::Ascii.bar(share, BAR_CHARS).replace('#', "="));
     format!("{bar:<BAR_CHARS$}")
-}
-
-/// A phase that ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FinishedPhase<'a> {
-    /// Largest packets.
-    Size(&'a PathMtu),
-    /// Delays without load.
-    Idle(&'a IdleDelays),
-    /// A load.
-    Load(&'a LoadPhase),
-    /// Paced datagrams of one direction.
-    Datagrams(&'a Datagrams),
-    /// Requests and responses.
-    Transactions(&'a Transactions),
-    /// A search for the highest rate.
-    Ladder(&'a RateLadder),
-    /// A phase without a result.
-    Failed {
-        /// The phase.
-        kind: PhaseKind,
-        /// Why.
-        reason: &'a str,
-    },
 }
 
 /// A finished phase in one line with its line end, for logs: `down: 95.5 Mbit/s, RTT p50 112 ms (+99.6 ms), 517 RPM`

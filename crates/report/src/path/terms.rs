@@ -64,8 +64,7 @@ pub(super) fn probes_of(report: &PathReport) -> &'static str {
     match (report.grade.as_ref().map(|grade| grade.probe), report.target.dialect) {
         (Some(ProbeKind::Udp), _) | (None, Dialect::Native) => "UDP probes",
         (Some(ProbeKind::Icmp), _) => "ICMP echo",
-        (Some(ProbeKind::Tcp), _) => "TCP handshakes",
-        (Some(ProbeKind::Busy), _) => "connections that the busy server refuses",
+        (Some(ProbeKind::Tcp | ProbeKind::Busy), _) => "TCP handshakes",
         (None, Dialect::Iperf3) => "probes",
     }
 }

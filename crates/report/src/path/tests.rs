@@ -3,7 +3,7 @@
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::{MeasureName, of_path};
 use linerate_model::path::{
-    Delay, Dialect, LoadSample, PathReport, PathState, PhaseKind, ProbeKind, SizeSignal, absent,
+    Delay, Dialect, FinishedPhase, LoadSample, PathReport, PathState, PhaseKind, ProbeKind, SizeSignal, absent,
 };
 use linerate_model::record::{RunRecord, Way};
 use serde_json::{Value, json};
@@ -263,7 +263,7 @@ fn json_is_valid_by_its_schema_and_is_read_back() {
     let schema = schemars::schema_for!(PathReport).to_value();
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     for report in [full(), against_iperf3(), interrupted()] {
-        let text = json(&report, None);
+        let text = json(&report, None, &[]);
         let value: Value = serde_json::from_str(&text).expect("JSON");
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new());

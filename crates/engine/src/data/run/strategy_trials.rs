@@ -115,10 +115,10 @@ pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_
 const SLOTS_BEFORE_TRIALS: u64 = 2 * PAIRS_MIN as u64;
 /// Shortest slot. It holds hundreds of calls at rates where the strategy matters.
 const SLOT_MIN_NS: u64 = 10_000_000;
-/// A slot is at least this long for each stream: data that was written in an earlier slot waits in the queues of all streams
-/// (up to 10 MB each by default, 2 ms at 40 Gbit/s) and is read first.
-const SLOT_PER_STREAM_NS: u64 = 5_000_000;
-const SLOT_MAX_NS: u64 = 500_000_000;
+/// A slot is at least this long for each stream. The queues of all streams (up to 10 MB each by default) hold data of earlier
+/// slots, but they are about as full at the end of a slot as at its beginning; what differs is a part of them.
+const SLOT_PER_STREAM_NS: u64 = 1_000_000;
+const SLOT_MAX_NS: u64 = 200_000_000;
 /// How many times as long as a rejected trial the current strategy is in force before the next one, and the part of the
 /// payload that its challenger may have cost by then.
 const TRIALS_HELD: u64 = 3;

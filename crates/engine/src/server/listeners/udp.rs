@@ -7,7 +7,7 @@
 //! dialects.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -125,6 +125,12 @@ impl UdpListener {
         }
         self.waiting.extend(read(fd.as_fd()).into_iter().filter(|datagram| datagram.from != first.from));
         Ok(fd)
+    }
+
+    /// Answers a first datagram without a flow for it.
+    pub(crate) fn answer(&self, first: &FirstDatagram, answer: &[u8]) -> io::Result<()> {
+        let socket = self.socket.as_ref().ok_or(ErrorKind::NotConnected)?;
+        udp::send_to(&socket.fd, answer, &first.raw).map(drop)
     }
 
     fn bind(&self, local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, EngineError> {

@@ -93,7 +93,7 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
 }
 
 #[test]
-fn data_begins_at_the_planned_time_on_a_quiet_host() {
+fn timed_data_begins_at_the_planned_time_on_a_quiet_host() {
     let mut hosts = Hosts::planned(LONG_LEASE_MS);
     let mut late_ns = Vec::new();
     for round in 1..=5 {

@@ -74,6 +74,36 @@ fn original_server_serves_all_phases_and_the_next_client() {
     }
 }
 
+/// A server that serves many clients refuses none of the connections beside a test: their handshakes are measured, and its log
+/// has no line about them.
+#[test]
+fn connections_beside_a_test_show_the_delay_at_a_server_for_many_clients() {
+    let server = Server::start(ours(), &["--forceflush"]);
+    let finished = Tester::new().test(&server, "--only idle,down --time 5 --json -q --side-probe busy");
+    let found = finished.expect_code(0).json();
+    let rtt = &found["phases"][0]["rtt"];
+    assert!(rtt["n"].as_u64().is_some_and(|n| n >= 8) && rtt["p50_ns"].as_i64().is_some(), "{rtt}");
+    let log = log_after(server);
+    assert!(!log.contains("error") && !log.contains("warn"), "{log}");
+}
+
+/// Another service of the server's host shows the delay without and under load.
+#[test]
+fn handshakes_at_another_port_show_the_delay() {
+    let server = stock();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = other.local_addr().expect("an address").port();
+    let line = format!("--only idle,down --time 5 --json -q --side-probe tcp:{port}");
+    let found = Tester::new().test(&server, &line).expect_code(0).json();
+    for rtt in [&found["idle"]["rtt"], &found["phases"][0]["rtt"]] {
+        assert!(rtt["n"].as_u64().is_some_and(|n| n >= 8) && rtt["p50_ns"].as_i64().is_some(), "{rtt}");
+    }
+    assert_eq!(found["grade"]["probe"], "tcp", "{found}");
+    assert!(!log_after(server).contains("error"));
+    let wrong = Tester::new().test(&stock(), "--side-probe tcp:0");
+    assert!(wrong.expect_code(2).stderr.contains("tcp:PORT"), "{wrong:?}");
+}
+
 /// Every figure that the protocol of iperf3 does not have is absent with the same reason.
 #[test]
 fn absent_measures_are_named() {

@@ -111,6 +111,27 @@ fn load_over_tls_reports_rate_and_cpu_time_of_both_ends() {
     }
 }
 
+/// The payload of sockets, which both ends count alike; what needs frames is absent with its reason.
+#[test]
+fn raw_load_has_no_frames_and_no_echo_of_its_own() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let (report, finished) = examined(&net, &["--only", "down,up", "-t", "5", "-P", "2", "--raw", "--rate", "200M"]);
+    for (kind, rate) in [("down", "down_bps"), ("up", "up_bps")] {
+        let load = phase(&report, kind);
+        let rate = number(&load[rate]);
+        assert!((150e6..205e6).contains(&rate), "{kind}: {rate}: {finished:?}");
+        assert!(load["in_band"].is_null() && !load["rpm_foreign"].is_null(), "{finished:?}");
+        let deviations = load["deviations"].as_array().expect("deviations");
+        assert!(deviations.contains(&"raw".into()), "{finished:?}");
+    }
+    assert!(report["absent"]["in-band echo"].as_str().is_some_and(|text| text.contains("without frames")));
+    // A sender of frames keeps 5 ms of them ready, 62,500 bytes at this rate. One without fills its socket.
+    for stream in phase(&report, "up")["stream_info"].as_array().expect("streams") {
+        assert!(number(&stream["notsent_bytes"]) > 150_000.0, "{stream}");
+    }
+}
+
 #[test]
 fn all_streams_of_the_command_line_run_from_the_start() {
     let Some(net) = Net::new() else { return };
@@ -182,5 +203,26 @@ fn schedule_of_datagrams_is_met_and_measured() {
         assert!((number(&paced["sent_bps"]) - 480_000.0).abs() < 5_000.0, "{finished:?}");
         assert!(number(&paced["gaps"]["n"]) >= 1_900.0, "{finished:?}");
         assert!(paced["lateness"]["p50_ns"].is_number(), "{finished:?}");
+    }
+}
+
+/// Requests on open connections and on new ones, with sizes that need several calls: latency and CPU time of both ends.
+#[test]
+fn requests_have_latency_and_cpu_time_of_both_ends() {
+    let Some(net) = Net::new() else { return };
+    let _server = serve(&net);
+    let words = ["--only", "rr,crr", "--profile", "quick", "-P", "3", "--request", "100", "--response", "200000"];
+    let (report, finished) = examined(&net, &words);
+    let done = report["transactions"].as_array().expect("both kinds");
+    let kinds: Vec<_> = done.iter().map(|done| done["kind"].as_str()).collect();
+    assert_eq!(kinds, [Some("rr"), Some("crr")], "{finished:?}");
+    for done in done {
+        let latency = &done["latency"];
+        assert!(number(&done["per_s"]) > 10.0 && number(&latency["n"]) > 20.0, "{finished:?}");
+        assert!((latency["lost"].as_u64(), done["flows"].as_u64()) == (Some(0), Some(3)), "{finished:?}");
+        assert!(latency["p50_ns"].as_u64() < latency["p95_ns"].as_u64(), "{finished:?}");
+        for end in ["client_cpu_ns", "server_cpu_ns"] {
+            assert!(number(&done[end]) > 1_000.0, "{end}: {finished:?}");
+        }
     }
 }

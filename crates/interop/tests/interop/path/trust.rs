@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread;
@@ -91,6 +91,52 @@ fn knocks_without_a_valid_token_of_their_address_are_not_answered() {
     flows.expect_nothing("a short knock", "127.0.0.1", &knock(flow, valid)[..63]);
 }
 
+fn answer_to_knock(socket: &UdpSocket, knock: &[u8]) -> Vec<u8> {
+    socket.send(knock).expect("loopback");
+    let mut answer = [0; 128];
+    let length = socket.recv(&mut answer).expect("a valid knock is answered");
+    answer[..length].to_vec()
+}
+
+/// Whoever has a token could have the server send to somebody else otherwise.
+#[test]
+fn another_address_opens_a_flow_after_it_has_received_a_challenge() {
+    let service = NativeHost::here().serve(&["--allow-split-address"]);
+    let (mut client, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let mut flows = Flows::of(&service, &client.open_phase(1, &idle_phase()));
+    let (flow, token) = flows.next();
+    let knock = knock(flow, token);
+    let with_proof = |stamp: &[u8]| [&knock[..8], stamp, &knock[16..]].concat();
+    let elsewhere = udp_socket("127.0.0.9", service.port, TIMEOUT);
+    let challenge = answer_to_knock(&elsewhere, &knock);
+    assert!(challenge.len() <= knock.len() && challenge[..3] == [0xa5, 0x01, 9], "{challenge:?}");
+    assert_eq!(answer_to_knock(&elsewhere, &with_proof(&[7; 8]))[2], 9, "a wrong proof");
+    let third = udp_socket("127.0.0.10", service.port, TIMEOUT);
+    assert_eq!(answer_to_knock(&third, &with_proof(&challenge[24..32]))[2], 9, "the proof of another address");
+    assert_eq!(answer_to_knock(&elsewhere, &with_proof(&challenge[24..32]))[2], 1);
+    flows.expect_nothing("used token", "127.0.0.10", &knock);
+    flows.expect_nothing("wrong token", "127.0.0.9", &linerate_interop::knock(1, [7; 16]));
+}
+
+#[test]
+fn control_connection_over_another_address_needs_the_consent_of_the_server() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let strict = host.serve(&[]);
+    let split = |port: u16| {
+        let words = ["--control-via", "127.0.0.2", "-B", "127.0.0.3", "--only", "idle,down,datagrams", "--time", "2"];
+        client.test(&target(port), &[&words[..], &["--json", "-q"]].concat()).finish()
+    };
+    split(strict.port).expect_code(4).expect_stderr("--allow-split-address");
+    drop(strict);
+    let service = host.serve(&["--allow-split-address"]);
+    let report = split(service.port).expect_code(0).json();
+    assert_eq!(report["target"]["address"], "127.0.0.1");
+    let rate = report["phases"][0]["down_bps"].as_f64();
+    assert!(rate.is_some_and(|bps| bps > 0.0), "{report}");
+    assert!(report["idle"]["rtt"]["n"].as_u64().is_some_and(|n| n > 100), "{report}");
+    assert_eq!(report["datagrams"][0]["direction"], "down", "{report}");
+}
+
 /// What the server sends to a head: bytes, and how the connection ends.
 fn answer_to_head(port: u16, head: &[u8]) -> (usize, Option<ErrorKind>) {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the server listens");
@@ -162,6 +208,14 @@ fn changed_key_is_refused_with_both_and_the_way_to_forget() {
     assert_eq!(tested(&client, port, &["--insecure"]).json()["target"]["identity"], "unproven");
     client.test(&target(port), &["--forget"]).finish().expect_code(0);
     assert_eq!(tested(&client, port, &[]).json()["target"]["identity"], "new");
+}
+
+#[test]
+fn client_outside_the_allowed_networks_reads_that_its_address_is_refused() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let service = host.serve(&["--allow", "192.0.2.0/24"]);
+    tested(&client, service.port, &[]).expect_code(4).expect_stderr("admits no test from this address");
+    assert_eq!(service.wait_for_events("refused", 1, TIMEOUT).len(), 1);
 }
 
 fn secret_file(host: &NativeHost, name: &str, secret: &str) -> PathBuf {

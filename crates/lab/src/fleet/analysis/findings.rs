@@ -172,24 +172,3 @@ pub fn headline(findings: &[Finding]) -> String {
         }
     }
 }
-
-/// `-90 %`
-pub(super) fn percent(effect: f64) -> String {
-    format!("{:+.0} %", effect * 100.0)
-}
-
-/// `953 Mbit/s`, `47.5 Gbit/s`
-pub(super) fn rate(bps: f64) -> String {
-    let (value, unit) = match bps {
-        bps if bps >= 1e9 => (bps / 1e9, "Gbit/s"),
-        bps if bps >= 1e6 => (bps / 1e6, "Mbit/s"),
-        bps if bps >= 1e3 => (bps / 1e3, "kbit/s"),
-        bps => (bps, "bit/s"),
-    };
-    let decimals = match value {
-        value if value >= 100.0 => 0,
-        value if value >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$} {unit}")
-}

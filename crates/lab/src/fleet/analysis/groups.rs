@@ -2,10 +2,11 @@
 
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{Cell, HostId};
+use linerate_model::numbers::change;
 use serde::Serialize;
 
 use super::clearance::Clearance;
-use super::findings::{self, because, percent};
+use super::findings::{self, because};
 use super::matrix::Matrix;
 use crate::stats::{median, median_deviation};
 
@@ -84,7 +85,7 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
     let names = |hosts: &[HostId]| hosts.iter().map(HostId::as_str).collect::<Vec<_>>().join(", ");
     let statements = [
         format!("faster: {}", names(&groups.fast)),
-        format!("slower, {}: {}", percent(groups.effect), names(&groups.slow)),
+        format!("slower, {}: {}", change(groups.effect), names(&groups.slow)),
         format!("gap {:.1} %, scale inside {:.1} %", groups.gap_ln.exp_m1() * 100.0, groups.scale_ln * 100.0),
         format!("{shown} of {} repetitions show them", repetitions.len()),
     ];

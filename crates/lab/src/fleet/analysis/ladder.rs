@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::finding::{Confidence, Finding};
 pub use linerate_model::fleet::LadderRow;
 use linerate_model::fleet::{Cell, HostId, Measurement, Task};
+use linerate_model::numbers::rate;
 
 use super::collision::{self, QueueEstimate, occupied};
 use super::fairness::jain;
-use super::findings::{self, because, rate, read};
+use super::findings::{self, because, read};
 use super::groups;
 use super::poison::{self, Poisoning};
 use crate::fleet::schedule::ladder::Step;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, PairSuspect};
+use linerate_model::numbers::change;
 
 use super::blocks::SlowUplink;
 use super::effects::Analysis;
-use super::findings::{self, Template, because, percent, read};
+use super::findings::{self, Template, because, read};
 use super::matrix::ln_rate;
 use crate::stats::{median, median_deviation};
 
@@ -45,7 +46,7 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
         let partners = format!("{preposition} {} good hosts", end.cells);
         match end.effect {
             Some(_) if end.is_cleared => format!("{name} {verb} as fast as the reference"),
-            Some(effect) => format!("{name} {verb} {} {partners}", percent(effect)),
+            Some(effect) => format!("{name} {verb} {} {partners}", change(effect)),
             None => format!("no cell decides what {name} {verb}"),
         }
     };
@@ -67,7 +68,7 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
     let hosts =
         racks.values().filter(|rack| uplink.blocks.iter().any(|(from, to)| from == *rack || to == *rack)).count();
     let statements = [
-        format!("{}: {} of the reference", blocks.join(", "), percent(uplink.effect)),
+        format!("{}: {} of the reference", blocks.join(", "), change(uplink.effect)),
         format!("the {hosts} hosts of these racks are good elsewhere"),
     ];
     let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the switches";
@@ -111,11 +112,11 @@ fn of_many_pairs(pairs: &[((&HostId, &HostId), Vec<&PairEffect>)]) -> Finding {
     let mut finding = findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
     finding.title = "Many pairs are slow, and their hosts are not".to_owned();
     let worst = pairs.iter().take(PAIRS_LISTED_MAX).filter_map(|(_, pairs)| pairs.first());
-    because(finding, worst.map(|pair| format!("{} to {}: {}", pair.source, pair.sink, percent(pair.effect))))
+    because(finding, worst.map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect))))
 }
 
 fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>) -> Finding {
-    let statements = pairs.iter().map(|pair| format!("{} to {}: {}", pair.source, pair.sink, percent(pair.effect)));
+    let statements = pairs.iter().map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect)));
     if pairs.iter().any(|pair| pair.suspect == PairSuspect::Pair) {
         let next = format!(
             "`linerate fleet run pairs --pairs {a}:{b} -P 8`: two clusters of rates are one bad member of a group"
@@ -176,7 +177,7 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     let confidence = if cpu.is_some() { Confidence::Medium } else { Confidence::Low };
     let finding = template.about("rounds", confidence, next);
     let threshold = format!("the same {} tests alone", losses.len());
-    let finding = read(finding, "rates in rounds", percent(loss.exp_m1()), threshold);
+    let finding = read(finding, "rates in rounds", change(loss.exp_m1()), threshold);
     Some(match cpu {
         Some(cpu) => read(finding, "busiest CPU", format!("{:.0} %", cpu * 100.0), "85 % is a busy CPU".to_owned()),
         None => because(finding, ["no host reports its CPU load".to_owned()]),

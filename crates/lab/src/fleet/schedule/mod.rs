@@ -2,7 +2,6 @@
 
 mod colour;
 mod estimate;
-mod hash;
 pub mod ladder;
 mod plan;
 mod racks;

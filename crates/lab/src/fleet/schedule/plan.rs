@@ -6,9 +6,9 @@ use std::time::Duration;
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
 use linerate_model::stored_name;
 
-use super::hash::Fnv128;
 use super::rounds::Caps;
 use super::{ladder, sample};
+use crate::fnv::Fnv128;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ pub const STAGES_MAX: usize = 2;
 pub const REFERENCES: usize = 3;
 /// Fewest cells that are measured again alone.
 const CONTROL_CELLS_MIN: usize = 4;
-/// One of so many cells is measured again alone.
+/// Cells of which one is measured again alone.
 const CONTROL_SHARE: usize = 50;
 
 /// Pairs of a mesh, each once: all, or those of the first `rounds` rounds of its tournament.

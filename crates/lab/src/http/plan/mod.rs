@@ -13,6 +13,8 @@ use linerate_model::http::Arrivals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::fnv::fnv64;
+
 pub use linerate_model::http::{Ports, Trust};
 pub use protocol::{Protocol, TrustError, file_name, fingerprint};
 pub use values::line_rate;
@@ -270,7 +272,7 @@ impl Plan {
     #[must_use]
     pub fn hash(&self) -> String {
         let runs = Self { line_rate_bps: None, ..self.clone() };
-        format!("{:016x}", fnv1a(runs.bare().as_bytes()))
+        format!("{:016x}", fnv64(runs.bare().as_bytes()))
     }
 
     /// Keys and values alone.
@@ -299,13 +301,6 @@ impl Plan {
 /// Line of a byte, from 1.
 fn line_of(text: &str, byte: usize) -> usize {
     text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
-}
-
-/// Fowler, Noll and Vo's hash, variant 1a with 64 bits (RFC 9923): stable across programs and their versions.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes.iter().fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
 const KIB: u64 = 1024;

@@ -62,6 +62,7 @@ fn of_direction(
         direction,
         sent_bps: bps(sender.datagrams_sent, sender),
         received_bps: bps(receiver.datagrams_received, receiver),
+        received_per_s: per_s(receiver.datagrams_received, receiver.elapsed_ns),
         reordered_share: share(receiver.reordered),
         reordering_extent: has_order.then_some(receiver.reordering_extent),
         duplicate_share: has_order.then(|| share(receiver.duplicates)),
@@ -74,6 +75,10 @@ fn of_direction(
     })
 }
 
+fn per_s(count: u64, elapsed_ns: u64) -> Option<f64> {
+    (elapsed_ns > 0).then(|| count as f64 / ns_to_s(elapsed_ns))
+}
+
 /// Requests and responses of `rr` and `crr`.
 pub(super) fn transactions(input: &ConcludeInput) -> Vec<Transactions> {
     let is_transaction = |kind| matches!(kind, PhaseKind::Rr | PhaseKind::Crr);
@@ -84,11 +89,12 @@ pub(super) fn transactions(input: &ConcludeInput) -> Vec<Transactions> {
 fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
     let latency = round_trips(&phase.transactions);
     let seconds = ns_to_s(phase.local.elapsed_ns);
-    let each = |end: &EndpointPhase| end.cpu_ns.checked_div(latency.n).filter(|_| end.cpu_ns > 0);
+    let completed = phase.local.transactions.unwrap_or(latency.n);
+    let each = |end: &EndpointPhase| end.cpu_ns.checked_div(completed).filter(|_| end.cpu_ns > 0);
     (latency.n > 0 && seconds > 0.0).then(|| Transactions {
         kind: phase.spec.kind,
         flows: phase.spec.streams_max,
-        per_s: latency.n as f64 / seconds,
+        per_s: completed as f64 / seconds,
         client_cpu_ns: each(&phase.local),
         server_cpu_ns: phase.remote.as_ref().and_then(each),
         latency,

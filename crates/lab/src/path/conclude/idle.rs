@@ -60,6 +60,7 @@ pub(super) fn mos_of(context: &Context<'_>, probes: &[ProbeSample]) -> Option<f6
     Some(up?.min(down?))
 }
 
+/// Variation of a delay. Few samples have no 99th percentile.
 fn spread(delay: &Delay) -> Option<i64> {
-    Some(delay.p99_ns?.saturating_sub(delay.p50_ns?))
+    Some(delay.p99_ns.or(delay.p95_ns)?.saturating_sub(delay.p50_ns?))
 }

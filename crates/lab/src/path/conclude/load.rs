@@ -124,7 +124,13 @@ fn window(phase: &PhaseResult) -> LoadWindow {
     phase.load.as_ref().map_or(without_warm_up, |load| load.window)
 }
 
-/// Payload rate of a direction that the phase loads, at its receiver.
+/// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None` without samples there.
+#[must_use]
+pub fn goodput_bps(phase: &PhaseResult, direction: PathDirection) -> Option<f64> {
+    rate(receiver(phase, direction), direction, window(phase))
+}
+
+/// The same, where the phase loads this direction and the rate is plausible.
 fn direction_rate(
     context: &Context<'_>,
     phase: &PhaseResult,
@@ -145,7 +151,7 @@ fn direction_rate(
         }
         _ => absent.add_in(kind, names::GOODPUT, reason),
     };
-    let Some(found) = rate(receiver(phase, direction), direction, window(phase)) else {
+    let Some(found) = goodput_bps(phase, direction) else {
         lacks("no bytes were counted in the part that counts");
         return None;
     };
@@ -236,6 +242,7 @@ fn deviations(context: &Context<'_>, phase: &PhaseResult, has_rpm: bool) -> Vec<
         (context.input.concurrent_max.is_some_and(|others| others > 0), "concurrent-tests"),
         (is_slow && single_stream(phase).is_some(), "single-stream-short"),
         // Without the receiver's count: what its kernel acknowledged.
+        (phase.is_drained == Some(false), "queue-not-drained"),
         (is_far && phase.spec.kind != PhaseKind::Down, "acknowledged-bytes"),
     ];
     let own = own.into_iter().filter(|(is_so, _)| *is_so).map(|(_, name)| name.to_owned());

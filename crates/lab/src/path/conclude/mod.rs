@@ -18,6 +18,7 @@ use super::clock::{Clock, ClockFacts, is_possible};
 use super::grade::grade;
 use super::marks::marks;
 use lacking::Absent;
+pub use load::goodput_bps;
 
 /// What was measured, and what is known beside it.
 #[derive(Debug, Clone)]
@@ -70,6 +71,12 @@ struct Context<'a> {
     idle_rtt: Option<Delay>,
 }
 
+/// Relation of the two clocks by all probes.
+pub(super) fn clock(input: &ConcludeInput) -> Option<Clock> {
+    let probes: Vec<ProbeSample> = input.phases.iter().flat_map(|phase| phase.udp.iter().copied()).collect();
+    Clock::from_probes(&probes, input.clock)
+}
+
 /// Makes a report. It depends on nothing but its input.
 #[must_use]
 pub fn conclude(input: &ConcludeInput) -> PathReport {
@@ -80,8 +87,7 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     for phase in &input.phases {
         phase.absent.iter().for_each(|(figure, reason)| absent.add_in(phase.spec.kind, figure, reason));
     }
-    let probes: Vec<ProbeSample> = input.phases.iter().flat_map(|phase| phase.udp.iter().copied()).collect();
-    let clock = Clock::from_probes(&probes, input.clock);
+    let clock = clock(input);
     let idle_rtt = idle::round_trip(input);
     let context = Context { input, clock, idle_rtt };
     let phases: Vec<LoadPhase> = load::phases(&context, &mut absent);
@@ -122,7 +128,7 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
 }
 
 /// The input without probes whose times are impossible, and their number; `None` where there are none.
-fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput, u64)> {
+pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput, u64)> {
     let wrong = |samples: &[ProbeSample]| samples.iter().filter(|sample| !is_possible(sample)).count() as u64;
     let flows = input.phases.iter().flat_map(|phase| phase.udp_by_dscp.iter().map(|(_, samples)| samples.as_slice()));
     let count: u64 = input.phases.iter().map(|phase| phase.udp.as_slice()).chain(flows).map(wrong).sum();
@@ -176,7 +182,10 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
 
 /// Reasons for what is absent and has none yet.
 fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
-    if report.clock.is_none() && !context.input.phases.is_empty() {
+    let has_probes = |phase: &PhaseResult| {
+        matches!(phase.spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both)
+    };
+    if report.clock.is_none() && context.input.phases.iter().any(has_probes) {
         absent.add(names::ONE_WAY_DELAY, "no probe bears the times of the other end");
     }
     let has_load = one_direction(&report.phases).next().is_some();

@@ -1,7 +1,7 @@
 //! `linerate fleet worker`: one process per test as client, and one per address as server.
 //!
-//! A worker takes lines of JSON on its standard input and writes lines of JSON ([`lines`]). It ends with its input, and with the
-//! thread that started it.
+//! A worker takes lines of JSON on its standard input and writes lines of JSON (module `lines`). It ends with its input, and
+//! with the thread that started it.
 
 mod client;
 mod input;

@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    fn task(id: u64, streams: u32) -> ArmTask {
+    fn task(id: u128, streams: u32) -> ArmTask {
         ArmTask {
             task: TaskId(id),
             role: Role::Server,

@@ -12,18 +12,20 @@ use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::Established;
-use linerate_lab::path::{ClockFacts, ConcludeInput, LoadPlan, Offer, PlannedPhase, conclude, plan};
+use linerate_lab::path::{
+    ClockFacts, ConcludeInput, LoadPlan, Offer, PlannedPhase, conclude, goodput_bps, plan, samples,
+};
 use linerate_model::path::absent::{self, IPERF3_ONLY};
 use linerate_model::path::{
-    ConcurrentProbes, PathSpec, PathState, PathTarget, PhaseKind, PhaseResult, PhaseTransport, ProbeSample,
+    ConcurrentProbes, FinishedPhase, PathDirection, PathSpec, PathState, PathTarget, PhaseKind, PhaseResult,
+    PhaseTransport, ProbeSample,
 };
-use linerate_report::path::{FinishedPhase, finished_line};
 use linerate_sys::clock;
 
-use super::steering::{Position, SharedObserver, rate_bps};
-use super::{Examined, PathTest, ceilings, identity};
-use crate::progress::style;
-use crate::{Error, Outcome, Progress};
+use super::observers::Observers;
+use super::steering::{Position, SharedObserver};
+use super::{Examined, PathTest, Repetition, announce, ceilings, finished, identity};
+use crate::{Error, Outcome};
 use one_test::{Connection, Ended, Finished};
 use side_probe::{Method, SideProber};
 
@@ -48,9 +50,9 @@ const LACKING: [&str; 10] = [
 pub(super) fn examine(
     test: &PathTest,
     established: Established,
-    started: Instant,
+    repetition: Repetition,
     interrupts: &dyn Interrupts,
-    progress: &mut Progress,
+    observers: &mut Observers<'_>,
 ) -> Result<Examined, Error> {
     let host = &test.target.host;
     if test.spec.transport == PhaseTransport::Tls {
@@ -60,7 +62,8 @@ pub(super) fn examine(
     let target = identity::unproven(test, &established);
     let remote = established.remote;
     let planned = plan(&test.spec, &Offer::iperf3());
-    progress.line(&format!("{host}: an iperf3 server, {} s at most, identity unproven", planned.seconds()));
+    observers.progress.line(&format!("{host}: an iperf3 server, {} s at most, identity unproven", planned.seconds()));
+    announce(test, repetition, &target, planned.seconds(), observers);
     let (method, refusal) = Method::choose(test, remote);
     let mut absent: Vec<(String, String)> = planned.absent.into_iter().filter(|(name, _)| name != SIZE).collect();
     absent.extend(refusal.map(|reason| (absent::LOADED_RTT.to_owned(), reason)));
@@ -78,7 +81,7 @@ pub(super) fn examine(
         failure: None,
         has_facts: false,
     };
-    examination.run(&planned.phases, target, started, interrupts, progress)
+    examination.run(&planned.phases, target, repetition.started, interrupts, observers)
 }
 
 /// The phase whose measures are named one by one.
@@ -110,7 +113,7 @@ impl Examination<'_> {
         target: PathTarget,
         started: Instant,
         interrupts: &dyn Interrupts,
-        progress: &mut Progress,
+        observers: &mut Observers<'_>,
     ) -> Result<Examined, Error> {
         let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
         self.handshakes.extend(self.connection.handshake());
@@ -118,14 +121,16 @@ impl Examination<'_> {
         for (number, planned) in (1..).zip(phases) {
             let kind = planned.spec.kind;
             let position = Position { kind, number, count, planned_ns: clock::as_ns(planned.duration_max) };
-            match self.phase(planned, position, interrupts, progress) {
+            let known = self.phases.len();
+            match self.phase(planned, position, interrupts, observers) {
+                Ok(()) if self.phases.len() > known => self.show_finished(&target, observers),
                 Ok(()) => {}
                 Err(Ended::Interrupted) => {
                     is_interrupted = true;
                     break;
                 }
                 Err(Ended::Failed(reason)) => {
-                    progress.line(finished_line(FinishedPhase::Failed { kind, reason: &reason }, style()).trim_end());
+                    observers.finished(FinishedPhase::Failed { kind, reason: &reason });
                     self.failure.get_or_insert_with(|| reason.clone());
                     self.absent.push((kind.name().to_owned(), reason));
                 }
@@ -134,31 +139,41 @@ impl Examination<'_> {
         self.finish(target, started, is_interrupted)
     }
 
+    /// Delays without load that are the handshakes of all tests are complete at the end.
+    fn show_finished(&self, target: &PathTarget, observers: &mut Observers<'_>) {
+        let is_complete =
+            self.phases.last().is_some_and(|phase| phase.spec.kind != PhaseKind::Idle) || self.method.needs_no_test();
+        if is_complete {
+            let clock = (self.method.kind(), ClockFacts::default());
+            finished::show(&self.phases, target, &self.test.spec, clock, observers);
+        }
+    }
+
     fn phase(
         &mut self,
         planned: &PlannedPhase,
         position: Position,
         interrupts: &dyn Interrupts,
-        progress: &mut Progress,
+        observers: &mut Observers<'_>,
     ) -> Result<(), Ended> {
-        if progress.is_terminal() {
-            progress.update(&format!("{} {}/{}", position.kind.name(), position.number, position.count));
+        if observers.progress.is_terminal() {
+            observers.progress.update(&format!("{} {}/{}", position.kind.name(), position.number, position.count));
         }
         let ran = match (position.kind, planned.load) {
             (PhaseKind::Idle, _) => self.idle(planned, interrupts),
-            (_, Some(load)) => self.load(planned, load, position, interrupts, progress),
+            (_, Some(load)) => self.load(planned, load, position, interrupts, observers),
             _ => self.datagrams(planned, interrupts),
         };
-        progress.clear();
+        observers.progress.clear();
         ran
     }
 
-    /// Delays without load: ICMP echo for the planned time, or the handshakes of the tests, which are added at the end.
+    /// Delays without load: ICMP echo or connections to another port for the planned time, or the handshakes of the tests, which are added at the end.
     fn idle(&mut self, planned: &PlannedPhase, interrupts: &dyn Interrupts) -> Result<(), Ended> {
         let mut result = PhaseResult::of(planned.spec.clone());
         result.started_ns = clock::monotonic_ns();
         let mut ended = Ok(());
-        if self.method == Method::Icmp {
+        if self.method.needs_no_test() {
             let prober = SideProber::start(self.method, self.test, self.remote, None).map_err(failed)?;
             ended = one_test::wait(planned.duration_max, interrupts);
             result.udp = prober.finish();
@@ -174,14 +189,14 @@ impl Examination<'_> {
         load: LoadPlan,
         position: Position,
         interrupts: &dyn Interrupts,
-        progress: &mut Progress,
+        observers: &mut Observers<'_>,
     ) -> Result<(), Ended> {
         let load = fixed(load, &self.test.spec, self.method);
         let mut spec = planned.spec.clone();
         spec.streams_max = load.streams_max;
         let observer = SharedObserver::new();
         let context = one_test::Context { test: self.test, remote: self.remote, method: self.method, interrupts };
-        let finished = context.load(&mut self.connection, &spec, load, position, observer.clone(), progress);
+        let finished = context.load(&mut self.connection, &spec, load, position, observer.clone(), observers);
         let Finished { result, handshakes, facts, ended } = finished;
         self.handshakes.extend(handshakes);
         if result.local.elapsed_ns > 0 {
@@ -210,13 +225,11 @@ impl Examination<'_> {
         ended
     }
 
-    /// Rates over the part of the load that counts.
+    /// Rates for the datagrams after the loads.
     fn note_rates(&mut self, result: &PhaseResult) {
-        let Some(window) = result.load.as_ref().map(|load| load.window) else { return };
-        let samples = &result.local.load;
         match result.spec.kind {
-            PhaseKind::Down => self.down_bps = rate_bps(samples, window, |sample| sample.down_bytes),
-            PhaseKind::Up => self.up_bps = rate_bps(samples, window, |sample| sample.up_bytes),
+            PhaseKind::Down => self.down_bps = goodput_bps(result, PathDirection::Down),
+            PhaseKind::Up => self.up_bps = goodput_bps(result, PathDirection::Up),
             _ => {}
         }
     }
@@ -245,7 +258,7 @@ impl Examination<'_> {
             probe: self.method.kind(),
             phases: self.phases,
             ladders: Vec::new(),
-            clock: ClockFacts { is_same_boot: false, disciplined: None },
+            clock: ClockFacts::default(),
             ceiling_down,
             ceiling_up,
             absent: self.absent,
@@ -253,14 +266,15 @@ impl Examination<'_> {
         let report = conclude(&input);
         let diagnosis =
             (!report.phases.is_empty()).then(|| linerate_doctor::path::diagnose_path(&report, self.observed));
-        Ok(Examined { report, diagnosis, outcome })
+        let samples = if self.test.wants_samples { samples(&input) } else { Vec::new() };
+        Ok(Examined { report, diagnosis, samples, outcome })
     }
 
     /// The handshakes of all tests precede their data.
     fn add_handshakes(&mut self) {
         let handshakes = std::mem::take(&mut self.handshakes);
         let Some(idle) = self.phases.iter_mut().find(|phase| phase.spec.kind == PhaseKind::Idle) else { return };
-        if self.method != Method::Icmp {
+        if !self.method.needs_no_test() {
             idle.udp.clone_from(&handshakes);
         }
         idle.foreign = ConcurrentProbes { tcp: handshakes, ..ConcurrentProbes::default() };

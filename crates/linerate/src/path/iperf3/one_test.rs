@@ -19,10 +19,10 @@ use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
 use super::super::PathTest;
+use super::super::observers::Observers;
 use super::super::steering::{Position, SharedObserver, ShownLoad};
 use super::result::{self, Collected};
 use super::side_probe::{Method, SideProber};
-use crate::Progress;
 
 /// Why a phase did not reach its end.
 pub(super) enum Ended {
@@ -90,11 +90,11 @@ impl Context<'_> {
         plan: LoadPlan,
         position: Position,
         mut observer: SharedObserver,
-        progress: &mut Progress,
+        observers: &mut Observers<'_>,
     ) -> Finished {
         let client = self.client(self.load_test(spec, plan));
         let mut load = Load {
-            shown: ShownLoad::new(plan, position, progress, None),
+            shown: ShownLoad::new(plan, position, observers.reborrow(), None),
             context: self,
             until: plan.duration_max,
             prober: None,

@@ -22,8 +22,11 @@ use super::super::{PathTest, SideProbe};
 pub(super) enum Method {
     /// ICMP echo, without and under load.
     Icmp,
-    /// Without load the handshakes of the tests; under load those of connections that the busy server refuses.
+    /// Without load the handshakes of the tests; under load those of connections beside the test, which a busy server of iperf3
+    /// refuses.
     Busy,
+    /// Without and under load the handshakes of connections to this port of another service.
+    Port(u16),
     /// Handshakes of the tests alone.
     Handshakes,
 }
@@ -56,6 +59,7 @@ impl Method {
         match test.side_probe {
             SideProbe::None => (Self::Handshakes, Some("--side-probe none".to_owned())),
             SideProbe::Busy => busy(),
+            SideProbe::Tcp(port) => (Self::Port(port), None),
             SideProbe::Icmp | SideProbe::Auto => match is_answered(test, remote) {
                 Ok(true) => (Self::Icmp, None),
                 _ if test.side_probe == SideProbe::Auto => busy(),
@@ -70,8 +74,13 @@ impl Method {
         match self {
             Self::Icmp => ProbeKind::Icmp,
             Self::Busy => ProbeKind::Busy,
-            Self::Handshakes => ProbeKind::Tcp,
+            Self::Port(_) | Self::Handshakes => ProbeKind::Tcp,
         }
+    }
+
+    /// It measures without a test, too.
+    pub(super) fn needs_no_test(self) -> bool {
+        matches!(self, Self::Icmp | Self::Port(_))
     }
 }
 
@@ -99,15 +108,18 @@ impl SideProber {
                 let echo = open_echo(test, remote)?;
                 Box::new(move || probe_by_echo(&echo, &stopped, &shared))
             }
-            Method::Busy => {
+            Method::Busy | Method::Port(_) => {
                 let (wanted, dscp) = (test.target.bind.clone(), test.spec.dscp);
                 let prepare = move |fd: BorrowedFd<'_>| {
                     bind(fd, &wanted, &remote).map_err(io::Error::other)?;
                     mark(fd, dscp);
                     Ok(())
                 };
-                let last_ns = end_ns.unwrap_or(0).saturating_sub(CONNECT_MARGIN_NS);
-                Box::new(move || probe_by_connections(remote, &prepare, last_ns, &stopped, &shared))
+                let (remote, last_ns, refusal_wait_ns) = match method {
+                    Method::Port(port) => (SocketAddr::new(remote.ip(), port), u64::MAX, 0),
+                    _ => (remote, end_ns.unwrap_or(0).saturating_sub(CONNECT_MARGIN_NS), CONNECT_TIMEOUT_NS),
+                };
+                Box::new(move || probe_by_connections(remote, &prepare, last_ns, refusal_wait_ns, &stopped, &shared))
             }
         };
         let thread = thread::Builder::new().name("side-prober".into()).spawn(work)?;
@@ -230,10 +242,12 @@ fn probe_by_echo(echo: &EchoSocket, stop: &AtomicBool, samples: &Samples) {
     }
 }
 
+/// Probes until `last_ns`, monotonic, or until it is stopped; waits so long for a refusal at first.
 fn probe_by_connections(
     remote: SocketAddr,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
     last_ns: u64,
+    mut refusal_wait_ns: u64,
     stop: &AtomicBool,
     samples: &Samples,
 ) {
@@ -246,38 +260,54 @@ fn probe_by_connections(
             continue;
         }
         next_ns = now_ns + CONNECT_PERIOD_NS;
-        // A server that does not refuse is no busy one of iperf3: further connections could harm it.
-        if !matches!(probe_by_connection(remote, prepare, samples), Ok(true)) {
-            return;
+        match probe_by_connection(remote, prepare, refusal_wait_ns, samples) {
+            Ok(Answer::Refusal | Answer::Late) => {}
+            // One that serves many clients waits for the cookie; a connection less is the same to it.
+            Ok(Answer::Nothing) => refusal_wait_ns = 0,
+            // Not what a server of iperf3 does: further connections could harm it.
+            Ok(Answer::Other) | Err(_) => return,
         }
     }
 }
 
-/// One connection; true when the server refused it, or did not answer in time.
+/// What a connection beside a test led to.
+enum Answer {
+    /// The server is busy and refuses, as iperf3 does while a test runs.
+    Refusal,
+    /// The connection is established, and nothing arrived.
+    Nothing,
+    /// The connection was not established in time.
+    Late,
+    Other,
+}
+
+/// One connection, which is closed when the answer is there or `refusal_wait_ns` after it is established.
 fn probe_by_connection(
     remote: SocketAddr,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
+    refusal_wait_ns: u64,
     samples: &Samples,
-) -> io::Result<bool> {
+) -> io::Result<Answer> {
     let fd = socket::open(&remote, Protocol::Tcp).map_err(io::Error::other)?;
     prepare(fd.as_fd())?;
     let sent_ns = clock::monotonic_ns();
     let end_ns = sent_ns + CONNECT_TIMEOUT_NS;
-    let left = || Some(Duration::from_nanos(end_ns.saturating_sub(clock::monotonic_ns())));
+    let left_ns = || end_ns.saturating_sub(clock::monotonic_ns());
     socket::connect(&fd, &remote).map_err(io::Error::other)?;
     samples.sent(sent_ns);
-    if !poll::wait_fd(&fd, Interest::WRITE, left())? {
-        return Ok(true);
+    if !poll::wait_fd(&fd, Interest::WRITE, Some(Duration::from_nanos(left_ns())))? {
+        return Ok(Answer::Late);
     }
     let established_ns = clock::monotonic_ns();
     socket::take_error(&fd).map_err(io::Error::other)?;
     let number = samples.with(|samples| samples.len().saturating_sub(1));
     samples.answered(number as u16, established_ns);
-    if !poll::wait_fd(&fd, Interest::READ, left())? {
-        return Ok(false);
+    if !poll::wait_fd(&fd, Interest::READ, Some(Duration::from_nanos(left_ns().min(refusal_wait_ns))))? {
+        return Ok(Answer::Nothing);
     }
     let mut answer = [0; 1];
-    Ok(stream_io::recv(&fd, &mut answer)? == 1 && answer == [REFUSAL])
+    let is_refusal = stream_io::recv(&fd, &mut answer)? == 1 && answer == [REFUSAL];
+    Ok(if is_refusal { Answer::Refusal } else { Answer::Other })
 }
 
 #[cfg(test)]

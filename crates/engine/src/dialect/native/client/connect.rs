@@ -1,13 +1,15 @@
 //! Opens a session: connection, recognition, TLS, identity.
 
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::path::Identity;
+use linerate_native::message::SPLIT_ADDRESS;
 use linerate_native::opening::{self, Answer, COOKIE_WIRE_LEN};
 use linerate_sys::poll::Interest;
-use linerate_sys::stream_io;
+use linerate_sys::{socket, stream_io};
 use linerate_trust::{ClientConfig, ClientSession, random};
 
 use super::control::{Announcement, Connection, NativeClient, Turn};
@@ -61,7 +63,7 @@ pub fn open(
 ) -> Result<Opened, NativeError> {
     let end = Instant::now() + announcement.wait_max;
     loop {
-        let dialled = dial(target, interrupts)?;
+        let dialled = dial(&target.control(), interrupts)?;
         let cookie = opening::cookie(random());
         let (answer, received) = exchange_cookies(&dialled, &cookie, interrupts)?;
         match answer {
@@ -86,8 +88,15 @@ pub fn open(
                     text: "it runs another test; try a longer --wait".to_owned(),
                 });
             }
+            Answer::NotAdmitted => {
+                return Err(NativeError::Refused {
+                    clause: "address".to_owned(),
+                    text: "it admits no test from this address; see --allow and --deny of the server, and its log"
+                        .to_owned(),
+                });
+            }
             Answer::Incomplete | Answer::Foreign => {
-                let seen = String::from_utf8_lossy(&received).escape_debug().to_string();
+                let seen = received.escape_ascii();
                 let text = format!("{}: no server of tests answers there; it sent \"{seen}\"", target.host);
                 return Err(NativeError::Unreachable(text));
             }
@@ -101,13 +110,14 @@ fn refuse_downgrade(demand: &IdentityDemand, target: &Target) -> Result<(), Nati
         || demand.pin.is_some()
         || demand.token.is_some()
         || demand.known.is_some()
-        || demand.login.is_some();
+        || demand.login.is_some()
+        || target.control_via.is_some();
     if !wants_native {
         return Ok(());
     }
     Err(NativeError::NotNative(format!(
         "{target} answers as an iperf3 server, which cannot prove its identity; test it without --native, --pin, \
-         --token-file and --username, and after `linerate test --forget {target}` if it was a linerate server before"
+         --token-file, --username and --control-via, and after `linerate test --forget {target}` if it was a linerate server before"
     )))
 }
 
@@ -145,18 +155,38 @@ fn native(
     interrupts: &dyn Interrupts,
 ) -> Result<Opened, NativeError> {
     let config = ClientConfig::new();
-    let Dialled { fd, remote, connect_time } = dialled;
+    let data = match target.control_via {
+        Some(_) => Some(dial(target, interrupts)?),
+        None => None,
+    };
+    let is_split = data.as_ref().is_some_and(|data| local_ip(&data.fd) != local_ip(&dialled.fd));
+    let (remote, connect_time) =
+        data.map_or((dialled.remote, dialled.connect_time), |data| (data.remote, data.connect_time));
+    let Dialled { fd, remote: control, .. } = dialled;
     let connection = handshake(fd, &config, interrupts)?;
     let fingerprint = connection.tls.peer().ok_or_else(|| NativeError::Identity("the server has no key".to_owned()))?;
     let mut identity = judge(demand, fingerprint, &target.to_string())?;
     if demand.token.is_some() && identity != Identity::Pinned {
         identity = Identity::Token;
     }
-    let peer = Peer { remote, identity, fingerprint, connect_time };
+    let peer = Peer { remote, control, identity, fingerprint, connect_time };
     let login = login_for(demand, identity, target)?;
     let mut client = NativeClient::new(target.clone(), peer, config, connection, demand.token.clone());
     client.greet(login, announcement, on_turn, interrupts)?;
+    if is_split && !client.has_feature(SPLIT_ADDRESS) {
+        client.close();
+        return Err(NativeError::Refused {
+            clause: "address".to_owned(),
+            text:
+                "its streams must come from the address of the control connection; start it with --allow-split-address"
+                    .to_owned(),
+        });
+    }
     Ok(Opened::Native(Box::new(client)))
+}
+
+fn local_ip(fd: &OwnedFd) -> Option<IpAddr> {
+    socket::local_addr(fd).ok().map(|address| address.ip())
 }
 
 /// The login, for a server whose identity is known.
@@ -197,7 +227,7 @@ pub(super) fn reconnect(
     config: &ClientConfig,
     interrupts: &dyn Interrupts,
 ) -> Result<Connection, NativeError> {
-    let dialled = dial_address(peer.remote, target, interrupts)?;
+    let dialled = dial_address(peer.control, &target.control(), interrupts)?;
     let cookie = opening::cookie(random());
     match exchange_cookies(&dialled, &cookie, interrupts)? {
         (Answer::Native, _) => {}

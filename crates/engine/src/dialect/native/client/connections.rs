@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use linerate_model::path::ProbeSample;
 use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 
-use super::transactions::{Connection, INTERRUPT, Step, TransactionPlan};
+use super::transactions::{BUFFER_BYTES, Connection, INTERRUPT, Step, Transacted, TransactionPlan};
 use crate::data::pacing::Schedule;
 use crate::interrupts::Interrupts;
 
@@ -17,8 +16,9 @@ struct Opening<'a> {
     plan: &'a TransactionPlan,
     epoll: Epoll,
     open: BTreeMap<u64, Connection>,
-    samples: Vec<ProbeSample>,
+    done: Transacted,
     notes: Vec<String>,
+    buffer: Vec<u8>,
 }
 
 /// Longest wait for the answers that are missing at the end.
@@ -27,8 +27,6 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 const OPEN_MAX: usize = 10_000;
 /// Connections that are begun before answers are read again.
 const BATCH_MAX: u64 = 64;
-/// Samples that are kept.
-const SAMPLES_MAX: usize = 1_000_000;
 
 /// Opens so many connections per second until the time is over: connect, request, response, close. Each sample begins at the
 /// planned moment; one without an answer has failed. The notes are the reasons that this host has.
@@ -39,10 +37,11 @@ pub(super) fn run(
     plan: &TransactionPlan,
     per_s: u64,
     interrupts: &dyn Interrupts,
-) -> io::Result<(Vec<ProbeSample>, Vec<String>)> {
+) -> io::Result<(Transacted, Vec<String>)> {
     let epoll = Epoll::new().map_err(io::Error::other)?;
     epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(io::Error::other)?;
-    let mut opening = Opening { plan, epoll, open: BTreeMap::new(), samples: Vec::new(), notes: Vec::new() };
+    let (open, done, notes, buffer) = (BTreeMap::new(), Transacted::default(), Vec::new(), vec![0; BUFFER_BYTES]);
+    let mut opening = Opening { plan, epoll, open, done, notes, buffer };
     // A schedule of bytes at 8 bit each.
     let schedule = Schedule::new(clock::monotonic_ns(), per_s.saturating_mul(8));
     let end_ns = schedule.due_ns(0).saturating_add(clock::as_ns(plan.duration));
@@ -75,13 +74,13 @@ impl Opening<'_> {
     fn begin(&mut self, number: u64, planned_ns: u64) {
         if self.open.len() >= OPEN_MAX {
             self.note(format!("{OPEN_MAX} connections wait for an answer"));
-            return self.add(planned_ns, None);
+            return self.done.add(planned_ns, None);
         }
         match Connection::open(self.plan, &self.epoll, number) {
             Ok(connection) => drop(self.open.insert(number, connection.since(planned_ns))),
             Err(error) => {
                 self.note(format!("this host opens no connection: {error}"));
-                self.add(planned_ns, None);
+                self.done.add(planned_ns, None);
             }
         }
     }
@@ -89,20 +88,14 @@ impl Opening<'_> {
     fn advance(&mut self, events: &[Ready]) {
         for event in events {
             let Some(connection) = self.open.get_mut(&event.token) else { continue };
-            let received_ns = match connection.advance(self.plan, &self.epoll, event.token) {
+            let received_ns = match connection.advance(self.plan, &self.epoll, event.token, &mut self.buffer) {
                 Ok(Step::Nothing) => continue,
                 Ok(Step::Complete) => Some(clock::monotonic_ns()),
                 Err(_) => None,
             };
             let planned_ns = connection.since_ns();
             self.open.remove(&event.token);
-            self.add(planned_ns, received_ns);
-        }
-    }
-
-    fn add(&mut self, sent_ns: u64, received_ns: Option<u64>) {
-        if self.samples.len() < SAMPLES_MAX {
-            self.samples.push(ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns });
+            self.done.add(planned_ns, received_ns);
         }
     }
 
@@ -112,9 +105,10 @@ impl Opening<'_> {
         }
     }
 
-    fn finish(mut self) -> (Vec<ProbeSample>, Vec<String>) {
-        let unanswered: Vec<u64> = self.open.values().map(Connection::since_ns).collect();
-        unanswered.into_iter().for_each(|planned_ns| self.add(planned_ns, None));
-        (self.samples, self.notes)
+    fn finish(mut self) -> (Transacted, Vec<String>) {
+        for connection in self.open.values() {
+            self.done.add(connection.since_ns(), None);
+        }
+        (self.done, self.notes)
     }
 }

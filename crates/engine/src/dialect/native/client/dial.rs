@@ -23,10 +23,24 @@ pub struct Target {
     pub host: String,
     /// TCP and UDP port.
     pub port: u16,
+    /// Host and port of the control connection, where they are others than those of the data.
+    pub control_via: Option<(String, u16)>,
     /// Local address and device.
     pub bind: BindSpec,
     /// Longest time for all addresses together.
     pub timeout: Duration,
+}
+
+impl Target {
+    /// Where the control connection goes. To another host than the data it leaves by any local address.
+    pub(super) fn control(&self) -> Self {
+        match self.control_via.clone() {
+            Some((host, port)) => {
+                Self { host, port, control_via: None, bind: BindSpec::default(), timeout: self.timeout }
+            }
+            None => self.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Target {

@@ -39,6 +39,14 @@ pub(super) struct Opening {
     next_ns: u64,
 }
 
+/// What the server answers to a knock.
+enum Answer {
+    /// The flow is open.
+    Open,
+    /// The knock is to be repeated with this tag.
+    Challenge(u64),
+}
+
 /// Knocks that stay unanswered before UDP counts as blocked.
 const KNOCKS: u32 = 3;
 /// Between two of them.
@@ -52,8 +60,8 @@ pub(super) fn open(remote: SocketAddr, from: &BindSpec, granted: Granted) -> Res
     let fd = connected(remote, from)?;
     for _ in 0..KNOCKS {
         // What cannot be sent is not answered.
-        let _ = udp::send(&fd, &knock(granted));
-        if is_answered(&fd, granted) {
+        let _ = udp::send(&fd, &knock(granted, 0));
+        if is_opened(&fd, granted) {
             return Ok(Some(fd));
         }
     }
@@ -83,10 +91,11 @@ impl Opening {
             self.knocks_left -= 1;
             self.next_ns = now_ns.saturating_add(clock::as_ns(KNOCK_PERIOD));
             // What cannot be sent is not answered.
-            let _ = udp::send(&self.fd, &knock(self.granted));
+            let _ = udp::send(&self.fd, &knock(self.granted, 0));
         }
         let mut buffer = [0; 2 * KNOCK_LEN_MIN];
-        udp::recv(&self.fd, &mut buffer).is_ok_and(|len| opens(buffer.get(..len).unwrap_or_default(), self.granted))
+        let Ok(len) = udp::recv(&self.fd, &mut buffer) else { return false };
+        is_open_after(&self.fd, buffer.get(..len).unwrap_or_default(), self.granted)
     }
 
     /// The socket of the flow.
@@ -95,11 +104,25 @@ impl Opening {
     }
 }
 
-/// The server's answer to a knock.
-fn opens(datagram: &[u8], granted: Granted) -> bool {
-    DatagramHead::decode(datagram).is_some_and(|head| {
-        (head.datagram_type, head.flow, head.tag) == (DatagramType::Open, granted.flow, granted.tag)
-    })
+/// The server's answer to a knock; `None` for any other datagram.
+fn answer(datagram: &[u8], granted: Granted) -> Option<Answer> {
+    let head = DatagramHead::decode(datagram).filter(|head| (head.flow, head.tag) == (granted.flow, granted.tag))?;
+    match head.datagram_type {
+        DatagramType::Open => Some(Answer::Open),
+        DatagramType::Challenge => Some(Answer::Challenge(head.stamp)),
+        _ => None,
+    }
+}
+
+/// Whether a flow is open after this datagram of the server. A challenge is answered.
+fn is_open_after(fd: &OwnedFd, datagram: &[u8], granted: Granted) -> bool {
+    match answer(datagram, granted) {
+        Some(Answer::Open) => return true,
+        // What cannot be sent is not answered.
+        Some(Answer::Challenge(proof)) => drop(udp::send(fd, &knock(granted, proof))),
+        None => {}
+    }
+    false
 }
 
 /// Ends a flow. A datagram that is lost leaves it to the end of the session.
@@ -111,13 +134,14 @@ pub(super) fn close(fd: &OwnedFd, flow: u32, tag: u64) {
     let _ = udp::send(fd, &datagram);
 }
 
-fn knock(granted: Granted) -> [u8; KNOCK_LEN_MIN] {
+/// A knock; `proof` is that of a challenge, or 0.
+fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
     let mut datagram = [0; KNOCK_LEN_MIN];
     let head = DatagramHead {
         datagram_type: DatagramType::Knock,
         flags: 0,
         flow: granted.flow,
-        tag: 0,
+        tag: proof,
         sequence: 0,
         stamp: clock::monotonic_ns(),
     };
@@ -126,7 +150,7 @@ fn knock(granted: Granted) -> [u8; KNOCK_LEN_MIN] {
     datagram
 }
 
-fn is_answered(fd: &OwnedFd, granted: Granted) -> bool {
+fn is_opened(fd: &OwnedFd, granted: Granted) -> bool {
     let end = Instant::now() + KNOCK_PERIOD;
     let mut buffer = [0; 2 * KNOCK_LEN_MIN];
     loop {
@@ -140,7 +164,7 @@ fn is_answered(fd: &OwnedFd, granted: Granted) -> bool {
             std::thread::sleep(left);
             return false;
         };
-        if opens(buffer.get(..len).unwrap_or_default(), granted) {
+        if is_open_after(fd, buffer.get(..len).unwrap_or_default(), granted) {
             return true;
         }
         if left.is_zero() {

@@ -43,7 +43,7 @@ const NOTICE: u64 = 0;
 const CONTROL: u64 = 1;
 const INTERRUPT: u64 = 2;
 /// Longest wait for the delay to return to that of before the load.
-const DRAIN_MAX: Duration = Duration::from_secs(2);
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 const DRAIN_POLL: Duration = Duration::from_millis(20);
 /// The delay has returned when it is within this much, or a tenth, of that without load.
 const DRAINED_NS: i64 = 2_000_000;
@@ -89,7 +89,7 @@ pub(super) fn run(
     result.local = load.finish().0;
     result.in_band = echoes.take();
     if let Some(prober) = prober {
-        drain(&prober, client.idle_rtt_ns());
+        result.is_drained = drain(&prober, client.idle_rtt_ns());
         client.take_probes(prober, result);
     }
     interrupted.map_or(Ok(()), |signal_text| Err(NativeError::Interrupted(signal_text)))
@@ -157,14 +157,19 @@ fn watch_control(epoll: &Epoll, client: &NativeClient) -> Result<(), NativeError
     epoll.add(fd, CONTROL, Interest::READ).map_err(|error| Operation::Poll.failed()(error).into())
 }
 
-/// Waits until the queue of the load has emptied.
-fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) {
-    let Some(idle_ns) = idle_rtt_ns else { return };
+/// Waits until the queue of the load has emptied; `None` where nothing shows it.
+fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) -> Option<bool> {
+    let idle_ns = idle_rtt_ns?;
     let limit_ns = idle_ns + (idle_ns / 10).max(DRAINED_NS);
+    let is_delayed = || prober.newest_rtt_ns().is_some_and(|rtt_ns| rtt_ns > limit_ns);
     let end = Instant::now() + DRAIN_MAX;
-    while Instant::now() < end && prober.newest_rtt_ns().is_some_and(|rtt_ns| rtt_ns > limit_ns) {
+    while is_delayed() {
+        if Instant::now() >= end {
+            return Some(false);
+        }
         std::thread::sleep(DRAIN_POLL);
     }
+    Some(true)
 }
 
 impl Supply {

@@ -60,13 +60,15 @@ impl std::fmt::Debug for Login {
 /// The server as it was found.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Address of its control connection.
+    /// Address of its streams and flows.
     pub remote: std::net::SocketAddr,
+    /// Address of its control connection.
+    pub control: std::net::SocketAddr,
     /// What is known of its identity.
     pub identity: Identity,
     /// Its key.
     pub fingerprint: Fingerprint,
-    /// Time of the TCP handshake.
+    /// Time of a TCP handshake with `remote`.
     pub connect_time: std::time::Duration,
 }
 

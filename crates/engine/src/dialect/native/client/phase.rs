@@ -215,20 +215,13 @@ impl NativeClient {
         };
         self.start_phase(interrupts)?;
         let target = self.probe_target(spec.dscp);
-        let plan = TransactionPlan {
-            kind: spec.kind,
-            target,
-            token,
-            sizes,
-            flows: spec.streams_max,
-            duration: spec.duration_max,
-        };
+        let plan = TransactionPlan::new(spec, sizes, target, token);
         let started = Instant::now();
         let drops = self.drop_meter();
         let cpu = crate::measure::cpu_usage::CpuMeter::start(clock::monotonic_ns());
         let done = match spec.connections_per_s {
             Some(per_s) => connections::run(&plan, per_s, interrupts),
-            None => transactions::run(&plan, interrupts).map(|samples| (samples, Vec::new())),
+            None => transactions::run(&plan, interrupts).map(|done| (done, Vec::new())),
         };
         result.local = EndpointPhase {
             elapsed_ns: clock::as_ns(started.elapsed()),
@@ -239,8 +232,9 @@ impl NativeClient {
             drops.fill(&mut result.local);
         }
         result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
-        let (samples, notes) = done.map_err(|error| NativeError::System(error.to_string()))?;
-        (result.transactions, result.local.notes) = (samples, notes);
+        let (done, notes) = done.map_err(|error| NativeError::System(error.to_string()))?;
+        (result.transactions, result.local.transactions) = (done.samples, Some(done.completed));
+        result.local.notes = notes;
         Ok(())
     }
 }

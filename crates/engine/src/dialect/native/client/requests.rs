@@ -23,7 +23,7 @@ impl NativeClient {
         interrupts: &dyn Interrupts,
     ) -> Result<String, NativeError> {
         let refused = |text: &str| NativeError::RequestRefused { clause: "request".to_owned(), text: text.to_owned() };
-        if !self.welcome().features.iter().any(|feature| feature == REQUESTS) {
+        if !self.has_feature(REQUESTS) {
             return Err(refused("it handles no requests"));
         }
         let body = JsonText::new(body.to_owned()).ok_or_else(|| refused("its body is no JSON"))?;
@@ -34,6 +34,10 @@ impl NativeClient {
             Some(Action::RequestRefused { clause, text }) => Err(NativeError::RequestRefused { clause, text }),
             _ => Err(NativeError::Protocol("the server does not respond".to_owned())),
         }
+    }
+
+    pub(super) fn has_feature(&self, name: &str) -> bool {
+        self.welcome().features.iter().any(|feature| feature == name)
     }
 
     /// Round trip of a message over the control connection.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::path::{PathDirection, SizeResult, SizeSignal};
 use linerate_native::datagram::{
-    DatagramHead, DatagramType, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, SizeAnswer, TOS_UNKNOWN,
+    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, SizeAnswer, TOS_UNKNOWN,
 };
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, errno, sockopt, udp};
@@ -41,9 +41,10 @@ enum Fate {
     Arrived {
         tos: u8,
     },
-    /// A kernel or a router on the way states this limit.
+    /// The sender's interface or a router on the way has this limit.
     TooLarge {
         mtu: u32,
+        how: SizeSignal,
     },
     Lost,
 }
@@ -91,8 +92,8 @@ impl SizeTest<'_> {
         for mtu in LADDER {
             match self.try_size(direction, mtu) {
                 Fate::Arrived { .. } => passes = Some(mtu),
-                Fate::TooLarge { mtu: limit } => {
-                    signal = SizeSignal::Reported;
+                Fate::TooLarge { mtu: limit, how } => {
+                    signal = how;
                     // The limit of an own device, or of a router, is exact if a packet of that size passes.
                     if limit > passes? && limit < mtu && matches!(self.try_size(direction, limit), Fate::Arrived { .. })
                     {
@@ -115,7 +116,7 @@ impl SizeTest<'_> {
             let middle = passes.midpoint(fails);
             match self.try_size(direction, middle) {
                 Fate::Arrived { .. } => passes = middle,
-                Fate::TooLarge { .. } => (fails, signal) = (middle, SizeSignal::Reported),
+                Fate::TooLarge { how, .. } => (fails, signal) = (middle, how),
                 Fate::Lost => fails = middle,
             }
         }
@@ -150,7 +151,8 @@ impl SizeTest<'_> {
         match sent {
             Err(error) if error.raw_os_error() == Some(errno::EMSGSIZE) => {
                 while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
-                Fate::TooLarge { mtu: sockopt::path_mtu(self.fd).unwrap_or(0) }
+                // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the interface is the limit.
+                Fate::TooLarge { mtu: sockopt::path_mtu(self.fd).unwrap_or(0), how: SizeSignal::Interface }
             }
             Err(_) => Fate::Lost,
             Ok(_) => self.await_answer(direction, payload_bytes),
@@ -170,7 +172,7 @@ impl SizeTest<'_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
                 Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
                     Ok(error) => match error.mtu_bytes() {
-                        Some(mtu) => return Fate::TooLarge { mtu },
+                        Some(mtu) => return Fate::TooLarge { mtu, how: SizeSignal::Reported },
                         None => continue,
                     },
                     Err(_) => continue,
@@ -182,7 +184,9 @@ impl SizeTest<'_> {
             }
             match (head.datagram_type, SizeAnswer::decode(message.data)) {
                 (DatagramType::SizeAnswer, Some(answer)) if head.flags & FLAG_TOO_LARGE != 0 => {
-                    return Fate::TooLarge { mtu: answer.bytes };
+                    let is_interface = head.flags & FLAG_INTERFACE != 0;
+                    let how = if is_interface { SizeSignal::Interface } else { SizeSignal::Reported };
+                    return Fate::TooLarge { mtu: answer.bytes, how };
                 }
                 (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
                     return if answer.bytes == payload_bytes { Fate::Arrived { tos: answer.tos } } else { Fate::Lost };

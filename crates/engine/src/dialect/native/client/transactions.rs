@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_model::path::{PhaseKind, ProbeSample, TransactionSpec};
+use linerate_model::path::{PhaseKind, PhaseSpec, ProbeSample, TransactionSpec};
 use linerate_native::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
@@ -20,20 +20,35 @@ pub(super) struct TransactionPlan {
     pub(super) kind: PhaseKind,
     pub(super) target: ProbeTarget,
     pub(super) token: [u8; 16],
-    pub(super) sizes: TransactionSpec,
     pub(super) flows: u32,
     pub(super) duration: Duration,
+    /// A request as it is sent.
+    request: Vec<u8>,
+    response_bytes: usize,
+}
+
+/// What was completed.
+#[derive(Debug, Default)]
+pub(super) struct Transacted {
+    /// All transactions, failed ones as well, up to [`SAMPLES_MAX`].
+    pub(super) samples: Vec<ProbeSample>,
+    /// Those with a response.
+    pub(super) completed: u64,
 }
 
 /// A connection of one flow.
 pub(super) struct Connection {
     fd: OwnedFd,
     since_ns: u64,
-    /// Bytes of head and request that are to be sent, or that have been.
-    unsent: Vec<u8>,
+    /// Head of the stream and first request, until both are sent.
+    opening: Vec<u8>,
+    /// Bytes of the opening, or of the request, that are sent.
+    sent: usize,
     /// Bytes of the response, and of the answer to the head, that are missing.
     missing: usize,
     is_connecting: bool,
+    /// What the event loop waits for.
+    interest: Interest,
 }
 
 /// What an event led to.
@@ -49,12 +64,40 @@ pub(super) const INTERRUPT: u64 = u64::MAX;
 const SAMPLES_MAX: usize = 1_000_000;
 /// Largest request and response.
 const BYTES_MAX: u32 = 1 << 20;
+/// Most bytes of responses that one call reads.
+pub(super) const BUFFER_BYTES: usize = 16 * 1024;
+
+impl TransactionPlan {
+    /// Of this phase, with streams of this token.
+    pub(super) fn new(spec: &PhaseSpec, sizes: TransactionSpec, target: ProbeTarget, token: [u8; 16]) -> Self {
+        let len = |bytes: u32| bytes.clamp(1, BYTES_MAX) as usize;
+        Self {
+            kind: spec.kind,
+            target,
+            token,
+            flows: spec.streams_max,
+            duration: spec.duration_max,
+            request: vec![b'q'; len(sizes.request_bytes)],
+            response_bytes: len(sizes.response_bytes),
+        }
+    }
+}
+
+impl Transacted {
+    /// Counts a transaction; `received_ns` is absent of one that failed.
+    pub(super) fn add(&mut self, sent_ns: u64, received_ns: Option<u64>) {
+        self.completed += u64::from(received_ns.is_some());
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns });
+        }
+    }
+}
 
 /// Runs transactions until the time is over. A transaction that fails is a lost sample.
 ///
 /// # Errors
 /// When this host has no event loop, or the user interrupts.
-pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Result<Vec<ProbeSample>> {
+pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Result<Transacted> {
     let epoll = Epoll::new().map_err(io::Error::other)?;
     epoll.add(interrupts.fd(), INTERRUPT, Interest::READ).map_err(io::Error::other)?;
     let mut connections = BTreeMap::new();
@@ -62,7 +105,8 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
         connections.insert(flow, Connection::open(plan, &epoll, flow)?);
     }
     let end = Instant::now() + plan.duration;
-    let (mut samples, mut events) = (Vec::new(), Vec::new());
+    let (mut done, mut events) = (Transacted::default(), Vec::new());
+    let mut buffer = vec![0; BUFFER_BYTES];
     while Instant::now() < end && !connections.is_empty() {
         // An interrupted wait is repeated.
         let _ = epoll.wait(&mut events, Some(end.saturating_duration_since(Instant::now())));
@@ -71,25 +115,20 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
                 return Err(ErrorKind::Interrupted.into());
             }
             let Some(connection) = connections.get_mut(&event.token) else { continue };
-            let stepped = connection.advance(plan, &epoll, event.token);
+            let stepped = connection.advance(plan, &epoll, event.token, &mut buffer);
             if matches!(stepped, Ok(Step::Nothing)) {
                 continue;
             }
-            let received_ns = stepped.is_ok().then(clock::monotonic_ns);
-            let sent_ns = connection.since_ns;
-            if samples.len() < SAMPLES_MAX {
-                samples.push(ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns });
-            }
+            done.add(connection.since_ns, stepped.is_ok().then(clock::monotonic_ns));
             if plan.kind == PhaseKind::Crr || stepped.is_err() {
                 connections.remove(&event.token);
                 connections.insert(event.token, Connection::open(plan, &epoll, event.token)?);
             } else {
-                connection.request(plan)?;
-                connection.watch(&epoll, event.token)?;
+                connection.request(plan, &epoll, event.token)?;
             }
         }
     }
-    Ok(samples)
+    Ok(done)
 }
 
 impl Connection {
@@ -109,9 +148,15 @@ impl Connection {
         let kind = if plan.kind == PhaseKind::Rr { StreamKind::Rr } else { StreamKind::Crr };
         let stream = u16::try_from(flow).unwrap_or(u16::MAX);
         let head = StreamHead { kind, flags: 0, stream, token: plan.token, sent_ns: since_ns };
-        let mut unsent = head.encode().to_vec();
-        unsent.extend(request(plan.sizes));
-        Ok(Self { fd, since_ns, unsent, missing: ANSWER_LEN + response_bytes(plan.sizes), is_connecting: true })
+        Ok(Self {
+            fd,
+            since_ns,
+            opening: [head.encode().as_slice(), &plan.request].concat(),
+            sent: 0,
+            missing: ANSWER_LEN + plan.response_bytes,
+            is_connecting: true,
+            interest: Interest::WRITE,
+        })
     }
 
     /// Its transaction began at this moment.
@@ -124,14 +169,21 @@ impl Connection {
     }
 
     /// Sends the next request on a connection that is open.
-    fn request(&mut self, plan: &TransactionPlan) -> io::Result<()> {
+    fn request(&mut self, plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<()> {
         self.since_ns = clock::monotonic_ns();
-        self.missing = response_bytes(plan.sizes);
-        self.unsent = request(plan.sizes);
-        self.flush()
+        self.missing = plan.response_bytes;
+        (self.opening, self.sent) = (Vec::new(), 0);
+        self.flush(plan, epoll, flow)
     }
 
-    pub(super) fn advance(&mut self, plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<Step> {
+    /// Sends and receives what it can. `buffer` is for responses.
+    pub(super) fn advance(
+        &mut self,
+        plan: &TransactionPlan,
+        epoll: &Epoll,
+        flow: u64,
+        buffer: &mut [u8],
+    ) -> io::Result<Step> {
         if self.is_connecting {
             socket::take_error(&self.fd).map_err(io::Error::other)?;
             self.is_connecting = false;
@@ -140,31 +192,30 @@ impl Connection {
                 self.since_ns = clock::monotonic_ns();
             }
         }
-        self.flush()?;
-        self.watch(epoll, flow)?;
-        self.receive()
+        self.flush(plan, epoll, flow)?;
+        self.receive(buffer)
     }
 
-    /// Waits for room while a part of the request is not sent.
-    fn watch(&self, epoll: &Epoll, flow: u64) -> io::Result<()> {
-        let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
-        epoll.modify(self.fd.as_fd(), flow, interest).map_err(io::Error::other)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        while !self.unsent.is_empty() {
-            match stream_io::send(&self.fd, &self.unsent) {
-                Ok(len) => drop(self.unsent.drain(..len)),
+    /// Sends what fits of the opening or the request, and waits for room while a part of it is not sent.
+    fn flush(&mut self, plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<()> {
+        let data = if self.opening.is_empty() { &plan.request } else { &self.opening };
+        while let Some(unsent) = data.get(self.sent..).filter(|unsent| !unsent.is_empty()) {
+            match stream_io::send(&self.fd, unsent) {
+                Ok(len) => self.sent += len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        let interest = if self.sent < data.len() { Interest::BOTH } else { Interest::READ };
+        if self.interest != interest {
+            self.interest = interest;
+            epoll.modify(self.fd.as_fd(), flow, interest).map_err(io::Error::other)?;
+        }
         Ok(())
     }
 
-    fn receive(&mut self) -> io::Result<Step> {
-        let mut buffer = [0; 16 * 1024];
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Step> {
         while self.missing > 0 {
             let len = self.missing.min(buffer.len());
             match stream_io::recv(&self.fd, buffer.get_mut(..len).unwrap_or_default()) {
@@ -177,12 +228,4 @@ impl Connection {
         }
         Ok(Step::Complete)
     }
-}
-
-fn request(sizes: TransactionSpec) -> Vec<u8> {
-    vec![b'q'; sizes.request_bytes.clamp(1, BYTES_MAX) as usize]
-}
-
-fn response_bytes(sizes: TransactionSpec) -> usize {
-    sizes.response_bytes.clamp(1, BYTES_MAX) as usize
 }

@@ -11,7 +11,7 @@ use linerate_model::path::{
 use linerate_model::spec::{IoStrategy, LocalOptions};
 use linerate_model::{Direction, EndCondition, Event, Flow, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::tcp_info::tcp_info;
-use linerate_sys::{clock, socket, sockopt};
+use linerate_sys::{OsError, clock, socket, sockopt};
 
 use super::pump::LoadPump;
 use super::{EchoSchedule, Wire, subflows};
@@ -86,7 +86,8 @@ impl LoadRun {
             ..TestSpec::default()
         };
         // Pauses between reads would delay echoes.
-        let local = LocalOptions { io_strategy: Some(IoStrategy::PLAIN), ..LocalOptions::default() };
+        let io_strategy = Some(IoStrategy::PLAIN).filter(|_| !spec.raw);
+        let local = LocalOptions { io_strategy, ..LocalOptions::default() };
         let header = test_header(endpoint, peer.ip().to_string(), peer.port(), &test, &local);
         reporter.emit(&Event::TestAccepted(Box::new(header)));
         let settings =
@@ -118,10 +119,18 @@ impl LoadRun {
         let test = TestSpec { transport: Transport::Tcp, ..TestSpec::default() };
         let described = data_socket::describe(&fd, id, &test, role, flow).map_err(Operation::InitStream.failed())?;
         self.reporter.emit(&Event::StreamOpened(described.clone()));
-        let fd = Arc::new(fd);
-        let build: PumpBuilder =
-            Box::new(move |inputs| Ok(Box::new(LoadPump::new(inputs, number, is_sender, wire, echo)?)));
-        self.run.join(described, Arc::clone(&fd), Arc::new(StreamStats::default()), build, 0);
+        let fd = if self.spec.raw {
+            let failed = |error| Operation::InitStream.failed()(OsError::new("dup", "stream", error));
+            let kept = fd.try_clone().map_err(failed)?;
+            self.run.add(described, fd, false);
+            Arc::new(kept)
+        } else {
+            let fd = Arc::new(fd);
+            let build: PumpBuilder =
+                Box::new(move |inputs| Ok(Box::new(LoadPump::new(inputs, number, is_sender, wire, echo)?)));
+            self.run.join(described, Arc::clone(&fd), Arc::new(StreamStats::default()), build, 0);
+            fd
+        };
         let notsent_bytes = Vec::new();
         self.streams.push(OpenStream { id, number, direction, is_sender, is_over: false, fd, notsent_bytes });
         self.share_rate();
@@ -299,7 +308,8 @@ impl LoadRun {
             remote: socket::peer_addr(&stream.fd).ok().map(socket::unmap),
             tcp: tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp),
             notsent_bytes: median(&stream.notsent_bytes),
-            congestion: sockopt::congestion(&stream.fd).ok(),
+            // That of an end which sends nothing has no effect.
+            congestion: stream.is_sender.then(|| sockopt::congestion(&stream.fd).ok()).flatten(),
         }
     }
 }

@@ -9,7 +9,7 @@ use linerate_model::path::{
     EndpointPhase, HostDropsReader, LoadSample, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
 };
 use linerate_native::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
-use linerate_sys::{clock, stream_io};
+use linerate_sys::{clock, socket, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
 
 use super::responder::ProbeCounts;
@@ -19,6 +19,7 @@ use crate::dialect::native::drops::DropMeter;
 use crate::dialect::native::load::{LoadRun, LoadStream, Wire};
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::error::EngineError;
+use crate::measure::cpu_usage::CpuMeter;
 use crate::reporter::Reporter;
 use crate::server::server_stats::ByteTotals;
 
@@ -28,7 +29,8 @@ pub(super) struct ActivePhase {
     quota: Quota,
     load: Option<LoadRun>,
     datagrams: Option<DatagramRun>,
-    started: Option<Instant>,
+    /// When its data began to flow, and the CPU time since then.
+    started: Option<(Instant, CpuMeter)>,
     probes_before: ProbeCounts,
     read_drops: Option<HostDropsReader>,
     peer: SocketAddr,
@@ -68,7 +70,7 @@ impl ActivePhase {
             let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
             Instant::now() + Duration::from_nanos(wait_ns)
         });
-        let end = self.started.map(|started| started + self.spec.duration_max + GRACE);
+        let end = self.started.map(|(started, _)| started + self.spec.duration_max + GRACE);
         load.into_iter().chain(end).min()
     }
 
@@ -98,6 +100,8 @@ impl ActivePhase {
     /// Takes the flow of its datagrams.
     pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId) -> Result<(), EngineError> {
         let is_sender = self.spec.direction == Some(PathDirection::Down);
+        // The control connection may take another path.
+        self.peer = socket::peer_addr(&fd).unwrap_or(self.peer);
         let mut run = DatagramRun::new(&self.spec, id, fd, is_sender, self.quota.clone())?;
         if self.started.is_some() {
             run.start()?;
@@ -109,7 +113,7 @@ impl ActivePhase {
     /// The data begins to flow. Returns the time, monotonic ns.
     pub(super) fn start(&mut self) -> Result<u64, EngineError> {
         self.drops = self.read_drops.as_ref().map(|read| DropMeter::start(read, self.peer.ip()));
-        self.started = Some(Instant::now());
+        self.started = Some((Instant::now(), CpuMeter::start(clock::monotonic_ns())));
         if let Some(load) = &mut self.load {
             load.start()?;
         }
@@ -134,7 +138,7 @@ impl ActivePhase {
 
     /// The client has not ended it in time.
     pub(super) fn is_overdue(&self, now: Instant) -> bool {
-        self.started.is_some_and(|started| now >= started + self.spec.duration_max + GRACE)
+        self.started.is_some_and(|(started, _)| now >= started + self.spec.duration_max + GRACE)
     }
 
     pub(super) fn totals(&self) -> ByteTotals {
@@ -160,8 +164,9 @@ impl ActivePhase {
             (Some(load), _) => load.finish(),
             (None, Some(datagrams)) => (datagrams.finish(), None),
             (None, None) => {
-                let elapsed_ns = self.started.map_or(0, |started| clock::as_ns(started.elapsed()));
-                (EndpointPhase { elapsed_ns, ..EndpointPhase::default() }, None)
+                let used = |(started, cpu): (Instant, CpuMeter)| (clock::as_ns(started.elapsed()), cpu.cpu_ns());
+                let (elapsed_ns, cpu_ns) = self.started.map(used).unwrap_or_default();
+                (EndpointPhase { elapsed_ns, cpu_ns, ..EndpointPhase::default() }, None)
             }
         };
         if let Some(drops) = self.drops {

@@ -1,19 +1,21 @@
-//! Events per address and period.
+//! Events per client network and period.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Counts events by address, and knows which addresses had too many.
+use linerate_model::network::Network;
+
+/// Counts events by the network of a client: an address of IPv4, or 64 bit of IPv6, which one host may have as a whole.
 #[derive(Debug)]
 pub(super) struct AddressCounts {
     max: u32,
     period: Duration,
     /// Events since this time.
-    counts: HashMap<IpAddr, (u32, Instant)>,
+    counts: HashMap<Network, (u32, Instant)>,
 }
 
-/// Addresses whose events are counted.
+/// Networks whose events are counted.
 const ADDRESSES_MAX: usize = 4096;
 
 impl AddressCounts {
@@ -24,17 +26,19 @@ impl AddressCounts {
 
     /// The address had as many events as it may.
     pub(super) fn is_exhausted(&self, address: IpAddr, now: Instant) -> bool {
-        self.counts.get(&address).is_some_and(|(count, since)| *count >= self.max && now < *since + self.period)
+        self.counts
+            .get(&Network::of_client(address))
+            .is_some_and(|(count, since)| *count >= self.max && now < *since + self.period)
     }
 
     /// An event of this address.
     pub(super) fn note(&mut self, address: IpAddr, now: Instant) {
-        let period = self.period;
+        let (network, period) = (Network::of_client(address), self.period);
         if self.counts.len() >= ADDRESSES_MAX {
             self.counts.retain(|_, (_, since)| now < *since + period);
         }
-        if self.counts.len() < ADDRESSES_MAX || self.counts.contains_key(&address) {
-            let (count, since) = self.counts.entry(address).or_insert((0, now));
+        if self.counts.len() < ADDRESSES_MAX || self.counts.contains_key(&network) {
+            let (count, since) = self.counts.entry(network).or_insert((0, now));
             if now >= *since + period {
                 (*count, *since) = (0, now);
             }
@@ -59,5 +63,15 @@ mod tests {
         assert!(!counts.is_exhausted(address(1), now + period));
         counts.note(address(1), now + period);
         assert!(!counts.is_exhausted(address(1), now + period), "counted anew");
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_client() {
+        let (period, now) = (Duration::from_secs(1), Instant::now());
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let mut counts = AddressCounts::new(1, period);
+        counts.note(address("2001:db8::1"), now);
+        assert!(counts.is_exhausted(address("2001:db8::2"), now));
+        assert!(!counts.is_exhausted(address("2001:db8:0:1::1"), now));
     }
 }

@@ -1,7 +1,6 @@
 //! Sessions, and the streams and flows that find them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use linerate_native::opening::{self, Opening};
 use linerate_native::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{sockopt, udp};
-use linerate_trust::{Fingerprint, flow_tag};
+use linerate_trust::{Fingerprint, address_proof, flow_tag};
 
 use super::Context;
 use super::address_counts::AddressCounts;
@@ -40,6 +39,8 @@ pub(crate) struct NativeServer {
     /// A handshake costs this host more than the client.
     handshakes: AddressCounts,
     is_stopping: bool,
+    /// Of the proofs of addresses.
+    address_secret: [u8; 32],
 }
 
 /// Name of the dialect.
@@ -68,6 +69,7 @@ impl NativeServer {
             handshakes: AddressCounts::new(HANDSHAKES_MAX, HANDSHAKE_PERIOD),
             logins: LoginGuard::default(),
             is_stopping: false,
+            address_secret: linerate_trust::random(),
         })
     }
 
@@ -120,6 +122,12 @@ impl NativeServer {
     fn on_knock(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) -> Option<()> {
         let head = DatagramHead::decode(&datagram.bytes)?;
         let knock = Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
+        if let Some(owner) = self.tokens.owner_elsewhere(&knock.token, datagram.from.ip(), Instant::now()) {
+            let proof = address_proof(&self.address_secret, datagram.from, head.flow);
+            if head.tag != proof {
+                return self.challenge(owner, &head, proof, datagram, server);
+            }
+        }
         let (owner, grant) = self.tokens.take(&knock.token, datagram.from.ip(), Instant::now())?;
         let session = self.sessions.get_mut(&owner).filter(|_| grant == Grant::Flow(head.flow))?;
         let fd = server.udp.accept(datagram).ok()?;
@@ -130,6 +138,22 @@ impl NativeServer {
         let _ = udp::send(fd.as_fd(), &answer);
         session.add_flow(fd, id, &self.context);
         Some(())
+    }
+
+    /// The sender of a knock from another address than that of its session is to show that it receives the answer.
+    fn challenge(
+        &self,
+        owner: u64,
+        knock: &DatagramHead,
+        proof: u64,
+        datagram: &FirstDatagram,
+        server: &ServerContext<'_>,
+    ) -> Option<()> {
+        let tag = flow_tag(self.sessions.get(&owner)?.flow_secret(), knock.flow);
+        let mut answer = [0; HEAD_LEN];
+        let head = DatagramHead { datagram_type: DatagramType::Challenge, tag, stamp: proof, ..*knock };
+        head.encode_into(&mut answer);
+        server.udp.answer(datagram, &answer).ok()
     }
 
     /// A connection continues the session that it names, if it proves that it is the same client.
@@ -292,9 +316,4 @@ impl ServerDialect for NativeServer {
 /// Another descriptor of a connection that its acceptor gives up.
 pub(super) fn own(fd: &OwnedFd) -> Option<OwnedFd> {
     fd.try_clone().ok()
-}
-
-/// Address of a client whose streams and flows may come from it alone, or from anywhere.
-pub(super) fn address_of(peer: SocketAddr, allow_split_address: bool) -> Option<std::net::IpAddr> {
-    (!allow_split_address).then(|| peer.ip())
 }

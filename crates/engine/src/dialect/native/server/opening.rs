@@ -6,7 +6,7 @@ use linerate_model::network::Network;
 use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
 use linerate_native::hex;
-use linerate_native::message::{Hello, MINOR, REQUESTS, Welcome};
+use linerate_native::message::{Hello, MINOR, REQUESTS, SPLIT_ADDRESS, Welcome};
 use linerate_native::server::{Input, TURN_SPACING};
 use linerate_sys::clock;
 
@@ -112,7 +112,7 @@ impl Session {
         let clock_error_ns = clock::realtime_error_max_ns().ok().flatten();
         Welcome {
             minor: MINOR,
-            features: context.handled.iter().map(|_| REQUESTS.to_owned()).collect(),
+            features: features(context),
             program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
             session: self.name().to_owned(),
             resume_secret: hex::encode(&self.resume_secret),
@@ -137,6 +137,12 @@ impl Session {
             }
         }
     }
+}
+
+fn features(context: &Context) -> Vec<String> {
+    let requests = context.handled.as_ref().map(|_| REQUESTS);
+    let split_address = context.spec.policy.allow_split_address.then_some(SPLIT_ADDRESS);
+    requests.into_iter().chain(split_address).map(str::to_owned).collect()
 }
 
 pub(super) fn refused(clause: &str, text: &str) -> Input {

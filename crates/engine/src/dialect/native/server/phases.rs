@@ -12,11 +12,11 @@ use linerate_sys::poll::{Epoll, Interest};
 
 use super::Context;
 use super::active_phase::ActivePhase;
-use super::native_server::{KINDS, NAME, NOTICE, REQUEST, address_of};
+use super::native_server::{KINDS, NAME, NOTICE, REQUEST};
 use super::request::RequestRefusal;
 use super::responder::Responder;
 use super::session::Session;
-use super::tokens::Tokens;
+use super::tokens::{Origin, Tokens};
 use crate::reporter::Reporter;
 use crate::server::context::ServerContext;
 use crate::server::limits::login_guard::LoginGuard;
@@ -121,30 +121,31 @@ impl Session {
     }
 
     fn grant(&mut self, spec: &PhaseSpec, shared: &mut Shared<'_>) -> Ready {
-        let address = address_of(self.peer, shared.context.spec.policy.allow_split_address);
+        let allows_others = shared.context.spec.policy.allow_split_address;
+        let origin = Origin { client: self.peer.ip(), allows_others };
         let (id, now) = (self.id(), Instant::now());
         let tokens = &mut *shared.tokens;
         tokens.revoke(id);
         let directions = if spec.kind == PhaseKind::Both { 2 } else { 1 };
         let streams = match spec.kind {
-            PhaseKind::Rr => vec![tokens.grant_stream(id, StreamKind::Rr, address, spec.streams_max)],
-            PhaseKind::Crr | PhaseKind::Cps => vec![tokens.grant_stream(id, StreamKind::Crr, address, u32::MAX)],
+            PhaseKind::Rr => vec![tokens.grant_stream(id, StreamKind::Rr, origin, spec.streams_max)],
+            PhaseKind::Crr | PhaseKind::Cps => vec![tokens.grant_stream(id, StreamKind::Crr, origin, u32::MAX)],
             PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => {
                 let count = spec.streams_max * directions;
-                (0..count).map(|_| tokens.grant_stream(id, StreamKind::Load, address, 1)).collect()
+                (0..count).map(|_| tokens.grant_stream(id, StreamKind::Load, origin, 1)).collect()
             }
             _ => Vec::new(),
         };
         let has_probes = matches!(spec.kind, PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
         let probes = if has_probes { PROBE_TOKENS } else { 0 };
-        let probes = (0..probes).map(|_| tokens.grant_stream(id, StreamKind::Probe, address, 1));
+        let probes = (0..probes).map(|_| tokens.grant_stream(id, StreamKind::Probe, origin, 1));
         let probes = probes.map(|token| hex::encode(&token)).collect();
         let flow_count = spec.probe_flows.min(FLOWS_MAX) + u32::from(spec.direction.is_some() && spec.probe_flows == 0);
         let mut flows = Vec::new();
         for _ in 0..flow_count {
             let flow = self.next_flow;
             self.next_flow += 1;
-            flows.push(FlowGrant { flow, token: hex::encode(&tokens.grant_flow(id, flow, address, now)) });
+            flows.push(FlowGrant { flow, token: hex::encode(&tokens.grant_flow(id, flow, origin, now)) });
         }
         let streams = streams.iter().map(|token| hex::encode(token)).collect();
         Ready { streams, flows, probes, ..Ready::default() }

@@ -58,6 +58,10 @@ struct Worker {
     flows: BTreeMap<u64, ProbeFlow>,
     connections: BTreeMap<u64, ProbeConnection>,
     next_token: u64,
+    /// For what clients of transactions send.
+    buffer: Vec<u8>,
+    /// When idle connections were looked for last.
+    idle_checked: Instant,
 }
 
 const WAKE: u64 = 0;
@@ -65,8 +69,10 @@ const WAKE: u64 = 0;
 const CONNECTIONS_MAX: usize = 10_000;
 /// A connection that brings nothing for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longest wait, after which idle connections are looked at.
+/// Longest wait, and the period in which idle connections are looked for.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Most bytes that one call reads.
+const BUFFER_BYTES: usize = 16 * 1024;
 
 impl Responder {
     /// Starts the thread.
@@ -88,6 +94,8 @@ impl Responder {
             flows: BTreeMap::new(),
             connections: BTreeMap::new(),
             next_token: WAKE + 1,
+            buffer: vec![0; BUFFER_BYTES],
+            idle_checked: Instant::now(),
         };
         let thread = thread::Builder::new().name("native-responder".into()).spawn(move || worker.run())?;
         Ok(Self { tasks, wake, counts, thread: Some(thread) })
@@ -176,10 +184,11 @@ impl Worker {
                 self.flows.remove(&token);
             }
         } else if let Some(connection) = self.connections.get_mut(&token) {
-            match connection.advance() {
+            match connection.advance(&mut self.buffer) {
                 Ok(transactions) => {
-                    let wanted = if connection.has_unsent() { Interest::BOTH } else { Interest::READ };
-                    let _ = self.epoll.modify(connection.fd(), token, wanted);
+                    if let Some(interest) = connection.changed_interest() {
+                        let _ = self.epoll.modify(connection.fd(), token, interest);
+                    }
                     self.counts.lock().unwrap_or_else(PoisonError::into_inner).transactions += transactions;
                 }
                 // The client ends its probes by closing them; anything else is its failure.
@@ -190,6 +199,10 @@ impl Worker {
 
     fn close_idle(&mut self) {
         let now = Instant::now();
+        if now.duration_since(self.idle_checked) < WAIT_MAX {
+            return;
+        }
+        self.idle_checked = now;
         self.connections.retain(|_, connection| now.duration_since(connection.active()) < IDLE_TIMEOUT);
     }
 }

@@ -24,10 +24,24 @@ pub(super) enum Grant {
 struct Entry {
     session: u64,
     grant: Grant,
-    /// Address of the client; absent where another one is allowed.
-    address: Option<IpAddr>,
+    origin: Origin,
     uses_left: u32,
     expires: Option<Instant>,
+}
+
+/// From where tokens may be used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    /// Address of the control connection.
+    pub(super) client: IpAddr,
+    /// Any other one as well.
+    pub(super) allows_others: bool,
+}
+
+impl Entry {
+    fn is_valid(&self, now: Instant) -> bool {
+        self.uses_left > 0 && self.expires.is_none_or(|expires| now < expires)
+    }
 }
 
 /// All tokens of a server.
@@ -49,14 +63,14 @@ impl Tokens {
     }
 
     /// Makes a token for a stream; `uses` connections may begin with it.
-    pub(super) fn grant_stream(&mut self, session: u64, kind: StreamKind, address: Option<IpAddr>, uses: u32) -> Token {
-        self.grant(Entry { session, grant: Grant::Stream(kind), address, uses_left: uses, expires: None })
+    pub(super) fn grant_stream(&mut self, session: u64, kind: StreamKind, origin: Origin, uses: u32) -> Token {
+        self.grant(Entry { session, grant: Grant::Stream(kind), origin, uses_left: uses, expires: None })
     }
 
     /// Makes a token for a flow.
-    pub(super) fn grant_flow(&mut self, session: u64, flow: u32, address: Option<IpAddr>, now: Instant) -> Token {
+    pub(super) fn grant_flow(&mut self, session: u64, flow: u32, origin: Origin, now: Instant) -> Token {
         let expires = Some(now + FLOW_TIMEOUT);
-        self.grant(Entry { session, grant: Grant::Flow(flow), address, uses_left: 1, expires })
+        self.grant(Entry { session, grant: Grant::Flow(flow), origin, uses_left: 1, expires })
     }
 
     fn grant(&mut self, entry: Entry) -> Token {
@@ -71,17 +85,22 @@ impl Tokens {
         if self.wrong.is_exhausted(from, now) {
             return None;
         }
-        let entry = self.entries.get_mut(token).filter(|entry| {
-            entry.uses_left > 0
-                && entry.expires.is_none_or(|expires| now < expires)
-                && entry.address.is_none_or(|address| address == from)
-        });
+        let entry = self
+            .entries
+            .get_mut(token)
+            .filter(|entry| entry.is_valid(now) && (entry.origin.allows_others || entry.origin.client == from));
         let Some(entry) = entry else {
             self.wrong.note(from, now);
             return None;
         };
         entry.uses_left -= 1;
         Some((entry.session, entry.grant))
+    }
+
+    /// Session of a token that may be used from here, though its client connected from another address.
+    pub(super) fn owner_elsewhere(&self, token: &Token, from: IpAddr, now: Instant) -> Option<u64> {
+        let entry = self.entries.get(token).filter(|entry| entry.is_valid(now))?;
+        (entry.origin.allows_others && entry.origin.client != from).then_some(entry.session)
     }
 
     /// A phase or a session is over: its tokens are worth nothing any more.
@@ -97,19 +116,36 @@ mod tests {
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
+    const CLIENT_ALONE: Origin = Origin { client: CLIENT, allows_others: false };
+    const ANYBODY: Origin = Origin { client: CLIENT, allows_others: true };
+
     #[test]
     fn token_is_used_once_by_its_address_and_in_time() {
         let (mut tokens, now) = (Tokens::new(), Instant::now());
-        let stream = tokens.grant_stream(7, StreamKind::Load, Some(CLIENT), 1);
-        let flow = tokens.grant_flow(7, 3, Some(CLIENT), now);
+        let stream = tokens.grant_stream(7, StreamKind::Load, CLIENT_ALONE, 1);
+        let flow = tokens.grant_flow(7, 3, CLIENT_ALONE, now);
         assert_eq!(tokens.take(&stream, OTHER, now), None, "another address");
         assert_eq!(tokens.take(&stream, CLIENT, now), Some((7, Grant::Stream(StreamKind::Load))));
         assert_eq!(tokens.take(&stream, CLIENT, now), None, "used");
         assert_eq!(tokens.take(&flow, CLIENT, now + FLOW_TIMEOUT), None, "too old");
         assert_eq!(tokens.take(&[0; 16], CLIENT, now), None, "never granted");
-        let late = tokens.grant_stream(8, StreamKind::Crr, None, 2);
+        let late = tokens.grant_stream(8, StreamKind::Crr, ANYBODY, 2);
         tokens.revoke(8);
         assert_eq!(tokens.take(&late, CLIENT, now), None, "its session is over");
+    }
+
+    #[test]
+    fn owner_of_a_token_is_elsewhere_where_that_is_allowed() {
+        let (mut tokens, now) = (Tokens::new(), Instant::now());
+        let bound = tokens.grant_flow(7, 1, CLIENT_ALONE, now);
+        let free = tokens.grant_flow(7, 2, ANYBODY, now);
+        assert_eq!(tokens.owner_elsewhere(&bound, OTHER, now), None);
+        assert_eq!(tokens.owner_elsewhere(&free, CLIENT, now), None);
+        assert_eq!(tokens.owner_elsewhere(&free, OTHER, now), Some(7));
+        assert_eq!(tokens.owner_elsewhere(&[0; 16], OTHER, now), None);
+        assert_eq!(tokens.owner_elsewhere(&free, OTHER, now + FLOW_TIMEOUT), None);
+        assert_eq!(tokens.take(&free, OTHER, now), Some((7, Grant::Flow(2))));
+        assert_eq!(tokens.owner_elsewhere(&free, OTHER, now), None);
     }
 
     #[test]
@@ -118,7 +154,7 @@ mod tests {
         for _ in 0..WRONG_MAX {
             assert_eq!(tokens.take(&[1; 16], CLIENT, now), None);
         }
-        let good = tokens.grant_stream(1, StreamKind::Load, None, 3);
+        let good = tokens.grant_stream(1, StreamKind::Load, ANYBODY, 3);
         assert_eq!(tokens.take(&good, CLIENT, now), None);
         assert!(tokens.take(&good, OTHER, now).is_some());
         assert!(tokens.take(&good, CLIENT, now + WRONG_PERIOD).is_some());

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use linerate_model::path::TransactionSpec;
 use linerate_native::stream_head::{StreamAnswer, StreamHead, StreamKind};
+use linerate_sys::poll::Interest;
 use linerate_sys::{clock, sockopt, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
 
@@ -15,6 +16,8 @@ use crate::dialect::native::tls_stream::TlsStream;
 pub(super) struct ProbeConnection {
     fd: OwnedFd,
     active: Instant,
+    /// What the event loop waits for.
+    interest: Interest,
     exchange: Exchange,
 }
 
@@ -64,7 +67,7 @@ impl ProbeConnection {
                 Exchange::Echo(Box::new(stream))
             }
         };
-        Self { fd, active: Instant::now(), exchange }
+        Self { fd, active: Instant::now(), interest: Interest::READ, exchange }
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -76,18 +79,21 @@ impl ProbeConnection {
         self.active
     }
 
-    pub(super) fn has_unsent(&self) -> bool {
-        match &self.exchange {
+    /// What the event loop has to wait for, where that has changed.
+    pub(super) fn changed_interest(&mut self) -> Option<Interest> {
+        let has_unsent = match &self.exchange {
             Exchange::Echo(stream) => stream.has_unsent(),
             Exchange::Transactions(transactions) => !transactions.unsent.is_empty(),
-        }
+        };
+        let wanted = if has_unsent { Interest::BOTH } else { Interest::READ };
+        (std::mem::replace(&mut self.interest, wanted) != wanted).then_some(wanted)
     }
 
-    /// Answers what has arrived; returns the number of requests that were answered.
+    /// Answers what has arrived; returns the number of requests that were answered. `buffer` is for requests.
     ///
     /// # Errors
     /// When the connection is over.
-    pub(super) fn advance(&mut self) -> io::Result<u64> {
+    pub(super) fn advance(&mut self, buffer: &mut [u8]) -> io::Result<u64> {
         self.active = Instant::now();
         let fd = self.fd.as_fd();
         match &mut self.exchange {
@@ -99,21 +105,25 @@ impl ProbeConnection {
                 stream.send(fd, &received)?;
                 Ok(1)
             }
-            Exchange::Transactions(transactions) => transactions.advance(fd),
+            Exchange::Transactions(transactions) => transactions.advance(fd, buffer),
         }
     }
 }
 
 impl Transactions {
-    fn advance(&mut self, fd: BorrowedFd<'_>) -> io::Result<u64> {
-        let mut buffer = [0; 16 * 1024];
+    fn advance(&mut self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<u64> {
         let mut answered = 0;
-        loop {
-            match stream_io::recv(fd, &mut buffer) {
+        let mut is_drained = false;
+        while !is_drained {
+            match stream_io::recv(fd, buffer) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(len) => self.pending_bytes += len,
+                Ok(len) => {
+                    self.pending_bytes += len;
+                    // The event loop reports what arrives from now on.
+                    is_drained = len < buffer.len();
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
             while self.pending_bytes >= self.request_bytes {

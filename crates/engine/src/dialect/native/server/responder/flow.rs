@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_native::datagram::{
-    DatagramHead, DatagramType, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, ReceivedSequence, ReplyBody, SizeAnswer,
-    TOS_UNKNOWN,
+    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, ReceivedSequence,
+    ReplyBody, SizeAnswer, TOS_UNKNOWN,
 };
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::{self, Message};
@@ -147,7 +147,7 @@ impl ProbeFlow {
         self.size_probe = sent.is_ok().then_some((*head, wanted.tos));
         if sent.is_err_and(|error| error.raw_os_error() == Some(errno::EMSGSIZE)) {
             let bytes = sockopt::path_mtu(&self.fd).unwrap_or(0);
-            self.answer_size(head, FLAG_TOO_LARGE, SizeAnswer { bytes, tos: wanted.tos });
+            self.answer_size(head, FLAG_TOO_LARGE | FLAG_INTERFACE, SizeAnswer { bytes, tos: wanted.tos });
         }
     }
 

@@ -1,0 +1,246 @@
+//! Reports of a diagnosis.
+
+use super::*;
+use linerate_model::finding::DOCTOR_SCHEMA;
+use serde_json::json;
+
+/// A host without load.
+fn diagnosis() -> Diagnosis {
+    let diagnosis = json!({
+        "schema": DOCTOR_SCHEMA,
+        "hosts": ["receiver"],
+        "verdict": {"verdict": "no-load", "sentence": "the ring overflows", "confidence": "low"},
+        "findings": [{
+            "id": "NIC-01",
+            "severity": "high",
+            "confidence": "low",
+            "subject": "receiver eth0",
+            "title": "Receive ring overflows and can grow",
+            "evidence": [{"fact": "nic.eth0.ring.rx.cur", "value": "256", "threshold": "up to 4096"}],
+            "explanation": "Bursts\u{1b}[2J. Rings.",
+            "remedy": ["ethtool -G eth0 rx 4096\nreboot"],
+            "undo": ["ethtool -G eth0 rx 256"],
+            "advice": "shape the sender (LNK-03), or spread the receive work (IRQ-02)",
+            "needs": ["CAP_NET_ADMIN"],
+            "reference": "ethtool(8)",
+        }, {
+            "id": "QD-02",
+            "severity": "medium",
+            "confidence": "low",
+            "subject": "receiver eth0",
+            "title": "A queueing discipline drops packets",
+            "evidence": [{
+                "fact": "nic.eth0.qdisc.root.drops",
+                "value": "7",
+                "threshold": "total since boot, expected 0",
+            }],
+            "explanation": "",
+            "remedy": ["tc qdisc replace dev eth0 root fq_codel"],
+            "undo": [],
+            "reference": "tc(8)",
+        }],
+        "ruled_out": [
+            {"id": "PCI-02", "subject": "receiver eth0", "reason": "Gen1 x1 carries about 1.68 Gbit/s, the port needs 1"},
+            {"id": "LNK-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
+            {"id": "IRQ-01", "subject": "receiver lr0", "reason": "veth has no link", "inapplicable": "virtual-interface"},
+            {"id": "WIN-01", "subject": "receiver", "reason": "not TCP", "inapplicable": "test"},
+            {"id": "CHN-01", "subject": "receiver", "reason": "no channels", "inapplicable": "device"},
+        ],
+        "not_evaluated": [
+            {"id": "PAU-02", "subject": "receiver eth0", "missing": ["nic.eth0.pause.partner"], "reasons": ["not-reported"]},
+            {"id": "SYS-01", "subject": "receiver", "missing": ["load.connections"], "reasons": ["not-reported"]},
+            {"id": "CPU-03", "subject": "receiver", "missing": ["cpu.freq.governor"],
+                "reasons": ["not-applicable-to-kind"], "suspicion": "the governor is not known"},
+        ],
+    });
+    serde_json::from_value(diagnosis).expect("a diagnosis")
+}
+
+/// A test over a narrow path.
+fn path() -> Diagnosis {
+    let fact = |fact: &str, value: &str| json!({"fact": fact, "value": value, "threshold": ""});
+    let subject = "client test, client to server";
+    let period = |verdict: &str, length_ms: u64| json!({"verdict": verdict, "length_ms": length_ms});
+    let diagnosis = json!({
+        "schema": DOCTOR_SCHEMA,
+        "hosts": ["client", "server"],
+        "verdict": {
+            "verdict": "path",
+            "sentence": format!("the path between the hosts is the limit (PATH-10 on {subject})"),
+            "confidence": "medium",
+            "timeline": [period("slow-start", 120), period("path", 4000), period("unknown", 3), period("path", 880)],
+        },
+        "findings": [{
+            "id": "PATH-10",
+            "severity": "high",
+            "confidence": "high",
+            "subject": subject,
+            "title": "The path between the hosts is the limit",
+            "evidence": [
+                fact("run.0.received_bps", "95.7 Mbit/s"),
+                fact("run.0.min_rtt_us", "15"),
+                fact("run.0.rtt_us", "7300"),
+                fact("run.0.retransmit_share", "0"),
+                fact("run.0.busy_share", "0.99"),
+            ],
+            "explanation": "",
+            "remedy": [],
+            "undo": [],
+            "advice": "look for a port speed or a shaper on the switch, router or bridge in between",
+            "reference": "",
+        }],
+        "ruled_out": [],
+        "not_evaluated": [],
+    });
+    serde_json::from_value(diagnosis).expect("a diagnosis")
+}
+
+fn short(diagnosis: &Diagnosis) -> String {
+    text(diagnosis, false, Style::PLAIN)
+}
+
+#[test]
+fn lost_datagrams_are_reported_by_place() {
+    let mut diagnosis = diagnosis();
+    diagnosis.loss = vec![LossSplit {
+        label: "test".to_owned(),
+        lost: 12,
+        sender: Some(0),
+        nic: None,
+        backlog: Some(0),
+        firewall: Some(0),
+        socket: Some(9),
+        network: 3,
+    }];
+    let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 9\n";
+    assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
+}
+
+#[test]
+fn short_reports_are_as_reviewed() {
+    crate::expected::assert_expected("doctor.txt", &short(&diagnosis()));
+    crate::expected::assert_expected("doctor-path.txt", &short(&path()));
+}
+
+#[test]
+fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
+    let mut diagnosis = path();
+    let end = |host: &str| json!({"host": host, "worker": {"cpus": [{"cpu": 0, "percent": 100}]}, "softirq": {"absent": "not-reported"}});
+    diagnosis.placement = serde_json::from_value(json!([end("client"), end("server")])).expect("placements");
+    assert!(!short(&diagnosis).contains("PLACEMENT"), "{}", short(&diagnosis));
+    let advice = Some("try -A 1,0".to_owned());
+    let (id, subject) = (PLACEMENT_RULE.to_owned(), "client".to_owned());
+    diagnosis.findings.push(Finding { id, subject, advice, ..diagnosis.findings[0].clone() });
+    let text = short(&diagnosis);
+    assert!(text.contains("\nPLACEMENT   client: try -A 1,0\n") && !text.contains("ALSO"), "{text}");
+    let wide = Style { columns: 200, ..Style::PLAIN };
+    let text = super::text(&diagnosis, true, wide);
+    assert!(text.contains("\nPLACEMENT   client: worker CPU 0 (100 %); softirq not known (not reported)\n"), "{text}");
+    assert!(text.contains("\n            server: worker CPU 0 (100 %)"), "{text}");
+}
+
+#[test]
+fn what_both_hosts_have_alike_is_one_line() {
+    let mut diagnosis = path();
+    let finding = |subject: &str, drops: &str| {
+        let drops =
+            vec![Evidence { fact: "nic.lr0.qdisc.root.drops".into(), value: drops.into(), threshold: String::new() }];
+        Finding {
+            id: "QD-02".into(),
+            severity: Severity::Medium,
+            title: "Drops".into(),
+            subject: subject.into(),
+            evidence: drops,
+            ..diagnosis.findings[0].clone()
+        }
+    };
+    let others = [finding("client", "5"), finding("server", "5"), finding("router", "6")];
+    diagnosis.findings.extend(others);
+    let lines = "\nALSO        Drops (client, server): 5 packets dropped by the qdisc\n            Drops (router): 6 packets dropped by the qdisc\n";
+    assert!(short(&diagnosis).contains(lines), "{}", short(&diagnosis));
+}
+
+#[test]
+fn guest_without_offloads_is_not_fine() {
+    let mut diagnosis = path();
+    let off = json!({"id": "OFF-01", "subject": "server", "reason": "fixed off: it cannot be switched on here"});
+    diagnosis.ruled_out = vec![serde_json::from_value(off).expect("a rule")];
+    assert!(short(&diagnosis).contains("\nOK          offloads "), "{}", short(&diagnosis));
+    diagnosis.findings.push(Finding { id: "VIRT-01".to_owned(), ..diagnosis.findings[0].clone() });
+    assert!(!short(&diagnosis).contains("\nOK "), "{}", short(&diagnosis));
+}
+
+#[test]
+fn long_report_has_ids_evidence_and_every_rule() {
+    let text = text(&diagnosis(), true, Style::PLAIN);
+    for line in [
+        "RESULT      the ring overflows [no-load, NIC-01]\n",
+        "  seen      nic.eth0.ring.rx.cur = 256 (up to 4096)\n",
+        "  why       Bursts\u{fffd}[2J. Rings.\n",
+        "MEDIUM      A queueing discipline drops packets (receiver eth0): 7 packets dropped",
+        " [QD-02]\n",
+        "NOT         LNK-01  receiver lr0: veth has no link\n",
+        "?           CPU-03  receiver: the governor is not known (needs cpu.freq.governor)\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn only_a_limit_is_called_a_bottleneck() {
+    for (verdict, sentence, line) in [
+        ("no-load", "no problem found; no load", "RESULT      no problem found; no load\n"),
+        ("configured-rate", "the rate is reached (test, client to server)", "RESULT      the rate is reached\n"),
+        ("line-rate", "the link is full (TOP-01 on receiver eth0)", "RESULT      the link is full\n"),
+        ("sender-cpu", "the sender is full (CPU-01 on x)", "BOTTLENECK  the sender is full (a guess)\n"),
+        (
+            "path",
+            "undecided between A and B: do X to tell them apart (PATH-10 on x)",
+            "BOTTLENECK  undecided between A and B: do X to tell them apart\n",
+        ),
+    ] {
+        let mut diagnosis = diagnosis();
+        diagnosis.verdict =
+            Verdict { verdict: verdict.to_owned(), sentence: sentence.to_owned(), ..Verdict::default() };
+        assert!(short(&diagnosis).starts_with(line), "{}", short(&diagnosis));
+    }
+}
+
+#[test]
+fn text_is_as_wide_as_the_terminal_and_commands_are_never_wrapped() {
+    let mut diagnosis = path();
+    let command = format!("tc {}", "long ".repeat(40).trim_end());
+    diagnosis.findings[0].remedy = vec![command.clone()];
+    let text = text(&diagnosis, false, Style { columns: 60, ..Style::PLAIN });
+    assert!(text.contains(&format!("  do        {command}\n")), "{text}");
+    assert!(text.lines().filter(|line| !line.contains(&command)).all(|line| line.len() <= 60), "{text}");
+}
+
+#[test]
+fn severity_is_coloured_on_a_terminal_only() {
+    let coloured = text(&path(), false, Style { is_coloured: true, ..Style::PLAIN });
+    assert!(coloured.starts_with("\u{1b}[31mBOTTLENECK\u{1b}[0m  the path"), "{coloured:?}");
+    assert!(!short(&path()).contains('\u{1b}'));
+}
+
+#[test]
+fn a_script_does_nothing_by_itself() {
+    let script = fix_script(&diagnosis());
+    assert!(script.contains("# ethtool -G eth0 rx 4096 reboot\n# undo: ethtool -G eth0 rx 256\n"), "{script}");
+    assert!(script.lines().all(|line| line.is_empty() || line.starts_with('#')), "{script}");
+}
+
+#[test]
+fn commands_of_the_other_end_name_it_beside_them() {
+    let mut diagnosis = diagnosis();
+    diagnosis.findings[0].remedy_host = Some("the receiver".to_owned());
+    let text = short(&diagnosis);
+    let lines = "  do        ethtool -G eth0 rx 4096 reboot  # on the receiver\n  undo      ethtool -G eth0 rx 256  # on the receiver\n";
+    assert!(text.contains(lines) && fix_script(&diagnosis).contains("rx 256  # on the receiver\n"), "{text}");
+}
+
+#[test]
+fn json_reads_back_as_the_same_diagnosis() {
+    let back: Diagnosis = serde_json::from_str(&json(&diagnosis())).expect("our own JSON");
+    assert_eq!(back, diagnosis());
+}
