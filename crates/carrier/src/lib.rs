@@ -4,7 +4,7 @@
 //! * [`Carrier`] is the control path of a coordinator: [`ssh`] and [`local`].
 //! * [`children`] starts processes in groups of their own, passes their lines on and ends them.
 //!
-//! Nothing here knows a message or a test. Nothing waits: owners wait for the descriptors, and call at deadlines.
+//! Nothing here reads a message. Nothing waits: owners wait for the descriptors, and call at deadlines.
 
 #![forbid(unsafe_code)]
 

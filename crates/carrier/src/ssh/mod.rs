@@ -92,7 +92,12 @@ impl SshCarrier {
     fn start_due(&mut self, now_ns: u64, events: &mut Vec<(usize, HostEvent)>) {
         for (index, host) in self.hosts.iter_mut().enumerate() {
             let is_due = !host.is_closed && host.link.is_none() && now_ns >= host.start_at_ns;
-            if !is_due || !self.slots.take(host.jump.as_deref()) {
+            if !is_due {
+                continue;
+            }
+            if !self.slots.take(host.jump.as_deref()) {
+                // The event that frees a slot is awaited, no time.
+                host.start_at_ns = 0;
                 continue;
             }
             host.has_slot = true;

@@ -1,11 +1,15 @@
 //! The command line of `linerate fleet`.
 
+mod hosts;
+mod run;
+
 use clap::{Args, Subcommand};
 
 use linerate::model::record::RunId;
 use linerate::{Error, Outcome, fleet};
 
 use super::complain;
+use run::RunArgs;
 
 /// Many hosts measured as one system.
 #[derive(Debug, Args)]
@@ -16,6 +20,8 @@ pub(crate) struct FleetArgs {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
+    /// Test between the hosts of an inventory, over the user's ssh
+    Run(RunArgs),
     /// Serve a coordinator as one host of a fleet
     ///
     /// Started by `linerate fleet` over ssh. Runs tests that the coordinator plans, and ends with its input.
@@ -40,10 +46,11 @@ struct WorkerArgs {
 }
 
 /// Carries out a command line of the fleet.
-pub(crate) fn main(args: &FleetArgs) -> Outcome {
-    let ended: Result<(), Error> = match &args.command {
+pub(crate) fn main(args: FleetArgs) -> Outcome {
+    let ended: Result<(), Error> = match args.command {
+        FleetCommand::Run(args) => return args.main(),
         FleetCommand::Agent(AgentArgs { .. }) => fleet::agent::run_stdio(),
-        FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(*run),
+        FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(run),
     };
     match ended {
         Ok(()) => Outcome::Done,

@@ -170,7 +170,7 @@ pub(crate) fn main(words: &[OsString]) -> Outcome {
         Command::Sweep(args) => super::sweep::main(*args),
         Command::Compare(args) => compare::main(&args),
         Command::History(args) => history::main(*args),
-        Command::Fleet(args) => fleet::main(&args),
+        Command::Fleet(args) => fleet::main(args),
         Command::Http(args) => super::http::main(&args),
         Command::Watch(args) => super::watch::main(*args),
         Command::Report(args) => report::main(&args),

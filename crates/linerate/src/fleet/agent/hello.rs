@@ -39,7 +39,7 @@ pub(super) fn hello() -> Hello {
 }
 
 /// SHA-256 of the file that runs, also when it was replaced.
-fn sha256_of_program() -> io::Result<String> {
+pub(in crate::fleet) fn sha256_of_program() -> io::Result<String> {
     let mut file = File::open("/proc/self/exe")?;
     let mut digest = Context::new(&SHA256);
     let mut chunk = vec![0; 1 << 16];

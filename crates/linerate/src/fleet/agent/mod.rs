@@ -22,6 +22,7 @@ use linerate_sys::poll::{Epoll, Interest, Ready, wait_fd};
 use linerate_sys::{OsError, clock, process};
 
 use crate::Error;
+pub(super) use hello::sha256_of_program;
 use host_window::HostWindow;
 use probes::Probes;
 use workers::Workers;

@@ -1,0 +1,41 @@
+//! Hosts of a command line of the fleet.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use linerate::Error;
+use linerate::fleet::inventory::{Inventory, from_file, from_list, from_ssh};
+
+/// Where the hosts are named.
+#[derive(Debug, Args)]
+pub(super) struct HostArgs {
+    /// Inventory: TOML, or INI or JSON of Ansible; - for the standard input
+    #[arg(short, long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+    /// Names that ssh understands, for example 'h[1-8],nas'
+    #[arg(long, value_name = "LIST", conflicts_with = "inventory")]
+    hosts: Option<String>,
+    /// Names of Host lines in the configuration of ssh that fit a pattern, for example 'rack1-*'
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["inventory", "hosts"])]
+    ssh_hosts: Option<String>,
+    /// Configuration of ssh instead of the user's (ssh -F)
+    #[arg(long, value_name = "FILE")]
+    pub(super) ssh_config: Option<PathBuf>,
+}
+
+impl HostArgs {
+    /// Reads the inventory.
+    ///
+    /// # Errors
+    /// It is not readable, or is none.
+    pub(super) fn inventory(&self) -> Result<Inventory, Error> {
+        match (&self.inventory, &self.hosts, &self.ssh_hosts) {
+            (Some(path), _, _) => from_file(path),
+            (None, Some(list), _) => from_list(list),
+            (None, None, Some(pattern)) => from_ssh(pattern, self.ssh_config.as_deref()),
+            (None, None, None) => {
+                Err(Error::usage("no hosts; name them with -i FILE, --hosts LIST or --ssh-hosts PATTERN"))
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! A fleet on one machine: a network namespace for each host, with sshd(8) on a management network and a link of its own to a
+//! switch.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::deadline::{TIMEOUT, wait_until};
+use crate::namespaces::{inside, run, try_run};
+use crate::process::{Process, Signal};
+use crate::program::ours;
+use crate::skip;
+
+/// Link of a host in the tested network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostLink {
+    /// 1 Gbit/s.
+    Gigabit,
+    /// 100 Mbit/s: an old cable.
+    Slow,
+    /// 4 Gbit/s.
+    Fast,
+}
+
+impl HostLink {
+    /// Rate and burst of tbf(8).
+    fn shaper(self) -> &'static str {
+        match self {
+            Self::Gigabit => "rate 1gbit burst 128kb latency 10ms",
+            Self::Slow => "rate 100mbit burst 32kb latency 10ms",
+            Self::Fast => "rate 4gbit burst 512kb latency 10ms",
+        }
+    }
+}
+
+/// Hosts with sshd in namespaces; they go when this goes.
+pub struct FleetLab {
+    prefix: String,
+    hosts: usize,
+    folder: TempDir,
+    /// End before the namespaces.
+    sshds: Vec<Process>,
+}
+
+/// Interface of a host in the tested network, and its port on the switch with the number of the host.
+const DATA: &str = "data";
+/// Interface of a host in the management network.
+const MANAGEMENT: &str = "mgmt";
+const SSH_PORT: u16 = 2222;
+/// Name of the tested path in the inventory.
+pub const PATH: &str = "lab";
+
+impl FleetLab {
+    /// A host for each link, named `h0`, `h1` …; `None`, with the reason printed, where this machine has no namespaces or no
+    /// sshd.
+    #[must_use]
+    pub fn new(links: &[HostLink]) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("lrfleet-{}-{number}", std::process::id());
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut lab = Self { prefix, hosts: links.len(), folder, sshds: Vec::new() };
+        for name in lab.namespaces() {
+            if !try_run(&format!("ip netns add {name}")) {
+                skip("network namespaces need root");
+                return None;
+            }
+        }
+        if !Path::new(SSHD).exists() {
+            skip("sshd is not installed (openssh-server)");
+            return None;
+        }
+        lab.cable(links);
+        lab.make_keys();
+        // Its directory of privilege separation, which only the service makes.
+        fs::create_dir_all("/run/sshd").expect("root");
+        for host in 0..links.len() {
+            let sshd = lab.start_sshd(host);
+            lab.sshds.push(sshd);
+        }
+        lab.wait_for_sshds();
+        Some(lab)
+    }
+
+    /// Namespace of a host.
+    #[must_use]
+    pub fn host(&self, number: usize) -> String {
+        format!("{}-h{number}", self.prefix)
+    }
+
+    fn switch(&self) -> String {
+        format!("{}-sw", self.prefix)
+    }
+
+    /// Namespace of the coordinator.
+    #[must_use]
+    pub fn coordinator(&self) -> String {
+        format!("{}-ctl", self.prefix)
+    }
+
+    fn namespaces(&self) -> Vec<String> {
+        let hosts = (0..self.hosts).map(|number| self.host(number));
+        [self.switch(), self.coordinator()].into_iter().chain(hosts).collect()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn cable(&self, links: &[HostLink]) {
+        let switch = self.switch();
+        for bridge in ["sw-mgmt", "sw-data"] {
+            run(&format!("ip -n {switch} link add {bridge} type bridge"));
+            run(&format!("ip -n {switch} link set {bridge} up"));
+        }
+        self.plug(&self.coordinator(), MANAGEMENT, "m-ctl", "sw-mgmt", "10.97.0.1");
+        for (number, link) in links.iter().enumerate() {
+            let host = self.host(number);
+            self.plug(&host, MANAGEMENT, &format!("m{number}"), "sw-mgmt", &management_address(number));
+            self.plug(&host, DATA, &format!("d{number}"), "sw-data", &data_address(number));
+            let shaper = link.shaper();
+            run(&format!("tc -n {host} qdisc add dev {DATA} root tbf {shaper}"));
+            run(&format!("tc -n {switch} qdisc add dev d{number} root tbf {shaper}"));
+        }
+    }
+
+    /// A cable between a host and a bridge.
+    fn plug(&self, host: &str, device: &str, port: &str, bridge: &str, address: &str) {
+        let switch = self.switch();
+        run(&format!("ip -n {host} link add {device} type veth peer name {port} netns {switch}"));
+        run(&format!("ip -n {switch} link set {port} up master {bridge}"));
+        run(&format!("ip -n {host} addr add {address}/24 dev {device}"));
+        run(&format!("ip -n {host} link set {device} up"));
+        run(&format!("ip -n {host} link set lo up"));
+    }
+
+    /// The user's key, a key for each host, and the configuration of ssh(1).
+    fn make_keys(&self) {
+        let user_key = self.file("user");
+        make_key(&user_key);
+        fs::copy(self.file("user.pub"), self.file("authorized_keys")).expect("a key");
+        let mut known = String::new();
+        for number in 0..self.hosts {
+            let key = self.file(&format!("host{number}"));
+            make_key(&key);
+            let public = fs::read_to_string(key.with_extension("pub")).expect("a key");
+            known += &format!("[{}]:{SSH_PORT} {public}", management_address(number));
+        }
+        fs::write(self.file("known_hosts"), known).expect("written");
+        let mut config = String::new();
+        for number in 0..self.hosts {
+            let address = management_address(number);
+            config += &format!("Host h{number}\n  HostName {address}\n");
+        }
+        let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
+        config += &format!(
+            "Host *\n  User {user}\n  Port {SSH_PORT}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  \
+             GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
+            user_key.display(),
+            self.file("known_hosts").display()
+        );
+        fs::write(self.file("ssh_config"), config).expect("written");
+    }
+
+    fn start_sshd(&self, number: usize) -> Process {
+        let program = ours().path();
+        let folder = program.parent().expect("a folder").display();
+        let state = self.file(&format!("state{number}"));
+        fs::create_dir(&state).expect("a folder");
+        let config = format!(
+            "Port {SSH_PORT}\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+             PermitRootLogin yes\nPrintMotd no\nSetEnv PATH={folder}:/usr/bin:/bin:/usr/sbin:/sbin XDG_STATE_HOME={state} \
+             XDG_CACHE_HOME={state}\n",
+            management_address(number),
+            self.file(&format!("host{number}")).display(),
+            self.file("authorized_keys").display(),
+            state = state.display(),
+        );
+        let file = self.file(&format!("sshd{number}"));
+        fs::write(&file, config).expect("written");
+        let file = file.to_str().expect("a plain path");
+        Process::start(inside(&self.host(number), Path::new(SSHD), &["-D", "-e", "-f", file]))
+    }
+
+    fn wait_for_sshds(&self) {
+        for (number, sshd) in self.sshds.iter().enumerate() {
+            let is_ready = || sshd.stderr().contains("Server listening");
+            assert!(wait_until(TIMEOUT, is_ready), "sshd of h{number}: {sshd:?}");
+        }
+    }
+
+    /// Ends the sshd of a host, which is not reachable then.
+    pub fn end_sshd(&mut self, number: usize) {
+        let Some(sshd) = self.sshds.get_mut(number) else { return };
+        sshd.signal(Signal::Terminate);
+        assert!(wait_until(TIMEOUT, || sshd.has_ended()), "sshd of h{number}");
+    }
+
+    /// Writes the inventory of all hosts and returns its file.
+    #[must_use]
+    pub fn inventory(&self) -> PathBuf {
+        let mut text = "[fleet]\nname = \"lab\"\n".to_owned();
+        for number in 0..self.hosts {
+            let address = data_address(number);
+            text += &format!("[[host]]\nname = \"h{number}\"\npaths = {{ {PATH} = \"{address}\" }}\n");
+        }
+        let file = self.file("fleet.toml");
+        fs::write(&file, text).expect("written");
+        file
+    }
+
+    /// A command of `linerate fleet` at the coordinator, with the inventory of all hosts behind it.
+    #[must_use]
+    pub fn command(&self, words: &[&str]) -> Command {
+        let (inventory, config) = (self.inventory(), self.file("ssh_config"));
+        let hosts = ["-i", path(&inventory), "--ssh-config", path(&config)];
+        let mut command = inside(&self.coordinator(), ours().path(), &[&["fleet"], words, &hosts[..]].concat());
+        command.env("XDG_STATE_HOME", self.folder.path());
+        command
+    }
+
+    /// The report of a run as JSON.
+    #[track_caller]
+    #[must_use]
+    pub fn report(&self, words: &[&str]) -> Value {
+        let finished = Process::start(self.command(&[&["run"], words, &["--json", "-q"]].concat())).finish();
+        finished.expect_code(0);
+        finished.json()
+    }
+
+    /// Command lines of all processes of the hosts but sshd itself.
+    #[must_use]
+    pub fn processes(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for number in 0..self.hosts {
+            let output = Command::new("ip").args(["netns", "pids", &self.host(number)]).output().expect("ip");
+            for pid in String::from_utf8_lossy(&output.stdout).split_whitespace() {
+                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                let line = String::from_utf8_lossy(&line).replace('\0', " ");
+                if !line.contains("sshd") && !line.trim().is_empty() {
+                    found.push(format!("h{number}: {line}"));
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Drop for FleetLab {
+    fn drop(&mut self) {
+        self.sshds.clear();
+        for name in self.namespaces() {
+            // What cannot be removed was never made.
+            let _ = try_run(&format!("ip netns del {name}"));
+        }
+    }
+}
+
+const SSHD: &str = "/usr/sbin/sshd";
+
+fn management_address(number: usize) -> String {
+    format!("10.97.0.{}", number + 10)
+}
+
+fn data_address(number: usize) -> String {
+    format!("10.96.0.{}", number + 10)
+}
+
+fn make_key(file: &Path) {
+    let status = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(file).status();
+    assert!(status.is_ok_and(|status| status.success()), "ssh-keygen");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a mode");
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}

@@ -1,0 +1,162 @@
+//! What comes before the first round: HELLO, plans, paths between the hosts, clocks.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use linerate_carrier::Carrier;
+use linerate_fleet::coordinator::{Action, Input, Step};
+use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
+use linerate_fleet::message::{
+    Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, Preflighted, ProbeOutcome, ProbeTarget,
+};
+use linerate_model::fleet::HostId;
+use linerate_model::snapshot::{Snapshot, Value};
+
+use super::control::{Control, Ended};
+
+/// Name of the path of hosts without one in the inventory.
+pub(super) const CONTROL_PATH: &str = "control";
+/// Longest silence of the coordinator where tests share the network of the control path, in ms.
+const LEASE_SHARED_MS: u64 = 10_000;
+/// The same where they do not.
+const LEASE_SEPARATE_MS: u64 = 3_000;
+/// Exchanges of clock readings with each host.
+const EXCHANGES: u32 = 20;
+/// Most hosts of which whole snapshots are collected.
+const SNAPSHOTS_MAX: usize = 200;
+
+/// A host that can be tested.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Member {
+    /// Address of its tests.
+    pub(super) address: IpAddr,
+    /// Port of its server.
+    pub(super) port: u16,
+    /// Highest rate that its link supports, where that is known.
+    pub(super) link_bps: Option<u64>,
+}
+
+/// Hosts that can be tested, by their places in the inventory, and the longest round trip between them.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    pub(super) members: BTreeMap<usize, Member>,
+    pub(super) data_rtt_ns: u64,
+    /// Probes that failed.
+    pub(super) notes: Vec<String>,
+}
+
+/// Tests share the network of the control path, or it is not known that they do not.
+pub(super) fn is_shared(inventory: &Inventory) -> bool {
+    inventory.control == ControlPath::Shared
+}
+
+/// Prepares all hosts that answer.
+pub(super) fn prepare<C: Carrier>(
+    control: &mut Control<'_, C>,
+    inventory: &Inventory,
+    path: &str,
+    duration_ms: u64,
+) -> Result<Prepared, Ended> {
+    control.run_until(|action| *action == Action::StepDone(Step::Hello))?;
+    let mut addresses = BTreeMap::new();
+    for (index, host) in inventory.hosts.iter().enumerate() {
+        let Some(hello) = control.coordinator.hello(index) else { continue };
+        match test_address(host, hello, path) {
+            Some(address) => drop(addresses.insert(index, address)),
+            None => drop(control.reasons.insert(index, "its test address is not known; name it in paths".to_owned())),
+        }
+    }
+    let plans = plans(inventory, &addresses, path, duration_ms);
+    control.step(Input::Plan(plans), |action| *action == Action::StepDone(Step::Plan))?;
+    let mut prepared = Prepared::default();
+    for (index, address) in &addresses {
+        let port = control.coordinator.ports(*index).and_then(<[u16]>::first).copied();
+        if let Some(port) = port.filter(|_| control.coordinator.is_planned(*index)) {
+            prepared.members.insert(*index, Member { address: *address, port, link_bps: None });
+        }
+    }
+    let preflights = preflights(&prepared.members);
+    let reports = control.step(Input::Preflight(preflights), |action| *action == Action::StepDone(Step::Preflight))?;
+    for action in reports {
+        if let Action::Preflighted { host, report } = action {
+            prepared.take(host, &report, control.coordinator.hello(host), &inventory.hosts);
+        }
+    }
+    let clocks = Input::Clocks { exchanges: EXCHANGES };
+    control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
+    Ok(prepared)
+}
+
+/// The address of the path in the inventory, else that of the control connection.
+fn test_address(host: &Host, hello: &Hello, path: &str) -> Option<IpAddr> {
+    match host.paths.get(path) {
+        Some(address) => Some(*address),
+        None => hello.control_address.filter(|_| path == CONTROL_PATH),
+    }
+}
+
+fn plans(
+    inventory: &Inventory,
+    addresses: &BTreeMap<usize, IpAddr>,
+    path: &str,
+    duration_ms: u64,
+) -> Vec<(usize, Plan)> {
+    let lease_ms = if is_shared(inventory) { LEASE_SHARED_MS } else { LEASE_SEPARATE_MS };
+    let plan = |(index, address): (&usize, &IpAddr)| {
+        let others = addresses.iter().filter(|(other, _)| *other != index).map(|(_, address)| *address);
+        let plan = Plan {
+            lease_ms,
+            addresses: vec![PathAddress { path: path.to_owned(), address: *address }],
+            peers: others.collect(),
+            ports: inventory.ports,
+            caps: Caps { time_ms: Some(duration_ms), ..Caps::default() },
+            sample_ms: 0,
+            beat_ms: 1_000,
+        };
+        (*index, plan)
+    };
+    addresses.iter().map(plan).collect()
+}
+
+/// Every host probes the servers of all others.
+fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
+    let facts = if members.len() <= SNAPSHOTS_MAX { FactsDepth::Full } else { FactsDepth::None };
+    let preflight = |index: &usize| {
+        let others = members.iter().filter(|(other, _)| *other != index);
+        let peers = others.map(|(_, member)| ProbeTarget { peer: member.address, port: member.port });
+        (*index, Preflight { peers: peers.collect(), facts })
+    };
+    members.keys().map(preflight).collect()
+}
+
+impl Prepared {
+    fn take(&mut self, index: usize, report: &Preflighted, hello: Option<&Hello>, hosts: &[Host]) {
+        let Some(member) = self.members.get_mut(&index) else { return };
+        let device = hello.and_then(|hello| hello.addresses.iter().find(|own| own.address == member.address));
+        let facts = report.facts.as_ref().and_then(|facts| serde_json::from_str::<Snapshot>(facts.as_str()).ok());
+        let speed = device.zip(facts).and_then(|(own, facts)| highest_speed_bps(&facts, &own.device));
+        member.link_bps = speed;
+        for probe in &report.peers {
+            self.data_rtt_ns = self.data_rtt_ns.max(probe.rtt_ns.unwrap_or(0));
+            if probe.outcome != ProbeOutcome::Ok {
+                let id = hosts.get(index).map_or("", |host| host.id.as_str());
+                self.notes.push(format!("{id}: port {} of {}: {:?}", probe.port, probe.peer, probe.outcome));
+            }
+        }
+    }
+
+    /// Ids of the hosts that can be tested now.
+    pub(super) fn ids<'a>(&'a self, hosts: &'a [Host]) -> impl Iterator<Item = (usize, &'a HostId)> {
+        self.members.keys().filter_map(|index| Some((*index, &hosts.get(*index)?.id)))
+    }
+}
+
+/// Highest speed of the link modes that a device supports; the present speed may be lower.
+fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
+    let Value::List(modes) = facts.value(&format!("nic.{device}.link.modes.supported"))? else { return None };
+    let mbps = |mode: &Value| match mode {
+        Value::Text(name) => name.split("base").next()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    modes.iter().filter_map(mbps).max()?.checked_mul(1_000_000)
+}
