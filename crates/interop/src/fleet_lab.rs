@@ -53,7 +53,7 @@ const DATA: &str = "data";
 const MANAGEMENT: &str = "mgmt";
 const SSH_PORT: u16 = 2222;
 /// Name of the tested path in the inventory.
-pub const PATH: &str = "lab";
+const PATH: &str = "lab";
 
 impl FleetLab {
     /// A host for each link, named `h0`, `h1` …; `None`, with the reason printed, where this machine has no namespaces or no
