@@ -1,7 +1,10 @@
 //! The command line of `linerate fleet`.
 
+mod check;
 mod hosts;
 mod run;
+
+use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
@@ -9,6 +12,7 @@ use linerate::model::record::RunId;
 use linerate::{Error, Outcome, fleet};
 
 use super::complain;
+use check::CheckArgs;
 use run::RunArgs;
 
 /// Many hosts measured as one system.
@@ -20,6 +24,8 @@ pub(crate) struct FleetArgs {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
+    /// Connect to the hosts of an inventory and to the ports of their tests, without load
+    Check(CheckArgs),
     /// Test between the hosts of an inventory, over the user's ssh
     Run(RunArgs),
     /// Serve a coordinator as one host of a fleet
@@ -48,6 +54,7 @@ struct WorkerArgs {
 /// Carries out a command line of the fleet.
 pub(crate) fn main(args: FleetArgs) -> Outcome {
     let ended: Result<(), Error> = match args.command {
+        FleetCommand::Check(args) => return args.main(),
         FleetCommand::Run(args) => return args.main(),
         FleetCommand::Agent(AgentArgs { .. }) => fleet::agent::run_stdio(),
         FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(run),
@@ -55,5 +62,14 @@ pub(crate) fn main(args: FleetArgs) -> Outcome {
     match ended {
         Ok(()) => Outcome::Done,
         Err(error) => complain("linerate fleet", &error.to_string(), error.outcome),
+    }
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::failed(format!("cannot write to the standard output: {error}")))
+        }
+        _ => Ok(()),
     }
 }

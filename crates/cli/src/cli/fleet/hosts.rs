@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate::Error;
+use linerate::fleet::FleetHosts;
 use linerate::fleet::inventory::{Inventory, from_file, from_list, from_ssh};
 
 /// Where the hosts are named.
@@ -20,7 +21,10 @@ pub(super) struct HostArgs {
     ssh_hosts: Option<String>,
     /// Configuration of ssh instead of the user's (ssh -F)
     #[arg(long, value_name = "FILE")]
-    pub(super) ssh_config: Option<PathBuf>,
+    ssh_config: Option<PathBuf>,
+    /// Path of the inventory that is tested [default: its only one]
+    #[arg(long, value_name = "NAME")]
+    path: Option<String>,
 }
 
 impl HostArgs {
@@ -28,7 +32,12 @@ impl HostArgs {
     ///
     /// # Errors
     /// It is not readable, or is none.
-    pub(super) fn inventory(&self) -> Result<Inventory, Error> {
+    pub(super) fn resolve(self) -> Result<FleetHosts, Error> {
+        let inventory = self.inventory()?;
+        Ok(FleetHosts { inventory, path: self.path, ssh_config: self.ssh_config })
+    }
+
+    fn inventory(&self) -> Result<Inventory, Error> {
         match (&self.inventory, &self.hosts, &self.ssh_hosts) {
             (Some(path), _, _) => from_file(path),
             (None, Some(list), _) => from_list(list),

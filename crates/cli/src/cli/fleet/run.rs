@@ -1,7 +1,6 @@
 //! The command line of `linerate fleet run`.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use linerate_report::fleet as report;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::hosts::HostArgs;
+use super::print;
 use crate::cli::complain;
 
 const COMMAND: &str = "linerate fleet run";
@@ -47,9 +47,6 @@ struct PairArgs {
 struct OptionArgs {
     #[command(flatten)]
     hosts: HostArgs,
-    /// Path of the inventory that is tested
-    #[arg(long, value_name = "NAME")]
-    path: Option<String>,
     /// Measured time of each test
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
@@ -160,17 +157,15 @@ impl OptionArgs {
         };
         let seconds = |count: u32| Duration::from_secs(count.into());
         let spec = RunSpec {
-            inventory: self.hosts.inventory()?,
+            hosts: self.hosts.resolve()?,
             topology,
             mode,
             direction: if self.one_way { PairDirection::OneWay } else { PairDirection::Both },
             sample_rounds: self.rounds,
             repetitions: self.repeat,
             seed: self.seed,
-            path: self.path,
             test: TestOptions { time: seconds(self.time), omit: seconds(self.omit), streams: self.streams },
             budget: self.budget.unwrap_or(Duration::MAX),
-            ssh_config: self.hosts.ssh_config,
         };
         Ok((spec, self.dry_run, self.output))
     }
@@ -195,15 +190,6 @@ impl OutputArgs {
         let csv = self.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(run)));
         let html = self.html.as_deref().map_or(Ok(()), |path| write(path, report::html(run)));
         printed.and(csv).and(html)
-    }
-}
-
-fn print(text: &str) -> Result<(), Error> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("cannot write to the standard output: {error}")))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -1,41 +1,24 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
 mod cell;
-mod control;
-mod prepare;
 mod rounds;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use linerate_carrier::ssh::{AgentProgram, SshCarrier, SshOptions};
-use linerate_fleet::coordinator::{Coordinator, Settings};
-use linerate_fleet::inventory::{Inventory, Reach};
+use linerate_fleet::inventory::Reach;
 use linerate_lab::fleet::schedule::estimate;
 use linerate_lab::fleet::{FleetPlan, PlanHost, Topology, explore};
 use linerate_model::fleet::{FleetMode, FleetReport, HostId, PairDirection};
-use linerate_model::record::RunId;
 use linerate_report::fleet::{Announced, RunFacts, announcement, report};
-use linerate_sys::clock::{monotonic_ns, unix_ns};
-use linerate_sys::random;
 use linerate_sys::signal::Signals;
 
-use super::agent::sha256_of_program;
+use super::connect::{FleetHosts, connect, error_of};
+use super::prepare::{Prepared, is_shared, prepare};
 use crate::progress::style;
 use crate::{Error, Outcome, Progress};
-use control::{Control, Ended};
-use prepare::{CONTROL_PATH, Prepared, is_shared, prepare};
 use rounds::Rounds;
 
-/// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
-const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
-/// Period of the renewal of leases.
-const BEAT_NS: u64 = 1_000_000_000;
-/// Silence of a host after which it is dropped.
-const SILENCE_MAX_NS: u64 = 10_000_000_000;
-/// How far starts may be apart.
-const CLOCK_BUDGET_NS: u64 = 10_000_000;
 /// Time of a round beside its tests.
 const ROUND_OVERHEAD: Duration = Duration::from_millis(1_000);
 
@@ -43,7 +26,7 @@ const ROUND_OVERHEAD: Duration = Duration::from_millis(1_000);
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSpec {
     /// The hosts.
-    pub inventory: Inventory,
+    pub hosts: FleetHosts,
     /// Which of them exchange data.
     pub topology: Topology,
     /// Which tests run at the same time.
@@ -56,14 +39,10 @@ pub struct RunSpec {
     pub repetitions: u32,
     /// Decides the order.
     pub seed: u64,
-    /// Name of the path; `None` for the only one of the inventory.
-    pub path: Option<String>,
     /// Each test.
     pub test: TestOptions,
     /// No round is started that would end later.
     pub budget: Duration,
-    /// Configuration of ssh instead of the user's.
-    pub ssh_config: Option<PathBuf>,
 }
 
 /// Options of each test.
@@ -109,7 +88,7 @@ impl TestOptions {
 /// # Errors
 /// The path is not known.
 pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
-    let plan = plan(spec, &path_of(spec)?);
+    let plan = plan(spec, &spec.hosts.path_name()?);
     Ok(announced(&plan, spec, &plan.hosts.iter().map(|host| host.id.clone()).collect()).0)
 }
 
@@ -119,29 +98,11 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
 /// Fewer than two hosts can be tested, or this host lacks what the coordinator needs.
 pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result<RunResult, Error> {
     let started = Instant::now();
-    let path = path_of(spec)?;
-    let program = AgentProgram::own(sha256_of_program().map_err(Error::failed)?).map_err(Error::failed)?;
-    let hosts = &spec.inventory.hosts;
-    let destination = |host: &linerate_fleet::inventory::Host| match &host.reach {
-        Reach::Ssh(destination) => Ok(destination.clone()),
-        Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
-    };
-    let destinations = hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
-    let options = SshOptions { config: spec.ssh_config.clone(), is_path_shared: is_shared(&spec.inventory) };
-    let carrier = SshCarrier::new(options, program, destinations).map_err(Error::failed)?;
-    let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
-    let settings = Settings {
-        run,
-        epoch: 1,
-        hello_timeout_ns: HELLO_TIMEOUT_NS,
-        silence_max_ns: SILENCE_MAX_NS,
-        beat_ns: BEAT_NS,
-        clock_budget_ns: CLOCK_BUDGET_NS,
-    };
-    let ids = hosts.iter().map(|host| host.id.clone()).collect();
-    let mut control = Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals);
+    let path = spec.hosts.path_name()?;
+    let hosts = &spec.hosts.inventory.hosts;
+    let (run, mut control) = connect(&spec.hosts, signals)?;
     let duration_ms = spec.test.time_ms().saturating_add(spec.test.omit_ms());
-    let prepared = match prepare(&mut control, &spec.inventory, &path, duration_ms) {
+    let prepared = match prepare(&mut control, &spec.hosts.inventory, &path, duration_ms) {
         Ok(prepared) => prepared,
         Err(ended) => {
             control.finish();
@@ -152,7 +113,7 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
         let id = hosts.get(*index).map_or("", |host| host.id.as_str());
         progress.line(&linerate_report::printable(&format!("{id}: {reason}")));
     }
-    prepared.notes.iter().for_each(|note| progress.line(note));
+    prepared.unreached(hosts).iter().for_each(|note| progress.line(note));
     if prepared.members.len() < 2 {
         control.finish();
         return Err(Error::new(Outcome::Unreachable, "fewer than two hosts can be tested"));
@@ -184,19 +145,12 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
     let facts = RunFacts {
         run_id: Some(run.to_string()),
         elapsed: started.elapsed(),
-        is_control_shared: is_shared(&spec.inventory),
+        is_control_shared: is_shared(&spec.hosts.inventory),
         links_bps,
     };
     let report = report(&plan, outcome, facts);
     let outcome = outcome_of(&report);
     Ok(RunResult { report, outcome })
-}
-
-fn error_of(ended: Ended) -> Error {
-    match ended {
-        Ended::Cancelled(_) => Error::new(Outcome::Interrupted, "interrupted"),
-        Ended::Failed(text) => Error::failed(text),
-    }
 }
 
 fn outcome_of(report: &FleetReport) -> Outcome {
@@ -210,27 +164,15 @@ fn outcome_of(report: &FleetReport) -> Outcome {
     }
 }
 
-/// The path that is tested: that of the command line, else the only one of the inventory.
-fn path_of(spec: &RunSpec) -> Result<String, Error> {
-    let names: BTreeSet<&String> = spec.inventory.hosts.iter().flat_map(|host| host.paths.keys()).collect();
-    match (&spec.path, names.into_iter().collect::<Vec<_>>().as_slice()) {
-        (Some(path), names) if names.contains(&path) => Ok(path.clone()),
-        (Some(path), _) => Err(Error::usage(format!("no host has the path {path}"))),
-        (None, []) => Ok(CONTROL_PATH.to_owned()),
-        (None, [only]) => Ok((*only).clone()),
-        (None, names) => Err(Error::usage(format!("{} paths in the inventory; name one with --path", names.len()))),
-    }
-}
-
 fn plan(spec: &RunSpec, path: &str) -> FleetPlan {
     let host = |host: &linerate_fleet::inventory::Host| PlanHost {
         id: host.id.clone(),
         rack: host.rack.clone(),
         is_target_only: matches!(host.reach, Reach::Server(_)),
     };
-    let crossing = spec.inventory.racks.iter().filter_map(|(name, rack)| Some((name.clone(), rack.crossing?)));
+    let crossing = spec.hosts.inventory.racks.iter().filter_map(|(name, rack)| Some((name.clone(), rack.crossing?)));
     FleetPlan {
-        hosts: spec.inventory.hosts.iter().map(host).collect(),
+        hosts: spec.hosts.inventory.hosts.iter().map(host).collect(),
         topology: spec.topology.clone(),
         mode: spec.mode,
         direction: spec.direction,
@@ -257,9 +199,8 @@ fn announced(plan: &FleetPlan, spec: &RunSpec, alive: &BTreeSet<HostId>) -> (Str
 }
 
 fn links_bps(prepared: &Prepared, spec: &RunSpec) -> BTreeMap<HostId, f64> {
-    let hosts = prepared
-        .members
-        .iter()
-        .filter_map(|(index, member)| Some((spec.inventory.hosts.get(*index)?.id.clone(), member.link_bps? as f64)));
+    let hosts = prepared.members.iter().filter_map(|(index, member)| {
+        Some((spec.hosts.inventory.hosts.get(*index)?.id.clone(), member.link_bps? as f64))
+    });
     hosts.collect()
 }

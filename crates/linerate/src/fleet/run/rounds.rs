@@ -16,9 +16,9 @@ use linerate_sys::clock::monotonic_ns;
 
 use super::TestOptions;
 use super::cell::{Lengths, Received, TaskReport, cells};
-use super::control::{Control, Ended};
-use super::prepare::{Member, Prepared};
 use crate::Progress;
+use crate::fleet::control::{Control, Ended};
+use crate::fleet::prepare::{Member, Prepared};
 use crate::progress::style;
 
 /// Runs rounds at the hosts.

@@ -7,7 +7,7 @@ use linerate_carrier::Carrier;
 use linerate_fleet::coordinator::{Action, Input, Step};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
 use linerate_fleet::message::{
-    Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, Preflighted, ProbeOutcome, ProbeTarget,
+    Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget,
 };
 use linerate_model::fleet::HostId;
 use linerate_model::snapshot::{Snapshot, Value};
@@ -26,14 +26,20 @@ const EXCHANGES: u32 = 20;
 const SNAPSHOTS_MAX: usize = 200;
 
 /// A host that can be tested.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
     /// Address of its tests.
     pub(super) address: IpAddr,
     /// Port of its server.
     pub(super) port: u16,
+    /// Device that has the address.
+    pub(super) device: Option<String>,
+    /// Present speed of its link.
+    pub(super) speed_bps: Option<u64>,
     /// Highest rate that its link supports, where that is known.
     pub(super) link_bps: Option<u64>,
+    /// What its connections to the servers of the others found.
+    pub(super) probes: Vec<ProbeReport>,
 }
 
 /// Hosts that can be tested, by their places in the inventory, and the longest round trip between them.
@@ -41,8 +47,6 @@ pub(super) struct Member {
 pub(super) struct Prepared {
     pub(super) members: BTreeMap<usize, Member>,
     pub(super) data_rtt_ns: u64,
-    /// Probes that failed.
-    pub(super) notes: Vec<String>,
 }
 
 /// Tests share the network of the control path, or it is not known that they do not.
@@ -72,14 +76,24 @@ pub(super) fn prepare<C: Carrier>(
     for (index, address) in &addresses {
         let port = control.coordinator.ports(*index).and_then(<[u16]>::first).copied();
         if let Some(port) = port.filter(|_| control.coordinator.is_planned(*index)) {
-            prepared.members.insert(*index, Member { address: *address, port, link_bps: None });
+            let hello = control.coordinator.hello(*index);
+            let own = hello.and_then(|hello| hello.addresses.iter().find(|own| own.address == *address));
+            let member = Member {
+                address: *address,
+                port,
+                device: own.map(|own| own.device.clone()),
+                speed_bps: own.and_then(|own| own.speed_bps),
+                link_bps: None,
+                probes: Vec::new(),
+            };
+            prepared.members.insert(*index, member);
         }
     }
     let preflights = preflights(&prepared.members);
     let reports = control.step(Input::Preflight(preflights), |action| *action == Action::StepDone(Step::Preflight))?;
     for action in reports {
         if let Action::Preflighted { host, report } = action {
-            prepared.take(host, &report, control.coordinator.hello(host), &inventory.hosts);
+            prepared.take(host, *report);
         }
     }
     let clocks = Input::Clocks { exchanges: EXCHANGES };
@@ -130,19 +144,46 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
 }
 
 impl Prepared {
-    fn take(&mut self, index: usize, report: &Preflighted, hello: Option<&Hello>, hosts: &[Host]) {
+    fn take(&mut self, index: usize, report: Preflighted) {
         let Some(member) = self.members.get_mut(&index) else { return };
-        let device = hello.and_then(|hello| hello.addresses.iter().find(|own| own.address == member.address));
         let facts = report.facts.as_ref().and_then(|facts| serde_json::from_str::<Snapshot>(facts.as_str()).ok());
-        let speed = device.zip(facts).and_then(|(own, facts)| highest_speed_bps(&facts, &own.device));
-        member.link_bps = speed;
-        for probe in &report.peers {
-            self.data_rtt_ns = self.data_rtt_ns.max(probe.rtt_ns.unwrap_or(0));
-            if probe.outcome != ProbeOutcome::Ok {
-                let id = hosts.get(index).map_or("", |host| host.id.as_str());
-                self.notes.push(format!("{id}: port {} of {}: {:?}", probe.port, probe.peer, probe.outcome));
-            }
-        }
+        member.link_bps =
+            member.device.as_ref().zip(facts).and_then(|(device, facts)| highest_speed_bps(&facts, device));
+        let longest_ns = report.peers.iter().filter_map(|probe| probe.rtt_ns).max();
+        self.data_rtt_ns = self.data_rtt_ns.max(longest_ns.unwrap_or(0));
+        member.probes = report.peers;
+    }
+
+    /// Probes of the server of this host that failed, and how many were made.
+    pub(super) fn failed_probes(&self, index: usize) -> (Vec<ProbeOutcome>, usize) {
+        let Some(target) = self.members.get(&index) else { return (Vec::new(), 0) };
+        let probes = self.members.values().flat_map(|member| &member.probes);
+        let of_target: Vec<ProbeOutcome> = probes
+            .filter(|probe| (probe.peer, probe.port) == (target.address, target.port))
+            .map(|probe| probe.outcome)
+            .collect();
+        let failed = of_target.iter().copied().filter(|outcome| *outcome != ProbeOutcome::Ok).collect();
+        (failed, of_target.len())
+    }
+
+    /// Which server cannot be reached by how many of the others, of all hosts.
+    pub(super) fn unreached(&self, hosts: &[Host]) -> Vec<String> {
+        let line = |index: &usize| Some(format!("{}: {}", hosts.get(*index)?.id, self.unreached_note(*index)?));
+        self.members.keys().filter_map(line).collect()
+    }
+
+    /// `port 5201: 3 of 3 hosts get no answer`
+    pub(super) fn unreached_note(&self, index: usize) -> Option<String> {
+        let port = self.members.get(&index)?.port;
+        let (failed, all) = self.failed_probes(index);
+        let how = match failed.first()? {
+            outcome if failed.iter().any(|other| other != outcome) => "do not reach it",
+            ProbeOutcome::Refused => "are refused",
+            ProbeOutcome::Timeout => "get no answer",
+            ProbeOutcome::NoRoute => "have no route",
+            _ => "do not reach it",
+        };
+        Some(format!("port {port}: {} of {all} hosts {how}", failed.len()))
     }
 
     /// Ids of the hosts that can be tested now.

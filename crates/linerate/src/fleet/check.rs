@@ -1,0 +1,125 @@
+//! `linerate fleet check`: connects to all hosts and to every planned port of a test, without load.
+
+use linerate_carrier::Carrier;
+use linerate_fleet::inventory::Host;
+use linerate_fleet::message::ProbeReport;
+use linerate_report::fleet::{CheckReport, CheckRow, CheckState};
+use linerate_sys::clock::monotonic_ns;
+use linerate_sys::signal::Signals;
+
+use super::connect::{FleetHosts, connect, error_of};
+use super::control::Control;
+use super::prepare::{Member, Prepared, prepare};
+use crate::{Error, Outcome};
+
+/// Length of the tests that the hosts are asked for; none is run.
+const TEST_MS: u64 = 1_000;
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckResult {
+    /// The report.
+    pub report: CheckReport,
+    /// [`Outcome::CheckFailed`] where a host is not ready, [`Outcome::Unreachable`] where fewer than two are reached.
+    pub outcome: Outcome,
+}
+
+/// Checks all hosts over ssh.
+///
+/// # Errors
+/// The inventory or this host lacks what the coordinator needs, or a signal ended it.
+pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
+    let path = hosts.path_name()?;
+    let (_, mut control) = connect(hosts, signals)?;
+    let prepared = match prepare(&mut control, &hosts.inventory, &path, TEST_MS) {
+        Ok(prepared) => prepared,
+        Err(ended) => {
+            control.finish();
+            return Err(error_of(ended));
+        }
+    };
+    let rows: Vec<CheckRow> =
+        (hosts.inventory.hosts.iter().enumerate()).map(|(index, host)| row(index, host, &control, &prepared)).collect();
+    control.finish();
+    let is_reached = |row: &&CheckRow| row.state != CheckState::Unreachable;
+    let outcome = match rows.iter().filter(is_reached).count() {
+        0 | 1 => Outcome::Unreachable,
+        _ if rows.iter().any(|row| row.state != CheckState::Ready) => Outcome::CheckFailed,
+        _ => Outcome::Done,
+    };
+    let next = next_step(&rows);
+    Ok(CheckResult { report: CheckReport { carrier: "ssh".to_owned(), paths: vec![path], rows, next }, outcome })
+}
+
+fn row<C: Carrier>(index: usize, host: &Host, control: &Control<'_, C>, prepared: &Prepared) -> CheckRow {
+    let hello = control.coordinator.hello(index);
+    let member = prepared.members.get(&index);
+    let (failed, all) = prepared.failed_probes(index);
+    let is_closed = all > 0 && failed.len() == all;
+    let state = match (hello, member) {
+        (None, _) => CheckState::Unreachable,
+        (Some(_), Some(_)) if !is_closed && control.coordinator.is_planned(index) => CheckState::Ready,
+        _ => CheckState::Blocked,
+    };
+    let mut notes: Vec<String> = control.reasons.get(&index).cloned().into_iter().collect();
+    notes.extend(prepared.unreached_note(index));
+    notes.extend(hello.and_then(|hello| version_note(&hello.version)));
+    notes.extend(member.and_then(|member| slower_note(member, prepared)));
+    notes.extend(member.and_then(route_note));
+    let clock = control.coordinator.clock(index, monotonic_ns());
+    CheckRow {
+        host: host.id.clone(),
+        state,
+        version: hello.map(|hello| hello.version.clone()),
+        clock_ns: clock.map(|clock| (clock.offset_ns, clock.uncertainty_ns)),
+        address: member.map(|member| member.address.to_string()),
+        device: member.and_then(|member| member.device.clone()),
+        port: member.map(|member| member.port),
+        link_bps: member.and_then(|member| member.speed_bps).map(|bps| bps as f64),
+        rtt_ns: member.and_then(median_rtt_ns),
+        notes,
+    }
+}
+
+fn median_rtt_ns(member: &Member) -> Option<u64> {
+    let mut rtts: Vec<u64> = member.probes.iter().filter_map(|probe| probe.rtt_ns).collect();
+    rtts.sort_unstable();
+    rtts.get(rtts.len() / 2).copied()
+}
+
+fn version_note(version: &str) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    (version != own).then(|| format!("this host has version {own}"))
+}
+
+/// A link that is slower than those of most others.
+fn slower_note(member: &Member, prepared: &Prepared) -> Option<String> {
+    let own_bps = member.speed_bps?;
+    let mut speeds: Vec<u64> = prepared.members.values().filter_map(|member| member.speed_bps).collect();
+    speeds.sort_unstable();
+    let median_bps = speeds.get(speeds.len() / 2).copied()?;
+    (own_bps < median_bps).then(|| format!("most others have {} Mbit/s", median_bps / 1_000_000))
+}
+
+/// A route that leaves through another device than that of the address: a trap of several addresses per host.
+fn route_note(member: &Member) -> Option<String> {
+    let device = member.device.as_ref()?;
+    let leaves_elsewhere = |probe: &&ProbeReport| probe.device.as_ref().is_some_and(|found| found != device);
+    let probe = member.probes.iter().find(leaves_elsewhere)?;
+    let found = probe.device.as_deref().unwrap_or_default();
+    Some(format!("the route to {} leaves through {found}, the address is on {device}", probe.peer))
+}
+
+/// What to do about the first host that is not ready.
+fn next_step(rows: &[CheckRow]) -> Option<String> {
+    let row = rows.iter().max_by_key(|row| row.state)?;
+    let host = &row.host;
+    match (row.state, row.port) {
+        (CheckState::Ready, _) => None,
+        (CheckState::Blocked, Some(port)) => {
+            Some(format!("open TCP port {port} on {host} to the other hosts, then check again"))
+        }
+        (CheckState::Blocked, None) => Some(format!("see the note of {host}, then check again")),
+        _ => Some(format!("`ssh {host} true` has to work without a prompt, then check again")),
+    }
+}

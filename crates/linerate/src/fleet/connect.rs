@@ -1,0 +1,86 @@
+//! Connections to the hosts of an inventory over ssh.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use linerate_carrier::ssh::{AgentProgram, SshCarrier, SshOptions};
+use linerate_fleet::coordinator::{Coordinator, Settings};
+use linerate_fleet::inventory::{Host, Inventory, Reach};
+use linerate_model::record::RunId;
+use linerate_sys::clock::{monotonic_ns, unix_ns};
+use linerate_sys::random;
+use linerate_sys::signal::Signals;
+
+use super::agent::sha256_of_program;
+use super::control::{Control, Ended};
+use super::prepare::{CONTROL_PATH, is_shared};
+use crate::{Error, Outcome};
+
+/// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
+const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
+/// Period of the renewal of leases.
+const BEAT_NS: u64 = 1_000_000_000;
+/// Silence of a host after which it is dropped.
+const SILENCE_MAX_NS: u64 = 10_000_000_000;
+/// How far starts may be apart.
+const CLOCK_BUDGET_NS: u64 = 10_000_000;
+
+/// Hosts and the way to them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetHosts {
+    /// The hosts.
+    pub inventory: Inventory,
+    /// Name of the path that is tested; `None` for the only one of the inventory.
+    pub path: Option<String>,
+    /// Configuration of ssh instead of the user's.
+    pub ssh_config: Option<PathBuf>,
+}
+
+impl FleetHosts {
+    /// Name of the path that is tested.
+    ///
+    /// # Errors
+    /// No host has it, or it is not named and there are several.
+    pub(super) fn path_name(&self) -> Result<String, Error> {
+        let hosts = &self.inventory.hosts;
+        let names: BTreeSet<&str> = hosts.iter().flat_map(|host| host.paths.keys().map(String::as_str)).collect();
+        match (&self.path, names.iter().copied().collect::<Vec<_>>().as_slice()) {
+            (Some(path), _) if names.contains(path.as_str()) => Ok(path.clone()),
+            (Some(path), _) => Err(Error::usage(format!("no host has the path {path}"))),
+            (None, []) => Ok(CONTROL_PATH.to_owned()),
+            (None, [only]) => Ok((*only).to_owned()),
+            (None, names) => Err(Error::usage(format!("{} paths in the inventory; name one with --path", names.len()))),
+        }
+    }
+}
+
+/// Begins to connect to all hosts. With the id of the run.
+pub(super) fn connect<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, Control<'a, SshCarrier>), Error> {
+    let program = AgentProgram::own(sha256_of_program().map_err(Error::failed)?).map_err(Error::failed)?;
+    let destination = |host: &Host| match &host.reach {
+        Reach::Ssh(destination) => Ok(destination.clone()),
+        Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
+    };
+    let destinations = hosts.inventory.hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
+    let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
+    let carrier = SshCarrier::new(options, program, destinations).map_err(Error::failed)?;
+    let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
+    let settings = Settings {
+        run,
+        epoch: 1,
+        hello_timeout_ns: HELLO_TIMEOUT_NS,
+        silence_max_ns: SILENCE_MAX_NS,
+        beat_ns: BEAT_NS,
+        clock_budget_ns: CLOCK_BUDGET_NS,
+    };
+    let ids = hosts.inventory.hosts.iter().map(|host| host.id.clone()).collect();
+    Ok((run, Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals)))
+}
+
+/// Why there is no result.
+pub(super) fn error_of(ended: Ended) -> Error {
+    match ended {
+        Ended::Cancelled(_) => Error::new(Outcome::Interrupted, "interrupted"),
+        Ended::Failed(text) => Error::failed(text),
+    }
+}
