@@ -1,10 +1,11 @@
 //! `linerate fleet check`: connects to all hosts and to every planned port of a test, without load.
 
 use linerate_carrier::Carrier;
+use linerate_fleet::clock::Estimate;
 use linerate_fleet::inventory::Host;
-use linerate_fleet::message::ProbeReport;
+use linerate_fleet::message::{Hello, ProbeReport};
 use linerate_report::fleet::{CheckReport, CheckRow, CheckState};
-use linerate_sys::clock::monotonic_ns;
+use linerate_sys::clock::{monotonic_ns, unix_ns};
 use linerate_sys::signal::Signals;
 
 use super::connect::{FleetHosts, connect, error_of};
@@ -67,11 +68,12 @@ fn row<C: Carrier>(index: usize, host: &Host, control: &Control<'_, C>, prepared
     notes.extend(member.and_then(|member| slower_note(member, prepared)));
     notes.extend(member.and_then(route_note));
     let clock = control.coordinator.clock(index, monotonic_ns());
+    let wall_clock = |hello: &Hello, clock: Estimate| (wall_clock_offset_ns(hello, clock), clock.uncertainty_ns);
     CheckRow {
         host: host.id.clone(),
         state,
         version: hello.map(|hello| hello.version.clone()),
-        clock_ns: clock.map(|clock| (clock.offset_ns, clock.uncertainty_ns)),
+        clock_ns: hello.zip(clock).map(|(hello, clock)| wall_clock(hello, clock)),
         address: member.map(|member| member.address.to_string()),
         device: member.and_then(|member| member.device.clone()),
         port: member.map(|member| member.port),
@@ -79,6 +81,14 @@ fn row<C: Carrier>(index: usize, host: &Host, control: &Control<'_, C>, prepared
         rtt_ns: member.and_then(median_rtt_ns),
         notes,
     }
+}
+
+/// The wall clock of a host against that of this one, from its monotonic clock: each end reads both of its clocks at the same time.
+fn wall_clock_offset_ns(hello: &Hello, clock: Estimate) -> i64 {
+    let since_boot = |unix_ns: u64, mono_ns: u64| unix_ns.wrapping_sub(mono_ns).cast_signed();
+    let there_ns = since_boot(hello.unix_ns, hello.mono_ns);
+    let here_ns = since_boot(unix_ns(), monotonic_ns());
+    clock.offset_ns.saturating_add(there_ns.saturating_sub(here_ns))
 }
 
 fn median_rtt_ns(member: &Member) -> Option<u64> {
