@@ -66,7 +66,7 @@ pub fn flow_tag(secret: &[u8; 32], flow: u32) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Proof that whoever opens a flow receives what is sent to `address`: 63 bits of HMAC(`secret`, address, port, `flow`). The server
+/// Proof that the opener of a flow receives what is sent to `address`: 63 bits of HMAC(`secret`, address, port, `flow`). The server
 /// alone has the secret.
 #[must_use]
 pub fn address_proof(secret: &[u8; 32], address: SocketAddr, flow: u32) -> u64 {

@@ -98,7 +98,7 @@ fn answer_to_knock(socket: &UdpSocket, knock: &[u8]) -> Vec<u8> {
     answer[..length].to_vec()
 }
 
-/// Whoever has a token could have the server send to somebody else otherwise.
+/// Without it a client with a token has the server send to a third host.
 #[test]
 fn another_address_opens_a_flow_after_it_has_received_a_challenge() {
     let service = NativeHost::here().serve(&["--allow-split-address"]);
