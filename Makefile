@@ -110,7 +110,7 @@ define static_program
 endef
 
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
-	$(call static_program,linerate,,12582912)
+	$(call static_program,linerate,,13631488)
 	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
 
 test-dist: test-deps dist ## the live tests with the static program
