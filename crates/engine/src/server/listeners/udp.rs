@@ -7,7 +7,7 @@
 //! dialects.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -128,7 +128,8 @@ impl UdpListener {
     }
 
     /// Answers a first datagram without a flow for it.
-    pub(crate) fn answer(&self, first: &FirstDatagram, answer: &[u8]) -> io::Result<()> {
+    #[cfg(feature = "native")]
+    pub(crate) fn answer(&self, first: &FirstDatagram, answer: &[u8]) -> std::io::Result<()> {
         let socket = self.socket.as_ref().ok_or(ErrorKind::NotConnected)?;
         udp::send_to(&socket.fd, answer, &first.raw).map(drop)
     }
