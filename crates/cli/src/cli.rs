@@ -67,3 +67,24 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
         Outcome::Interrupted => 130,
     }
 }
+
+/// Opens files of reports for writing, so that nothing is measured in vain. What they contain stays until there is a report.
+#[cfg(feature = "full")]
+fn check_files<'a>(paths: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Result<(), String> {
+    for path in paths {
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Writes to the standard output. A reader that has read enough is no error.
+#[cfg(feature = "full")]
+fn print(text: &str) -> Result<(), String> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to the standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
+}

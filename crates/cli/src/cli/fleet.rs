@@ -4,8 +4,6 @@ mod check;
 mod hosts;
 mod run;
 
-use std::io::{self, Write};
-
 use clap::{Args, Subcommand};
 
 use linerate::model::record::RunId;
@@ -62,14 +60,5 @@ pub(crate) fn main(args: FleetArgs) -> Outcome {
     match ended {
         Ok(()) => Outcome::Done,
         Err(error) => complain("linerate fleet", &error.to_string(), error.outcome),
-    }
-}
-
-fn print(text: &str) -> Result<(), Error> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("cannot write to the standard output: {error}")))
-        }
-        _ => Ok(()),
     }
 }

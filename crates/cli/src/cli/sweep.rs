@@ -12,7 +12,7 @@ use linerate_model::record::{Body, RunRecord};
 
 use super::expect::missed;
 use super::record::RecordArgs;
-use super::{complain, record};
+use super::{check_files, complain, record};
 use linerate::expect::missed_by_run;
 use linerate::live::Live;
 use linerate::record::RecordOptions;
@@ -31,7 +31,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         Ok(resolved) => resolved,
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
-    if let Err(reason) = output.check_files() {
+    if let Err(reason) = check_files([&output.csv, &output.html].into_iter().flatten()) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
@@ -184,17 +184,6 @@ enum ObjectiveArg {
     CpuPerByte,
     /// Least round-trip time under load (TCP)
     Latency,
-}
-
-impl OutputArgs {
-    /// Opens the files for writing, so that no runs are made in vain. What they contain stays until there is a report.
-    fn check_files(&self) -> Result<(), String> {
-        for path in [&self.csv, &self.html].into_iter().flatten() {
-            let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-            opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        }
-        Ok(())
-    }
 }
 
 /// Longest time of all runs.

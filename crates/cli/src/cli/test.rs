@@ -1,7 +1,6 @@
 //! The command line of `linerate test`.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use linerate_sys::signal::{Signal, Signals};
 
 use super::expect::missed;
 use super::record::RecordArgs;
-use super::{complain, exit_code, record};
+use super::{check_files, complain, exit_code, print, record};
 use linerate::expect::missed_by_run;
 use linerate::path::{
     IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget, host_and_port, test_path,
@@ -37,7 +36,7 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         Ok(Resolved::Forget { host, port }) => return forget_key(&host, port),
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
-    if let Err(reason) = output.check_files() {
+    if let Err(reason) = check_files(output.json.iter().flatten().chain(&output.html)) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
@@ -87,7 +86,7 @@ impl JsonLines {
         if !self.is_wanted {
             return;
         }
-        if let Err(reason) = to_stdout(&report::event_line(event)) {
+        if let Err(reason) = print(&report::event_line(event)) {
             self.is_wanted = false;
             self.failure = Some(reason);
         }
@@ -404,17 +403,6 @@ fn forget_key(host: &str, port: u16) -> Outcome {
     }
 }
 
-impl OutputArgs {
-    /// Opens the files for writing, so that nothing is measured in vain.
-    fn check_files(&self) -> Result<(), String> {
-        for path in self.json.iter().flatten().chain(&self.html) {
-            let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-            opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        }
-        Ok(())
-    }
-}
-
 fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String> {
     let json = || report::json(&result.report, result.diagnosis.as_ref(), &result.samples) + "\n";
     let to_file = |path: &PathBuf, text: String| {
@@ -432,12 +420,5 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         }
         None => report::text(&result.report, result.diagnosis.as_ref(), output.verbose, style()),
     };
-    to_stdout(&text)
-}
-
-fn to_stdout(text: &str) -> Result<(), String> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("cannot write the report: {error}")),
-        _ => Ok(()),
-    }
+    print(&text)
 }

@@ -8,9 +8,9 @@ use linerate_report::fleet::{CheckReport, CheckRow, CheckState};
 use linerate_sys::clock::{monotonic_ns, unix_ns};
 use linerate_sys::signal::Signals;
 
-use super::connect::{FleetHosts, connect, error_of};
+use super::connect::{FleetHosts, connect};
 use super::control::Control;
-use super::prepare::{Member, Prepared, prepare};
+use super::prepare::{Member, Prepared};
 use crate::{Error, Outcome};
 
 /// Length of the tests that the hosts are asked for; none is run.
@@ -31,14 +31,7 @@ pub struct CheckResult {
 /// The inventory or this host lacks what the coordinator needs, or a signal ended it.
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
     let path = hosts.path_name()?;
-    let (_, mut control) = connect(hosts, signals)?;
-    let prepared = match prepare(&mut control, &hosts.inventory, &path, TEST_MS) {
-        Ok(prepared) => prepared,
-        Err(ended) => {
-            control.finish();
-            return Err(error_of(ended));
-        }
-    };
+    let (_, control, prepared) = connect(hosts, &path, TEST_MS, signals)?;
     let rows: Vec<CheckRow> =
         (hosts.inventory.hosts.iter().enumerate()).map(|(index, host)| row(index, host, &control, &prepared)).collect();
     control.finish();

@@ -13,7 +13,7 @@ use linerate_sys::signal::Signals;
 
 use super::agent::sha256_of_program;
 use super::control::{Control, Ended};
-use super::prepare::{CONTROL_PATH, is_shared};
+use super::prepare::{CONTROL_PATH, Prepared, is_shared, prepare};
 use crate::{Error, Outcome};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
@@ -23,7 +23,7 @@ const BEAT_NS: u64 = 1_000_000_000;
 /// Silence of a host after which it is dropped.
 const SILENCE_MAX_NS: u64 = 10_000_000_000;
 /// How far starts may be apart.
-const CLOCK_BUDGET_NS: u64 = 10_000_000;
+pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 
 /// Hosts and the way to them.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,8 +54,25 @@ impl FleetHosts {
     }
 }
 
-/// Begins to connect to all hosts. With the id of the run.
-pub(super) fn connect<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, Control<'a, SshCarrier>), Error> {
+/// Connects to all hosts and prepares those that answer for tests of this length over the path. With the id of the run.
+pub(super) fn connect<'a>(
+    hosts: &FleetHosts,
+    path: &str,
+    test_ms: u64,
+    signals: &'a Signals,
+) -> Result<(RunId, Control<'a, SshCarrier>, Prepared), Error> {
+    let (run, mut control) = begin(hosts, signals)?;
+    match prepare(&mut control, &hosts.inventory, path, test_ms) {
+        Ok(prepared) => Ok((run, control, prepared)),
+        Err(ended) => {
+            control.finish();
+            Err(error_of(ended))
+        }
+    }
+}
+
+/// Begins to connect.
+fn begin<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, Control<'a, SshCarrier>), Error> {
     let program = AgentProgram::own(sha256_of_program().map_err(Error::failed)?).map_err(Error::failed)?;
     let destination = |host: &Host| match &host.reach {
         Reach::Ssh(destination) => Ok(destination.clone()),
@@ -78,7 +95,7 @@ pub(super) fn connect<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(R
 }
 
 /// Why there is no result.
-pub(super) fn error_of(ended: Ended) -> Error {
+fn error_of(ended: Ended) -> Error {
     match ended {
         Ended::Cancelled(_) => Error::new(Outcome::Interrupted, "interrupted"),
         Ended::Failed(text) => Error::failed(text),

@@ -8,8 +8,7 @@ use linerate_report::fleet::check_text;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::hosts::HostArgs;
-use super::print;
-use crate::cli::complain;
+use crate::cli::{complain, print};
 
 const COMMAND: &str = "linerate fleet check";
 
@@ -33,7 +32,7 @@ impl CheckArgs {
         let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
         let signals = signals.map_err(|error| Error::failed(error.text()))?;
         let result = check(&hosts, &signals)?;
-        print(&check_text(&result.report, style()))?;
+        print(&check_text(&result.report, style())).map_err(Error::failed)?;
         Ok(result.outcome)
     }
 }

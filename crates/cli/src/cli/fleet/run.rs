@@ -15,8 +15,7 @@ use linerate_report::fleet as report;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::hosts::HostArgs;
-use super::print;
-use crate::cli::complain;
+use crate::cli::{check_files, complain, print};
 
 const COMMAND: &str = "linerate fleet run";
 
@@ -136,9 +135,9 @@ impl RunArgs {
 
 fn carry_out(spec: &RunSpec, is_dry: bool, output: &OutputArgs) -> Result<Outcome, Error> {
     if is_dry {
-        return print(&format!("{}\n", dry_run(spec)?)).map(|()| Outcome::Done);
+        return print(&format!("{}\n", dry_run(spec)?)).map(|()| Outcome::Done).map_err(Error::failed);
     }
-    output.check_files()?;
+    check_files([&output.csv, &output.html].into_iter().flatten()).map_err(Error::failed)?;
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|error| Error::failed(error.text()))?;
     let mut progress = Progress::new(output.quiet);
@@ -172,18 +171,9 @@ impl OptionArgs {
 }
 
 impl OutputArgs {
-    /// Opens the files for writing, so that no run is made in vain. What they contain stays until there is a report.
-    fn check_files(&self) -> Result<(), Error> {
-        for path in [&self.csv, &self.html].into_iter().flatten() {
-            let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-            opened.map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))?;
-        }
-        Ok(())
-    }
-
     fn write(&self, run: &FleetReport) -> Result<(), Error> {
         let text = if self.json { report::json(run) } else { report::text(run, self.verbose, style()) };
-        let printed = print(&text);
+        let printed = print(&text).map_err(Error::failed);
         let write = |path: &Path, text: String| {
             fs::write(path, text).map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
         };

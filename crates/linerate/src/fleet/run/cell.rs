@@ -11,8 +11,8 @@ use linerate_model::fleet::{
 };
 use linerate_model::record::{Series, SeriesOf, Times, Trial};
 
-/// A start or a step of the wall clock beyond this is flagged.
-const CLOCK_BUDGET_NS: u64 = 10_000_000;
+use crate::fleet::connect::CLOCK_BUDGET_NS;
+
 /// Most intervals that are read of a test.
 const INTERVALS_MAX: usize = 1 << 13;
 

@@ -13,8 +13,8 @@ use linerate_model::fleet::{FleetMode, FleetReport, HostId, PairDirection};
 use linerate_report::fleet::{Announced, RunFacts, announcement, report};
 use linerate_sys::signal::Signals;
 
-use super::connect::{FleetHosts, connect, error_of};
-use super::prepare::{Prepared, is_shared, prepare};
+use super::connect::{FleetHosts, connect};
+use super::prepare::{Prepared, is_shared};
 use crate::progress::style;
 use crate::{Error, Outcome, Progress};
 use rounds::Rounds;
@@ -100,15 +100,8 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
     let started = Instant::now();
     let path = spec.hosts.path_name()?;
     let hosts = &spec.hosts.inventory.hosts;
-    let (run, mut control) = connect(&spec.hosts, signals)?;
-    let duration_ms = spec.test.time_ms().saturating_add(spec.test.omit_ms());
-    let prepared = match prepare(&mut control, &spec.hosts.inventory, &path, duration_ms) {
-        Ok(prepared) => prepared,
-        Err(ended) => {
-            control.finish();
-            return Err(error_of(ended));
-        }
-    };
+    let test_ms = spec.test.time_ms().saturating_add(spec.test.omit_ms());
+    let (run, control, prepared) = connect(&spec.hosts, &path, test_ms, signals)?;
     for (index, reason) in &control.reasons {
         let id = hosts.get(*index).map_or("", |host| host.id.as_str());
         progress.line(&linerate_report::printable(&format!("{id}: {reason}")));
