@@ -1,7 +1,6 @@
 //! The command line of `linerate compare`.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,8 +12,8 @@ use linerate_lab::expect::Expectations;
 use linerate_model::measure::MeasureName;
 use linerate_report::compare as report;
 
-use super::complain;
 use super::expect::missed;
+use super::{complain, print};
 
 const COMMAND: &str = "linerate compare";
 
@@ -86,10 +85,8 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
     };
     let comparison = &found.comparison;
     let text = if args.json { report::json(comparison) } else { report::text(comparison, style()) };
-    if let Err(error) = io::stdout().write_all(text.as_bytes())
-        && error.kind() != io::ErrorKind::BrokenPipe
-    {
-        return complain(COMMAND, &format!("cannot write to the standard output: {error}"), Outcome::NotCompleted);
+    if let Err(text) = print(&text) {
+        return complain(COMMAND, &text, Outcome::NotCompleted);
     }
     if let Some(path) = &args.html
         && let Err(error) = fs::write(path, report::html(comparison))

@@ -1,6 +1,5 @@
 //! The command line of `linerate doctor`.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -196,11 +195,9 @@ impl DoctorArgs {
 }
 
 fn print(text: &str) -> Outcome {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(COMMAND, &format!("cannot write to the standard output: {error}"), Outcome::NotCompleted)
-        }
-        _ => Outcome::Done,
+    match super::print(text) {
+        Err(text) => complain(COMMAND, &text, Outcome::NotCompleted),
+        Ok(()) => Outcome::Done,
     }
 }
 

@@ -1,7 +1,6 @@
 //! The command line of `linerate history`.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -391,14 +390,8 @@ fn verdict((report, is_sound): &(String, bool)) -> Result<Outcome, Error> {
     Ok(if *is_sound { Outcome::Done } else { Outcome::NotCompleted })
 }
 
-/// Writes the result. A reader that has read enough is no error.
 fn print(text: &str) -> Result<Outcome, Error> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("cannot write to the standard output: {error}")))
-        }
-        _ => Ok(Outcome::Done),
-    }
+    super::print(text).map(|()| Outcome::Done).map_err(Error::failed)
 }
 
 impl ListArgs {

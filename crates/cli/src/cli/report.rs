@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use linerate::progress::style;
 use linerate::report::{Form, ReportSpec, Stretch, report};
 use linerate_report::export::markdown::STEP_SUMMARY_BYTES_MAX;
 
-use super::complain;
+use super::{complain, print};
 
 const COMMAND: &str = "linerate report";
 
@@ -114,13 +114,6 @@ impl ReportArgs {
             is_anonymous: self.anonymize,
             style: style(),
         })
-    }
-}
-
-fn print(text: &str) -> Result<(), String> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
-        _ => Ok(()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The command line of `linerate sweep`.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use linerate_model::record::{Body, RunRecord};
 
 use super::expect::missed;
 use super::record::RecordArgs;
-use super::{check_files, complain, record};
+use super::{check_files, complain, print, record};
 use linerate::expect::missed_by_run;
 use linerate::live::Live;
 use linerate::record::RecordOptions;
@@ -264,12 +263,7 @@ fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> R
         (false, true) => report::text(sweep, &runs, linerate::progress::glyphs()),
         (false, false) => String::new(),
     };
-    let printed = match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to the standard output: {error}"))
-        }
-        _ => Ok(()),
-    };
+    let printed = print(&text);
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
