@@ -23,7 +23,7 @@ use std::collections::{HashMap, VecDeque};
 use linerate_model::record::RunId;
 use thiserror::Error;
 
-use crate::clock::Estimate;
+use crate::clock::{Estimate, LEAD_MIN_NS};
 use crate::message::{
     ArmTask, CoordinatorMessage, Done, Envelope, Fail, Hello, JsonText, Plan, Preflight, Preflighted, Role, Sample,
     TaskEnd, encode,
@@ -230,6 +230,8 @@ pub struct Coordinator {
     round: Option<Round>,
     /// Ends of all tasks of the run.
     known: HashMap<TaskId, (usize, Option<usize>)>,
+    /// Shortest time between GO and a start: longer after a round whose GO was late.
+    lead_min_ns: u64,
     next_beat_ns: u64,
     is_over: bool,
     actions: VecDeque<Action>,
@@ -248,6 +250,7 @@ impl Coordinator {
             barrier: Some(Barrier::new(Step::Hello, 0..count, deadline_ns)),
             round: None,
             known: HashMap::new(),
+            lead_min_ns: LEAD_MIN_NS,
             next_beat_ns: now_ns.saturating_add(settings.beat_ns),
             is_over: false,
             actions: VecDeque::new(),

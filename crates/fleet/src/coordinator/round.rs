@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, NotRun, RoundPlan, RoundTask, Step};
-use crate::clock::lead_ns;
+use crate::clock::{LEAD_MAX_NS, lead_ns};
 use crate::message::{Arm, ArmTask, Cancel, CoordinatorMessage, FailCode, Go};
 use crate::{MS_NS, TaskId};
 
@@ -19,6 +19,8 @@ pub(super) struct Round {
     /// Hosts that received ARM.
     pub(super) hosts: BTreeMap<usize, Part>,
     data_rtt_ns: u64,
+    /// Time between GO and the start.
+    lead_ns: u64,
     /// End of the phase, where no step has one.
     pub(super) until_ns: u64,
 }
@@ -95,7 +97,8 @@ impl Coordinator {
         let oversized: Vec<usize> =
             hosts.iter().filter(|(_, part)| part.arm_seq.is_none()).map(|(host, _)| *host).collect();
         let phase = Phase::Arming;
-        self.round = Some(Round { number, phase, tasks: progress, hosts, data_rtt_ns, until_ns: u64::MAX });
+        let (lead_ns, until_ns) = (0, u64::MAX);
+        self.round = Some(Round { number, phase, tasks: progress, hosts, data_rtt_ns, lead_ns, until_ns });
         oversized.into_iter().for_each(|host| self.refuse_arm(host, FailCode::Limit));
     }
 
@@ -121,7 +124,8 @@ impl Coordinator {
             self.settle_tasks_of(*host, NotRun::SlowControl);
         }
         let Some(mut round) = self.round.take() else { return };
-        let t0_ns = now_ns.saturating_add(self.lead_ns(now_ns, &round));
+        round.lead_ns = self.lead_ns(now_ns, &round);
+        let t0_ns = now_ns.saturating_add(round.lead_ns);
         self.send_go(&mut round, t0_ns);
         let open = round.tasks.iter().filter(|task| !task.is_settled);
         let longest_ns = open.map(|task| task.plan.client.spec.duration_ns()).max().unwrap_or(0);
@@ -166,7 +170,7 @@ impl Coordinator {
         let rtt_ns = hosts().filter_map(|host| host.clock.rtt_p99_ns()).max().unwrap_or(0);
         let uncertain = hosts().filter_map(|host| host.clock.estimate(now_ns));
         let uncertainty_ns = uncertain.map(|estimate| estimate.uncertainty_ns).max().unwrap_or(0);
-        lead_ns(rtt_ns, uncertainty_ns, round.data_rtt_ns)
+        lead_ns(rtt_ns, uncertainty_ns, round.data_rtt_ns).max(self.lead_min_ns)
     }
 
     /// Goes on without a step to wait for. `false` when nothing changed.
@@ -230,6 +234,18 @@ impl Coordinator {
         }
         self.settle_tasks_of(host, NotRun::Refused(code));
         self.arrive(Step::Arm, host);
+    }
+
+    /// A host does not start: its tests come back. Its servers serve other clients, so the round goes on.
+    pub(super) fn refuse_go(&mut self, host: usize, code: FailCode) {
+        let Some(round) = &self.round else { return };
+        if code == FailCode::Late {
+            // The round trips of the clocks do not show how busy the hosts are when a round begins.
+            self.lead_min_ns = round.lead_ns.saturating_mul(2).clamp(self.lead_min_ns, LEAD_MAX_NS);
+        }
+        let is_own = |task: &&Progress| task.plan.client.host == host;
+        let own: Vec<TaskId> = round.tasks.iter().filter(is_own).map(|task| task.plan.task).collect();
+        own.into_iter().for_each(|task| self.settle(task, NotRun::Refused(code)));
     }
 
     /// Tasks of a host that have no result come back.

@@ -66,15 +66,12 @@ impl Coordinator {
 
     /// A host refused ARM or GO.
     pub(super) fn handle_round_fail(&mut self, host: usize, seq: Option<u64>, code: FailCode) {
-        let Some(round) = &self.round else { return };
-        let Some(part) = round.hosts.get(&host).filter(|_| seq.is_some()) else { return };
-        if seq == part.arm_seq {
+        let part = self.round.as_ref().and_then(|round| round.hosts.get(&host)).filter(|_| seq.is_some());
+        let Some((arm_seq, go_seq)) = part.map(|part| (part.arm_seq, part.go_seq)) else { return };
+        if seq == arm_seq {
             self.refuse_arm(host, code);
-        } else if seq == part.go_seq {
-            // Servers of this host serve other clients: the round goes on.
-            let is_own = |task: &&super::round::Progress| task.plan.client.host == host;
-            let own: Vec<TaskId> = round.tasks.iter().filter(is_own).map(|task| task.plan.task).collect();
-            own.into_iter().for_each(|task| self.settle(task, NotRun::Refused(code)));
+        } else if seq == go_seq {
+            self.refuse_go(host, code);
         }
     }
 

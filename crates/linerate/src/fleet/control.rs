@@ -100,8 +100,10 @@ impl<'a, C: Carrier> Control<'a, C> {
 
     fn wait(&mut self) -> Result<(), Ended> {
         let failed = |error: std::io::Error| Ended::Failed(error.to_string());
+        let events = self.carrier.poll(monotonic_ns());
+        // Of a time before the read, a line that arrives meanwhile would have been under way for less than it was.
         let now_ns = monotonic_ns();
-        for (host, event) in self.carrier.poll(now_ns) {
+        for (host, event) in events {
             match event {
                 HostEvent::Line(line) => self.coordinator.handle_line(now_ns, host, &line),
                 HostEvent::TooLong => self.coordinator.handle_too_long(now_ns, host),

@@ -21,7 +21,8 @@ const INTERVALS_MAX: usize = 1 << 13;
 pub(super) struct TaskReport {
     pub(super) client: Option<Received>,
     pub(super) server: Option<Received>,
-    pub(super) not_run: Option<Reason>,
+    /// Why there is none, and in words.
+    pub(super) not_run: Option<(Reason, String)>,
 }
 
 /// The result of one end. Offsets are agent's clock minus coordinator's clock.
@@ -98,16 +99,19 @@ impl TaskReport {
     }
 
     fn not_run(&self) -> NotRun {
-        let reason = match self.not_run {
-            Some(Reason::HostOut) => NotRunReason::Unreachable,
-            Some(Reason::HostLost) => NotRunReason::PeerLost,
-            Some(Reason::SlowControl) => NotRunReason::SlowControl,
-            Some(Reason::Refused(FailCode::Late)) => NotRunReason::Late,
-            Some(Reason::Refused(_)) => NotRunReason::Refused,
-            Some(Reason::Cancelled) => NotRunReason::Cancelled,
-            Some(_) | None => NotRunReason::Failed,
+        let Some((reason, detail)) = &self.not_run else {
+            return NotRun { reason: NotRunReason::Failed, detail: None };
         };
-        NotRun { reason, detail: self.not_run.map(|reason| reason.to_string()) }
+        let reason = match reason {
+            Reason::HostOut => NotRunReason::Unreachable,
+            Reason::HostLost => NotRunReason::PeerLost,
+            Reason::SlowControl => NotRunReason::SlowControl,
+            Reason::Refused(FailCode::Late) => NotRunReason::Late,
+            Reason::Refused(_) => NotRunReason::Refused,
+            Reason::Cancelled => NotRunReason::Cancelled,
+            _ => NotRunReason::Failed,
+        };
+        NotRun { reason, detail: Some(detail.clone()) }
     }
 
     /// What the sink received over time, on the coordinator's clock.

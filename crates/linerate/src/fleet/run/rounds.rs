@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_carrier::Carrier;
-use linerate_fleet::coordinator::{Action, End, Input, RoundPlan, RoundTask};
+use linerate_fleet::coordinator::{Action, End, Input, NotRun, RoundPlan, RoundTask};
 use linerate_fleet::inventory::Host;
 use linerate_fleet::message::{ArmTask, Role};
 use linerate_lab::fleet::schedule::task_id;
@@ -12,6 +12,7 @@ use linerate_lab::fleet::{FleetProgress, RoundError, RoundRunner};
 use linerate_model::fleet::{Cell, HostId, PlanHash, Round, Task};
 use linerate_model::{Direction, Transport};
 use linerate_report::fleet::{FleetLive, progress_line};
+use linerate_report::printable;
 use linerate_sys::clock::monotonic_ns;
 
 use super::TestOptions;
@@ -122,14 +123,23 @@ impl<C: Carrier> Rounds<'_, C> {
     fn reports(&self, actions: Vec<Action>) -> BTreeMap<linerate_fleet::TaskId, TaskReport> {
         let now_ns = monotonic_ns();
         let mut reports: BTreeMap<_, TaskReport> = BTreeMap::new();
+        let mut refusal = None;
         for action in actions {
             match action {
+                // The tasks that it ends follow.
+                Action::Failed { fail, .. } => refusal = Some(printable(&fail.text)),
                 Action::Result(result) => {
                     let estimate = self.control.coordinator.clock(result.host, now_ns);
                     let offset_ns = estimate.map_or(0, |estimate| estimate.offset_ns);
                     reports.entry(result.task).or_default().take(Received { result, offset_ns });
                 }
-                Action::NotRun { task, reason } => reports.entry(task).or_default().not_run = Some(reason),
+                Action::NotRun { task, reason } => {
+                    let detail = match reason {
+                        NotRun::Refused(_) => refusal.clone().unwrap_or_default(),
+                        _ => reason.to_string(),
+                    };
+                    reports.entry(task).or_default().not_run = Some((reason, detail));
+                }
                 _ => {}
             }
         }
