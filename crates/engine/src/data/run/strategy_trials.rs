@@ -7,7 +7,7 @@
 //! byte does. The pairs are judged by their ranks (Wilcoxon's signed-rank interval), which a few slots without a CPU do not
 //! move. What the original does ([`IoStrategy::PLAIN`]) is always a candidate.
 //!
-//! A slot in which TCP sent a segment again or received one out of order shows what congestion control does: its effect
+//! A slot in which TCP sent many segments again or received many out of order shows what congestion control does: its effect
 //! outlasts the slot, and each change of the strategy moves packets to another CPU, where they overtake. Such a slot ends
 //! the trial without a decision.
 //!
@@ -102,10 +102,11 @@ struct Pair {
     cpu: f64,
 }
 
-/// Blocks per call that are compared; the first one is plain.
-const BLOCKS: [u16; 3] = [1, 8, 32];
-/// Pauses that are compared; the first one is plain. The longest bounds how much later data is read.
-const PAUSES_US: [u16; 3] = [0, 30, 100];
+/// Blocks per call that are compared, in the order of their trials; one is plain.
+const BLOCKS: [u16; 3] = [8, 1, 32];
+/// Pauses that are compared, in the order of their trials: what may gain most is first. None is plain. The longest bounds how much
+/// later data is read.
+const PAUSES_US: [u16; 3] = [100, 30, 0];
 /// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths
 /// and short tests.
 pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_pause_us: 0 };
@@ -132,13 +133,18 @@ const PAIRS_MAX: usize = 16;
 /// How many Walsh averages lie outside of either end of a one-sided 95 % interval, by number of pairs from [`PAIRS_MIN`] on
 /// (critical values of the signed-rank statistic).
 const RANKS_OUTSIDE: [usize; PAIRS_MAX - PAIRS_MIN + 1] = [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 30, 35];
-/// A gain below 3 % is none.
+/// A gain below 1 % is none.
+const GAIN_MIN: f64 = 0.01;
+/// Rates that differ by less are equal where CPU time decides.
 const RATE_MARGIN: f64 = 0.03;
 /// At equal rates, CPU time per byte must fall by 10 %.
 const CPU_MARGIN: f64 = 0.1;
 /// A challenger that loses 14 % in each of the first two pairs is rejected: more pairs would cost more than a wrong rejection,
 /// which the next trial corrects.
 const EARLY_REJECTION: f64 = -0.15;
+/// Payload for each segment that was sent again or received out of order, from which on these do not set the rate: a
+/// hundredth of the largest segments. A loopback loses some at full speed, and no path does whose rate depends on them.
+const PAYLOAD_PER_DISTURBANCE_BYTES: u64 = 100 << 16;
 /// Workers that use less of a CPU than this do not hold the test back.
 const CPU_SHARE_MIN: f64 = 0.25;
 /// Sleeps per second from which a pause can spare wake-ups, and below which it ends: it would only delay.
@@ -221,7 +227,7 @@ impl StrategyTrials {
         if self.current().receive_pause_us > 0 && waits_per_s < WAITS_PER_S_PLAIN {
             self.end_pause();
         }
-        if cpu_share < CPU_SHARE_MIN || now.disturbed_segments > since.disturbed_segments {
+        if cpu_share < CPU_SHARE_MIN || is_disturbed(since, now) {
             return;
         }
         if let Some(challenger) = self.due_challenger(now.at_ns, waits_per_s) {
@@ -265,7 +271,7 @@ impl StrategyTrials {
             // Nothing moved: the end is near, or the path is gone.
             return;
         };
-        if now.disturbed_segments > trial.begin.disturbed_segments {
+        if is_disturbed(trial.begin, now) {
             self.postpone(trial.challenger, now.at_ns);
             return;
         }
@@ -347,6 +353,12 @@ impl Pair {
     }
 }
 
+/// Whether congestion control may have set the rate between two samples.
+fn is_disturbed(begin: LoadSample, end: LoadSample) -> bool {
+    let segments = end.disturbed_segments.saturating_sub(begin.disturbed_segments);
+    segments.saturating_mul(PAYLOAD_PER_DISTURBANCE_BYTES) > end.bytes.saturating_sub(begin.bytes)
+}
+
 /// Whether the challenger is better; `None` while undecided.
 fn is_better(pairs: &[Pair]) -> Option<bool> {
     if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
@@ -355,14 +367,15 @@ fn is_better(pairs: &[Pair]) -> Option<bool> {
     let outside = *RANKS_OUTSIDE.get(pairs.len().checked_sub(PAIRS_MIN)?)?;
     let rate = Interval::of(pairs.iter().map(|pair| pair.rate), outside);
     let cpu = Interval::of(pairs.iter().map(|pair| pair.cpu), outside);
-    let is_faster = rate.low > 0.0 && rate.middle > RATE_MARGIN;
+    let is_faster = rate.low > 0.0 && rate.middle > GAIN_MIN;
     let is_as_fast_and_cheaper = rate.low > -RATE_MARGIN && cpu.high < -CPU_MARGIN;
     if is_faster || is_as_fast_and_cheaper {
         Some(true)
-    } else if rate.high < 0.0 || pairs.len() >= PAIRS_MAX {
+    } else if rate.high < 0.0 {
         Some(false)
     } else {
-        None
+        // Of two that noise cannot tell apart, the one that was ahead.
+        (pairs.len() >= PAIRS_MAX).then_some(rate.low > -RATE_MARGIN && rate.middle > GAIN_MIN)
     }
 }
 
