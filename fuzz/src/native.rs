@@ -315,8 +315,7 @@ fn server_message(kind: u8) -> ServerMessage {
             ServerMessage::Refused { clause: "busy".to_owned(), text: "no place".to_owned(), limit: None }
         }
         4..=6 => ServerMessage::Ready(ready(phase)),
-        7 | 8 => ServerMessage::Started { phase, at_ns: 5 },
-        9 => ServerMessage::Tick { phase, sample: LoadSample::default() },
+        7..=9 => ServerMessage::Started { phase, at_ns: 5 },
         10 | 11 => ServerMessage::PhaseResult { phase, result: Box::default() },
         12 => ServerMessage::Clock { sent_ns: 1, received_ns: 2, replied_ns: 3 },
         13 => ServerMessage::Resumed { received: u64::from(kind / 16) },
@@ -355,8 +354,7 @@ fn server_input(kind: u8) -> server::Input {
         112 => server::Input::HandedOver,
         113..=140 => server::Input::Ready(ready(0)),
         141..=145 => server::Input::PhaseRefused { clause, text, limit },
-        146..=180 => server::Input::Started { at_ns: 1 },
-        181..=200 => server::Input::Tick(LoadSample::default()),
+        146..=200 => server::Input::Started { at_ns: 1 },
         201..=220 => server::Input::PhaseEnded(Box::new(EndpointPhase {
             load: vec![LoadSample::default(); usize::from(kind - 201) * 400],
             ..EndpointPhase::default()

@@ -14,7 +14,7 @@ mod peer;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use linerate_model::path::{EndpointPhase, LoadSample, PhaseSpec};
+use linerate_model::path::{EndpointPhase, PhaseSpec};
 
 use crate::exchange::Exchange;
 pub use crate::exchange::{KEEP_INTERVAL, RESUME_MAX, SILENCE_MAX};
@@ -105,8 +105,6 @@ pub enum Action {
         /// Server's monotonic clock, ns.
         at_ns: u64,
     },
-    /// Load of the phase as the server counts it; a hint.
-    Tick(LoadSample),
     /// The phase ended; what the server measured.
     PhaseResult(Box<EndpointPhase>),
     /// The server's clock; t4 is now.

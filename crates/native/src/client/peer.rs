@@ -95,12 +95,6 @@ impl Machine {
                     self.actions.push_back(Action::Started { at_ns });
                 }
             }
-            (ServerMessage::Tick { phase, sample }, present) => {
-                // One of an earlier phase, or of one that is ending, has lost its meaning.
-                if phase == self.phase && present == Phase::Running {
-                    self.actions.push_back(Action::Tick(sample));
-                }
-            }
             (
                 ServerMessage::PhaseResult { phase, result },
                 Phase::Ready | Phase::Starting | Phase::Running | Phase::Stopping,
@@ -137,7 +131,6 @@ impl Machine {
             ServerMessage::Refused { .. } => "refused",
             ServerMessage::Ready(_) => "ready",
             ServerMessage::Started { .. } => "started",
-            ServerMessage::Tick { .. } => "tick",
             ServerMessage::PhaseResult { .. } => "phase_result",
             ServerMessage::Clock { .. } => "clock",
             ServerMessage::Facts { .. } => "facts",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_model::path::{EndpointPhase, LoadSample};
+use linerate_model::path::EndpointPhase;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -45,13 +45,6 @@ pub enum ServerMessage {
         phase: u32,
         /// Server's monotonic clock, ns.
         at_ns: u64,
-    },
-    /// Load so far, ten times a second. A hint; not repeated.
-    Tick {
-        /// Number of the phase.
-        phase: u32,
-        /// The sample.
-        sample: LoadSample,
     },
     /// The phase ended.
     PhaseResult {
@@ -276,7 +269,7 @@ impl Message for ServerMessage {
     const MAX_BYTES: u32 = SERVER_MESSAGE_MAX_BYTES;
 
     fn is_numbered(&self) -> bool {
-        !matches!(self, Self::Keep | Self::Clock { .. } | Self::Tick { .. } | Self::Resumed { .. })
+        !matches!(self, Self::Keep | Self::Clock { .. } | Self::Resumed { .. })
     }
 
     fn check(&mut self) -> Result<(), Fault> {
@@ -305,7 +298,6 @@ impl Message for ServerMessage {
             }
             Self::Turn { .. }
             | Self::Started { .. }
-            | Self::Tick { .. }
             | Self::Clock { .. }
             | Self::Facts { .. }
             | Self::Response { .. }

@@ -91,7 +91,6 @@ fn server_messages() -> Vec<ServerMessage> {
             notes: vec!["no MPTCP".to_owned()],
         }),
         ServerMessage::Started { phase: 1, at_ns: 5 },
-        ServerMessage::Tick { phase: 1, sample },
         ServerMessage::PhaseResult {
             phase: 1,
             result: Box::new(EndpointPhase { elapsed_ns: 9, load: vec![sample; 3], ..EndpointPhase::default() }),

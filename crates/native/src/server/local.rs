@@ -92,9 +92,6 @@ impl Machine {
                 self.deadline = now.checked_add(duration_max.saturating_add(OVERTIME));
                 self.send(now, ServerMessage::Started { phase, at_ns });
             }
-            (Input::Tick(sample), Phase::Running { phase }) => {
-                self.send(now, ServerMessage::Tick { phase, sample });
-            }
             (
                 Input::PhaseEnded(result),
                 Phase::Ready { phase, .. }

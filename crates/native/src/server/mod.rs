@@ -13,7 +13,7 @@ mod peer;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use linerate_model::path::{EndpointPhase, LoadSample, PhaseSpec};
+use linerate_model::path::{EndpointPhase, PhaseSpec};
 
 use crate::exchange::{Exchange, MESSAGES_PER_SECOND};
 pub use crate::exchange::{KEEP_INTERVAL, RESUME_MAX, SILENCE_MAX};
@@ -83,8 +83,6 @@ pub enum Input {
         /// Server's monotonic clock, ns.
         at_ns: u64,
     },
-    /// Load of the running phase. Dropped while there is no connection.
-    Tick(LoadSample),
     /// The phase ended, by [`Action::Stop`] or by itself.
     PhaseEnded(Box<EndpointPhase>),
     /// Answer to [`Action::Clock`].

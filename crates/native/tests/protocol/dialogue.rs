@@ -144,19 +144,17 @@ fn the_owner_refuses_a_phase() {
 }
 
 #[test]
-fn ticks_and_clocks_pass_beside_the_phases() {
+fn clocks_pass_beside_the_phases() {
     let mut pair = Pair::new(hello());
     pair.client_obeys = false;
     pair.run_until("Welcome");
-    pair.server_does(server::Input::Tick(sample(1)));
     pair.client_does(client::Input::OpenPhase(Box::new(spec())));
     pair.run(usize::MAX);
     pair.client_does(client::Input::Start);
     pair.run(usize::MAX);
-    pair.server_does(server::Input::Tick(sample(2)));
     pair.client_does(client::Input::Clock { sent_ns: 7 });
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log[1..].join(", "), "Ready 1, Started, Tick 2, Clock 7 8 9");
+    assert_eq!(pair.client_log[1..].join(", "), "Ready 1, Started, Clock 7 8 9");
 }
 
 #[test]

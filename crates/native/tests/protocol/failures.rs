@@ -7,7 +7,7 @@ use linerate_native::server::CloseReason;
 use linerate_native::{client, server};
 
 use crate::fuzzing::{hello, ready, spec, welcome};
-use crate::pair::{Pair, sample};
+use crate::pair::Pair;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -322,20 +322,17 @@ fn a_welcome_before_the_proof_of_the_token_is_no_session() {
 }
 
 #[test]
-fn endless_ticks_fail_the_session_and_a_burst_behind_a_full_queue_does_not() {
+fn endless_messages_fail_the_session_and_a_burst_behind_a_full_queue_does_not() {
     let mut pair = Pair::new(hello());
     pair.run_until("Ready");
     pair.client_obeys = false;
     pair.run_until("Started");
     pair.now += SECOND * 5;
-    for at_ns in 0..200 {
-        pair.server_does(server::Input::Tick(sample(at_ns)));
-    }
+    let clock = server::Input::Clock { sent_ns: 1, received_ns: 2, replied_ns: 3 };
+    (0..200).for_each(|_| pair.server_does(clock.clone()));
     pair.run(usize::MAX);
-    assert_eq!(pair.client_log.iter().filter(|entry| entry.starts_with("Tick")).count(), 200);
-    for at_ns in 0..100 {
-        pair.server_does(server::Input::Tick(sample(at_ns)));
-    }
+    assert_eq!(pair.client_log.iter().filter(|entry| entry.starts_with("Clock")).count(), 200);
+    (0..100).for_each(|_| pair.server_does(clock.clone()));
     pair.run(usize::MAX);
     let failed = "Failed wrong message of the server: message: more than 64 per second";
     assert_eq!(pair.client_log[pair.client_log.len() - 2..], [failed, "Close"]);

@@ -166,7 +166,6 @@ impl Pair {
             A::Refused { clause, .. } => (format!("Refused {clause}"), None),
             A::PhaseRefused { clause, .. } => (format!("PhaseRefused {clause}"), None),
             A::Failed(failure) => (format!("Failed {failure}"), None),
-            A::Tick(sample) => (format!("Tick {}", sample.at_ns), None),
             A::Clock { sent_ns, received_ns, replied_ns } => {
                 (format!("Clock {sent_ns} {received_ns} {replied_ns}"), None)
             }

@@ -8,7 +8,7 @@ use linerate_native::{client, server};
 
 use crate::dialogue::{CLIENT, SERVER};
 use crate::fuzzing::{hello, spec};
-use crate::pair::{Pair, sample};
+use crate::pair::Pair;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -88,7 +88,6 @@ fn inputs_without_a_connection_take_effect_after_the_resumption() {
     let mut pair = running();
     pair.is_reachable = false;
     pair.cut();
-    pair.server_does(server::Input::Tick(sample(3)));
     pair.client_does(client::Input::Stop);
     pair.pass(SECOND * 10);
     assert_eq!(pair.client_log.last().map(String::as_str), Some("ConnectAgain"));

@@ -380,7 +380,7 @@ impl NativeClient {
             match action {
                 Action::Send(bytes) => self.send(&bytes),
                 Action::VerifyChallenge { proof } => self.verify_challenge(&proof),
-                Action::Tick(_) | Action::Resumed => {}
+                Action::Resumed => {}
                 Action::Failed(failure) => self.failed = Some(failure),
                 other => self.arrived.push_back(other),
             }

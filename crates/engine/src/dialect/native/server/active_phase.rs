@@ -5,9 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::event::Endpoint;
-use linerate_model::path::{
-    EndpointPhase, HostDropsReader, LoadSample, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
-};
+use linerate_model::path::{EndpointPhase, HostDropsReader, PathDirection, PhaseKind, PhaseSpec, PhaseTransport};
 use linerate_native::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
 use linerate_sys::{clock, socket, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
@@ -123,12 +121,15 @@ impl ActivePhase {
         Ok(clock::monotonic_ns())
     }
 
-    /// Handles notices; returns a sample when one is due.
-    pub(super) fn advance(&mut self) -> Option<LoadSample> {
+    /// Handles notices, and takes a sample when one is due. Clients receive samples with the result: on the way of the load they
+    /// would take from it, and hold up the result behind it.
+    pub(super) fn advance(&mut self) {
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.advance();
         }
-        self.load.as_mut()?.advance()
+        if let Some(load) = &mut self.load {
+            load.advance();
+        }
     }
 
     /// Streams carry a load.

@@ -215,9 +215,7 @@ impl Session {
 
     fn advance_phase(&mut self, now: Instant) {
         let Some(phase) = &mut self.phase else { return };
-        if let Some(sample) = phase.advance() {
-            self.machine.handle_local(now, Input::Tick(sample));
-        }
+        phase.advance();
         if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
             self.end_phase(now);
         }
