@@ -40,7 +40,11 @@ impl LoadPump {
         echo: Option<EchoSchedule>,
     ) -> Result<Self, OsError> {
         let PumpInputs { fd, counters, start_ns } = inputs;
-        let writer = if is_sender { FrameWriter::of_data(stream, start_ns)? } else { FrameWriter::of_echoes(stream) };
+        let writer = if is_sender {
+            FrameWriter::of_data(stream, fd.as_fd(), start_ns)?
+        } else {
+            FrameWriter::of_echoes(stream)
+        };
         let reader = FrameReader::default();
         Ok(Self { fd, counters, wire, reader, writer, echo, is_sender, next_read_ns: 0 })
     }

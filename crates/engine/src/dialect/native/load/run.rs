@@ -275,12 +275,21 @@ impl LoadRun {
         let elapsed_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
         let cpu_ns = self.cpu.cpu_ns();
         self.run.stop_now(&mut self.reporter);
+        self.discard_unsent();
         let summary = self.run.finish(now_ns, &mut self.reporter);
         self.run.quit();
         self.reporter.emit(&Event::Summary(Box::new(summary)));
         let facts = self.reporter.facts_for_peer();
         let (load, notes) = (std::mem::take(&mut self.samples), std::mem::take(&mut self.notes));
         (EndpointPhase { elapsed_ns, load, streams, subflows, cpu_ns, notes, ..EndpointPhase::default() }, facts)
+    }
+
+    /// What senders still hold, and would send again, leaves with them: it would delay the result on a slow path.
+    fn discard_unsent(&self) {
+        for stream in self.streams.iter().filter(|stream| stream.is_sender) {
+            // Without it the kernel sends what is left.
+            let _ = sockopt::set_reset_on_close(&stream.fd);
+        }
     }
 
     /// Subflows of all streams. A connection without them is a note of the result.
