@@ -95,6 +95,8 @@ const WAKE: u64 = u64::MAX;
 const FLOWS_MAX: u64 = 64;
 /// A probe without a reply is lost after this time.
 const LOST_NS: u64 = 2_000_000_000;
+/// How long a reply may come behind that of a later probe.
+const OVERTAKEN_NS: u64 = 300_000_000;
 
 impl Prober {
     /// Starts the thread.
@@ -172,16 +174,18 @@ impl Worker {
         let _ = scheduling::wake_soon();
         let _ = clock::set_timer_slack_ns(1);
         let mut events = Vec::new();
-        let mut waits_until_ns = None;
+        let mut stopped_ns = None;
         loop {
             let now_ns = clock::monotonic_ns();
+            let mut waits_until_ns = None;
             match self.phase.load(Ordering::Acquire) {
                 PROBES => self.send_due(now_ns),
                 WAITS => {
-                    let end_ns = *waits_until_ns.get_or_insert(now_ns + self.outstanding_timeout_ns());
-                    if now_ns >= end_ns || self.is_all_answered() {
+                    let end_ns = self.awaited_until_ns(*stopped_ns.get_or_insert(now_ns));
+                    if now_ns >= end_ns {
                         return;
                     }
+                    waits_until_ns = Some(end_ns);
                 }
                 _ => return,
             }
@@ -247,19 +251,59 @@ impl Worker {
         }
     }
 
-    fn is_all_answered(&self) -> bool {
+    /// How long replies are awaited after the last probe was sent.
+    fn awaited_until_ns(&self, stopped_ns: u64) -> u64 {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        let since_ns = clock::monotonic_ns().saturating_sub(LOST_NS);
-        let mut recent =
-            results.udp.iter().flat_map(|(_, samples)| samples.iter().rev().take_while(|s| s.sent_ns > since_ns));
-        recent.all(|sample| sample.received_ns.is_some())
+        results.udp.iter().map(|(_, samples)| awaited_until_ns(samples, stopped_ns)).max().unwrap_or(0)
+    }
+}
+
+/// The same of one flow. Probes that a later one has overtaken are awaited for a short time, those behind the newest reply for
+/// several times what the slowest recent one took.
+fn awaited_until_ns(samples: &[ProbeSample], stopped_ns: u64) -> u64 {
+    let recent = || samples.iter().rev().take_while(|sample| sample.sent_ns.saturating_add(LOST_NS) > stopped_ns);
+    let Some(first_open) = recent().position(|sample| sample.received_ns.is_none()) else { return 0 };
+    let newest_reply = recent().position(|sample| sample.received_ns.is_some());
+    if newest_reply.is_some_and(|newest_reply| newest_reply < first_open) {
+        return stopped_ns.saturating_add(OVERTAKEN_NS);
+    }
+    let slowest_ns = samples.iter().rev().take(1000).filter_map(ProbeSample::rtt_ns).max().unwrap_or(0);
+    let several_ns = u64::try_from(slowest_ns).unwrap_or(0).saturating_mul(4);
+    stopped_ns.saturating_add(several_ns.clamp(OVERTAKEN_NS, LOST_NS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Probes every 100 ms, with the time of each round trip in ms.
+    fn samples(round_trips_ms: &[Option<u64>]) -> Vec<ProbeSample> {
+        let sample = |(number, rtt_ms): (u64, &Option<u64>)| {
+            let sent_ns = 10_000 * MS + number * 100 * MS;
+            let received_ns = rtt_ms.map(|ms| sent_ns + ms * MS);
+            ProbeSample { sent_ns, peer_received_ns: None, peer_sent_ns: None, received_ns }
+        };
+        (0..).zip(round_trips_ms).map(sample).collect()
     }
 
-    /// How long to wait for outstanding replies: several times what the slowest recent one took.
-    fn outstanding_timeout_ns(&self) -> u64 {
-        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = results.udp.iter().flat_map(|(_, samples)| samples.iter().rev().take(1000));
-        let slowest = recent.filter_map(ProbeSample::rtt_ns).max().unwrap_or(0);
-        u64::try_from(slowest).unwrap_or(0).saturating_mul(4).clamp(300_000_000, LOST_NS)
+    #[test]
+    fn replies_are_awaited_as_long_as_they_may_come() {
+        let stopped_ns = 11_000 * MS;
+        for (round_trips_ms, expected_ms) in [
+            (vec![], 0),
+            (vec![Some(1), Some(1)], 0),
+            // The first is lost: the one behind it was answered.
+            (vec![None, Some(1)], 11_300),
+            (vec![Some(400), None], 12_600),
+            (vec![Some(900), None], 13_000),
+            (vec![Some(1), None], 11_300),
+            (vec![None, None], 11_300),
+        ] {
+            let found_ns = awaited_until_ns(&samples(&round_trips_ms), stopped_ns);
+            assert_eq!(found_ns, expected_ms * MS, "{round_trips_ms:?}");
+        }
+        assert_eq!(awaited_until_ns(&samples(&[None]), 13_000 * MS), 0, "one of long ago");
     }
 }
