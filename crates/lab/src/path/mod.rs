@@ -31,7 +31,7 @@ pub use jitter::{delay_variation_p99_ns, probe_jitter_ns};
 pub use ladder::{Ladder, LadderPlan, LadderStep};
 pub use loss::{Implausible, loss_by_place};
 pub use marks::marks;
-pub use plan::{Announcement, DatagramRate, Offer, Plan, PlannedPhase, plan};
+pub use plan::{Announcement, DatagramRate, Offer, Plan, PlannedPhase, load_within, plan};
 pub use responsiveness::{Responsiveness, responsiveness, responsiveness_class};
 pub use samples::samples;
 pub use saturation::{LoadPlan, MOVING_AVERAGES, STABLE_SHARE, Saturation};

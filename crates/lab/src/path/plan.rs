@@ -129,6 +129,26 @@ impl Plan {
         let phases: Duration = self.phases.iter().map(|phase| phase.duration_max).sum();
         (CONNECT_MAX + phases).as_secs_f64().ceil() as u64
     }
+
+    /// Time by which all phases have ended, even on a path whose queues empty slowly: a tenth more than is announced.
+    #[must_use]
+    pub fn time_max(&self) -> Duration {
+        Duration::from_millis(self.seconds().saturating_mul(1_100))
+    }
+}
+
+/// The load of the first of these phases, shorter than planned where not enough time is left for all of them: on a slow path
+/// queues of earlier loads take time to empty. It keeps half of its time. `overrun` is how much longer than planned each load so
+/// far took; as much is expected of those to come and of what follows them. `None` without load.
+#[must_use]
+pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -> Option<LoadPlan> {
+    let load = phases.first()?.load?;
+    let loads = phases.iter().filter(|phase| phase.load.is_some()).count();
+    let planned: Duration = phases.iter().map(|phase| phase.duration_max).sum();
+    let needed = planned + overrun * u32::try_from(loads + 1).unwrap_or(u32::MAX);
+    let shorter = load.duration_max.saturating_sub(needed.saturating_sub(left));
+    let duration_max = shorter.max(load.duration_max / 2);
+    Some(LoadPlan { duration_max, duration_min: load.duration_min.min(duration_max), ..load })
 }
 
 impl PlannedPhase {

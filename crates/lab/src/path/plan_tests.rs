@@ -135,3 +135,18 @@ proptest! {
         prop_assert!(parts.map(u128::from).sum::<u128>() <= u128::from(bytes_max));
     }
 }
+
+#[test]
+fn loads_of_a_slow_path_are_shortened_to_the_time_that_is_left() {
+    let plan = plan(&PathSpec::default(), &Offer::native());
+    let from = |kind| plan.phases.iter().position(|phase| phase.spec.kind == kind).expect("a phase");
+    let seconds = Duration::from_secs;
+    let load =
+        |kind, left, overrun| load_within(&plan.phases[from(kind)..], left, overrun).map(|load| load.duration_max);
+    assert_eq!(load(PhaseKind::Both, seconds(12), seconds(0)), Some(seconds(5)));
+    // 5 s of both and 2 s of datagrams, and 2 s for what is left in queues.
+    assert_eq!(load(PhaseKind::Both, seconds(8), seconds(1)), Some(seconds(4)));
+    assert_eq!(load(PhaseKind::Both, seconds(1), seconds(3)), Some(Duration::from_millis(2_500)));
+    assert_eq!(load(PhaseKind::Idle, seconds(1), seconds(3)), None);
+    assert!(plan.time_max() <= seconds(30), "{:?}", plan.time_max());
+}

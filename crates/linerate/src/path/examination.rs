@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::{NativeClient, NativeError, Steering};
-use linerate_lab::path::{ClockFacts, Plan, PlannedPhase, goodput_bps, round_trips};
+use linerate_lab::path::{ClockFacts, LoadPlan, Plan, PlannedPhase, goodput_bps, load_within, round_trips};
 use linerate_model::path::{
     FinishedPhase, PathDirection, PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec, ProbeKind, RateLadder,
 };
@@ -33,6 +34,8 @@ pub(super) struct Examination {
     down_bps: Option<f64>,
     up_bps: Option<f64>,
     has_failed: bool,
+    /// How much longer than planned the loads took.
+    overruns: Vec<Duration>,
     /// Not announced yet.
     extent: Option<TestExtent>,
 }
@@ -71,6 +74,7 @@ impl Examination {
             down_bps: None,
             up_bps: None,
             has_failed: false,
+            overruns: Vec::new(),
             extent: Some(extent),
         }
     }
@@ -90,11 +94,18 @@ impl Examination {
         interrupts: &dyn Interrupts,
         observers: &mut Observers<'_>,
     ) -> Result<(), NativeError> {
+        let started = Instant::now();
+        let time_max = self.plan.time_max();
         let phases = std::mem::take(&mut self.plan.phases);
         let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
-        for (number, planned) in (1..).zip(&phases) {
+        for (index, planned) in phases.iter().enumerate() {
             let kind = planned.spec.kind;
-            let position = Position { kind, number, count, planned_ns: clock::as_ns(planned.duration_max) };
+            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            let left = time_max.saturating_sub(started.elapsed());
+            let load = load_within(phases.get(index..).unwrap_or_default(), left, self.overrun());
+            let duration_max = load.map_or(planned.duration_max, |load| load.duration_max);
+            let position = Position { kind, number, count, planned_ns: clock::as_ns(duration_max) };
+            let begun = Instant::now();
             let ran = match is_search(kind) {
                 true => {
                     let found = self.ladders.len();
@@ -102,8 +113,11 @@ impl Examination {
                     self.show_searches(found, observers);
                     ran
                 }
-                false => self.run_phase(planned, position, interrupts, observers),
+                false => self.run_phase(planned, load, position, interrupts, observers),
             };
+            if load.is_some() {
+                self.overruns.push(begun.elapsed().saturating_sub(duration_max));
+            }
             match ran {
                 Ok(()) => {}
                 Err(NativeError::Refused { clause, text }) => {
@@ -119,6 +133,12 @@ impl Examination {
         Ok(())
     }
 
+    /// How much longer than planned a load took so far, on average.
+    fn overrun(&self) -> Duration {
+        let count = u32::try_from(self.overruns.len()).unwrap_or(u32::MAX);
+        self.overruns.iter().sum::<Duration>().checked_div(count).unwrap_or_default()
+    }
+
     fn fail(&mut self, kind: PhaseKind, reason: &str, observers: &mut Observers<'_>) {
         self.has_failed = true;
         observers.finished(FinishedPhase::Failed { kind, reason });
@@ -128,6 +148,7 @@ impl Examination {
     fn run_phase(
         &mut self,
         planned: &PlannedPhase,
+        load: Option<LoadPlan>,
         position: Position,
         interrupts: &dyn Interrupts,
         observers: &mut Observers<'_>,
@@ -139,7 +160,7 @@ impl Examination {
         }
         let mut result = PhaseResult::of(spec.clone());
         let observer = SharedObserver::new();
-        let ran = match planned.load {
+        let ran = match load {
             Some(load) => {
                 let mut shown = ShownLoad::new(load, position, observers.reborrow(), self.extent.take());
                 let steering = Steering { control: &mut shown, sink: Box::new(observer.clone()) };
