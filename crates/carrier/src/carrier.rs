@@ -25,6 +25,32 @@ pub trait Carrier {
     fn has_open(&self) -> bool;
 }
 
+impl Carrier for Box<dyn Carrier> {
+    fn send(&mut self, host: usize, line: &str) {
+        (**self).send(host, line);
+    }
+
+    fn close(&mut self, host: usize) {
+        (**self).close(host);
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        (**self).fd()
+    }
+
+    fn deadline_ns(&self) -> Option<u64> {
+        (**self).deadline_ns()
+    }
+
+    fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
+        (**self).poll(now_ns)
+    }
+
+    fn has_open(&self) -> bool {
+        (**self).has_open()
+    }
+}
+
 /// What happened on the connection of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEvent {

@@ -9,12 +9,12 @@ use std::time::UNIX_EPOCH;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 use linerate_model::record::{
     Body, Detail, Links, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Session, TestDetail, Trial,
 };
 use linerate_model::service::Outcome as SessionOutcome;
+use linerate_model::{Event, EventSink, Summary};
 use linerate_record::import::{Contents, Imported, TEXT_BYTES_MAX, import};
 use linerate_record::{Builder, keys, text};
 use linerate_store::{Place, Saved, Store};
@@ -116,6 +116,14 @@ fn run_id(test: &Imported, written_ms: u64) -> RunId {
     let hash = keys::sha256(test.source_key.as_bytes());
     let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap_or(0);
     RunId::new(test.started_unix_ms.unwrap_or(written_ms), std::array::from_fn(byte))
+}
+
+/// Record and totals of the only test in a report that was written now; `None` where the report has none that ended.
+pub(crate) fn record_of(report: &str) -> Option<(RunRecord, Summary)> {
+    let contents = import(None, report, &|_| 0).ok()?;
+    let [test] = contents.tests.as_slice() else { return None };
+    let summary = |event: &Event| if let Event::Summary(summary) = event { Some((**summary).clone()) } else { None };
+    Some((run(test, clock::unix_ms()), test.events.iter().find_map(summary)?))
 }
 
 /// The record of a test. Without a time of its own it started when the file was written.

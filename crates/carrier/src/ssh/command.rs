@@ -1,6 +1,10 @@
 //! Commands for the login shell of a host: one line with one pair of single quotes, and none of `!`, `\` and `"`, so that csh(1)
 //! and fish(1) pass it on as sh(1) does.
 
+use linerate_fleet::message::PREAMBLE;
+
+use super::SHELL_READY;
+
 /// Exit code of a host without a usable agent.
 pub(super) const NEED_CODE: i32 = 93;
 /// Exit code of a host where the copy does not run, for instance because its file system forbids it.
@@ -18,6 +22,11 @@ pub(super) fn start(sha256: &str) -> String {
          if [ -x $f ]; then touch {CACHE}/{sha256}; exec $f fleet agent --stdio; fi; \
          echo LRFLEET need $(uname -sm); exit {NEED_CODE}'"
     )
+}
+
+/// Starts a shell that reads commands from standard input.
+pub(super) fn shell() -> String {
+    format!("exec sh -c 'echo {PREAMBLE}; echo {SHELL_READY}; exec sh'")
 }
 
 /// Copies a program from standard input, and removes all but the newest copies.
@@ -57,7 +66,7 @@ mod tests {
 
     #[test]
     fn commands_are_one_line_that_every_login_shell_passes_on() {
-        for line in [start(HASH), copy(HASH)] {
+        for line in [start(HASH), copy(HASH), shell()] {
             assert_eq!(line.matches('\'').count(), 2, "{line}");
             assert!(line.starts_with("exec sh -c '") && line.ends_with('\''), "{line}");
             assert!(!line.contains(['!', '\n', '"', '\\', '`']), "{line}");

@@ -28,11 +28,23 @@ use slots::Slots;
 /// Shortest time until a connection is repeated; the longest is four times as long.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// Agents over ssh.
+/// What runs at the hosts.
+#[derive(Debug)]
+pub enum Remote {
+    /// The agent: installed, or a copy of this program.
+    Agent(AgentProgram),
+    /// sh(1), which prints [`SHELL_READY`] before it reads commands.
+    Shell,
+}
+
+/// First line of a shell.
+pub const SHELL_READY: &str = "LRF ready";
+
+/// Agents or shells over ssh.
 #[derive(Debug)]
 pub struct SshCarrier {
     options: SshOptions,
-    program: AgentProgram,
+    remote: Remote,
     epoll: Epoll,
     slots: Slots,
     hosts: Vec<Host>,
@@ -80,12 +92,12 @@ impl SshCarrier {
     /// The operating system's.
     pub fn new(
         options: SshOptions,
-        program: AgentProgram,
+        remote: Remote,
         destinations: impl IntoIterator<Item = String>,
     ) -> io::Result<Self> {
         let epoll = Epoll::new().map_err(|error| error.source)?;
         let hosts = destinations.into_iter().map(Host::new).collect();
-        Ok(Self { options, program, epoll, slots: Slots::default(), hosts })
+        Ok(Self { options, remote, epoll, slots: Slots::default(), hosts })
     }
 
     /// Starts what may start now.
@@ -102,7 +114,7 @@ impl SshCarrier {
             }
             host.has_slot = true;
             let first_token = (index as u64).saturating_mul(TOKENS);
-            match host.start(&self.options, &self.program, first_token, &self.epoll) {
+            match host.start(&self.options, &self.remote, first_token, &self.epoll) {
                 Ok(link) => host.link = Some(link),
                 Err(reason) => {
                     host.free(&mut self.slots);
@@ -186,20 +198,23 @@ impl Host {
     fn start(
         &mut self,
         options: &SshOptions,
-        program: &AgentProgram,
+        remote: &Remote,
         first_token: u64,
         epoll: &Epoll,
     ) -> Result<Link, String> {
-        let (command, feed) = match &self.phase {
-            Phase::Resolve(_) => (options::print_configuration(options, &self.destination), Feed::Nothing),
-            Phase::Copy(machine) => {
+        let (command, feed) = match (&self.phase, remote) {
+            (Phase::Resolve(_), _) => (options::print_configuration(options, &self.destination), Feed::Nothing),
+            (Phase::Copy(machine), Remote::Agent(program)) => {
                 let file = program.open_for(machine)?;
                 let remote = command::copy(&program.sha256);
                 (options::connect(options, &self.destination, &remote), Feed::File(file))
             }
-            Phase::Connect { .. } | Phase::Ready => {
+            _ => {
                 self.attempts += 1;
-                let remote = command::start(&program.sha256);
+                let remote = match remote {
+                    Remote::Agent(program) => command::start(&program.sha256),
+                    Remote::Shell => command::shell(),
+                };
                 (options::connect(options, &self.destination, &remote), Feed::Lines)
             }
         };

@@ -17,6 +17,7 @@ mod fleet {
     mod agent;
     mod check;
     mod mesh;
+    mod script;
     mod worker;
 }
 

@@ -42,7 +42,8 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
         _ => Outcome::Done,
     };
     let next = next_step(&rows);
-    Ok(CheckResult { report: CheckReport { carrier: "ssh".to_owned(), paths: vec![path], rows, next }, outcome })
+    let carrier = if hosts.is_scripted { "script" } else { "ssh" };
+    Ok(CheckResult { report: CheckReport { carrier: carrier.to_owned(), paths: vec![path], rows, next }, outcome })
 }
 
 fn row<C: Carrier>(index: usize, host: &Host, control: &Control<'_, C>, prepared: &Prepared) -> CheckRow {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use linerate_carrier::ssh::{AgentProgram, SshCarrier, SshOptions};
+use linerate_carrier::Carrier;
+use linerate_carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
 use linerate_fleet::coordinator::{Coordinator, Settings};
 use linerate_fleet::inventory::{Host, Inventory, Reach};
 use linerate_model::record::RunId;
@@ -14,6 +15,7 @@ use linerate_sys::signal::Signals;
 use super::agent::sha256_of_program;
 use super::control::{Control, Ended};
 use super::prepare::{CONTROL_PATH, Prepared, is_shared, prepare};
+use super::script::ScriptCarrier;
 use crate::{Error, Outcome};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
@@ -34,7 +36,12 @@ pub struct FleetHosts {
     pub path: Option<String>,
     /// Configuration of ssh instead of the user's.
     pub ssh_config: Option<PathBuf>,
+    /// The hosts run sh(1) and iperf3 instead of an agent.
+    pub is_scripted: bool,
 }
+
+/// Control connections of a run, of whatever kind.
+pub(super) type HostControl<'a> = Control<'a, Box<dyn Carrier>>;
 
 impl FleetHosts {
     /// Name of the path that is tested.
@@ -60,7 +67,7 @@ pub(super) fn connect<'a>(
     path: &str,
     test_ms: u64,
     signals: &'a Signals,
-) -> Result<(RunId, Control<'a, SshCarrier>, Prepared), Error> {
+) -> Result<(RunId, HostControl<'a>, Prepared), Error> {
     let (run, mut control) = begin(hosts, signals)?;
     match prepare(&mut control, &hosts.inventory, path, test_ms) {
         Ok(prepared) => Ok((run, control, prepared)),
@@ -72,15 +79,20 @@ pub(super) fn connect<'a>(
 }
 
 /// Begins to connect.
-fn begin<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, Control<'a, SshCarrier>), Error> {
-    let program = AgentProgram::own(sha256_of_program().map_err(Error::failed)?).map_err(Error::failed)?;
+fn begin<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, HostControl<'a>), Error> {
     let destination = |host: &Host| match &host.reach {
         Reach::Ssh(destination) => Ok(destination.clone()),
         Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
     };
     let destinations = hosts.inventory.hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
     let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
-    let carrier = SshCarrier::new(options, program, destinations).map_err(Error::failed)?;
+    let ssh = |remote| SshCarrier::new(options, remote, destinations).map_err(Error::failed);
+    let carrier: Box<dyn Carrier> = if hosts.is_scripted {
+        Box::new(ScriptCarrier::new(ssh(Remote::Shell)?, hosts.inventory.hosts.len()))
+    } else {
+        let program = AgentProgram::own(sha256_of_program().map_err(Error::failed)?).map_err(Error::failed)?;
+        Box::new(ssh(Remote::Agent(program))?)
+    };
     let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
     let settings = Settings {
         run,

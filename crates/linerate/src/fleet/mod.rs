@@ -12,6 +12,7 @@ mod control;
 pub mod inventory;
 mod prepare;
 pub mod run;
+mod script;
 pub mod worker;
 
 pub use connect::FleetHosts;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linerate::Error;
 use linerate::fleet::FleetHosts;
 use linerate::fleet::inventory::{Inventory, from_file, from_list, from_ssh};
@@ -22,9 +22,21 @@ pub(super) struct HostArgs {
     /// Configuration of ssh instead of the user's (ssh -F)
     #[arg(long, value_name = "FILE")]
     ssh_config: Option<PathBuf>,
+    /// What runs at the hosts
+    #[arg(long, value_name = "KIND", default_value = "ssh")]
+    carrier: CarrierArg,
     /// Path of the inventory that is tested [default: its only one]
     #[arg(long, value_name = "NAME")]
     path: Option<String>,
+}
+
+/// Words for what runs at the hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CarrierArg {
+    /// An agent over ssh, which is copied where it is missing
+    Ssh,
+    /// A shell over ssh, with the iperf3 that is there
+    Script,
 }
 
 impl HostArgs {
@@ -34,7 +46,8 @@ impl HostArgs {
     /// It is not readable, or is none.
     pub(super) fn resolve(self) -> Result<FleetHosts, Error> {
         let inventory = self.inventory()?;
-        Ok(FleetHosts { inventory, path: self.path, ssh_config: self.ssh_config })
+        let is_scripted = self.carrier == CarrierArg::Script;
+        Ok(FleetHosts { inventory, path: self.path, ssh_config: self.ssh_config, is_scripted })
     }
 
     fn inventory(&self) -> Result<Inventory, Error> {

@@ -9,16 +9,16 @@ use serde_json::Value;
 /// Goodput of TCP through tbf(8), which counts no preamble, frame check sequence and gap: 1448 of 1514 bytes, and its burst.
 const GIGABIT_MBPS: std::ops::RangeInclusive<f64> = 900.0..=1_000.0;
 
-fn cells(report: &Value) -> &Vec<Value> {
+pub(super) fn cells(report: &Value) -> &Vec<Value> {
     report["cells"].as_array().expect("cells")
 }
 
-fn mbps(cell: &Value) -> f64 {
+pub(super) fn mbps(cell: &Value) -> f64 {
     let goodput = cell["outcome"]["measured"]["goodput_bps"].as_f64();
     goodput.unwrap_or_else(|| panic!("no result: {cell}")) / 1e6
 }
 
-fn findings(report: &Value) -> Vec<(String, String)> {
+pub(super) fn findings(report: &Value) -> Vec<(String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let all = report["findings"].as_array().expect("findings").iter();
     all.map(|finding| (text(finding, "id"), text(finding, "subject"))).collect()

@@ -16,6 +16,7 @@ use linerate_sys::child::die_with_parent;
 
 use input::WorkerInput;
 use lines::{FromWorker, ToWorker};
+pub(super) use task_events::totals;
 
 use crate::Error;
 

@@ -113,7 +113,7 @@ impl EventSink for TaskEvents {
 }
 
 /// Payload that arrived in both directions, or left where the other end did not report, and the measured time.
-fn totals(summary: &Summary) -> (u64, u64) {
+pub(in crate::fleet) fn totals(summary: &Summary) -> (u64, u64) {
     let counted = |flow| measure::received(summary, flow).or_else(|| measure::sent(summary, flow));
     let directions = [Flow::Forward, Flow::Reverse].into_iter().filter_map(counted);
     directions.fold((0, 0), |(bytes, ns), one| (bytes.saturating_add(one.bytes), ns.max(one.duration_ns)))
