@@ -34,7 +34,7 @@ impl HostArgs {
     /// It is not readable, or is none.
     pub(super) fn resolve(self) -> Result<FleetHosts, Error> {
         let inventory = self.inventory()?;
-        Ok(FleetHosts { inventory, path: self.path, ssh_config: self.ssh_config })
+        Ok(FleetHosts { inventory, paths: self.path.into_iter().collect(), ssh_config: self.ssh_config })
     }
 
     fn inventory(&self) -> Result<Inventory, Error> {

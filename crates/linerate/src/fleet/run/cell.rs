@@ -9,7 +9,8 @@ use linerate_lab::fleet::analysis::period::{ByteInterval, Period, TestIntervals,
 use linerate_model::fleet::{
     Cell, CellFlag, CellOutcome, FleetMode, Measurement, NotRun, NotRunReason, StartTimes, Task,
 };
-use linerate_model::record::{Series, SeriesOf, Times, Trial};
+use linerate_model::measure::MeasureName;
+use linerate_model::record::{RunRecord, Series, SeriesOf, Times, Trial, Way};
 
 use crate::fleet::connect::CLOCK_BUDGET_NS;
 
@@ -88,9 +89,13 @@ impl TaskReport {
         if is_compared && series.is_some() && period.is_none() {
             flags.push(CellFlag::NoCommonPeriod);
         }
+        let record = client.record();
+        let figure = |name| record.as_ref().and_then(|record| figure(record.trials.first()?, name));
         CellOutcome::Measured(Measurement {
             goodput_bps: in_common.unwrap_or(total_bps),
             nominal_bps,
+            retransmits: figure(MeasureName::Retransmits).map(|count| count as u64),
+            rtt_us: figure(MeasureName::RttMeanNs).map(|ns| (ns / 1e3) as u64),
             start: client.start(),
             flags,
             ..Measurement::default()
@@ -114,7 +119,7 @@ impl TaskReport {
     fn intervals(&self) -> Option<TestIntervals> {
         let sink = self.server.as_ref().filter(|sink| sink.result.end.outcome == Outcome::Done)?;
         let started_ns = sink.result.end.started_ns?.checked_add_signed(sink.offset_ns.checked_neg()?)?;
-        let record = linerate_record::text::read(&sink.result.record).ok()?;
+        let record = sink.record()?;
         let [trial] = record.trials.as_slice() else { return None };
         let intervals = byte_intervals(trial, started_ns)?;
         Some(TestIntervals { start_ns: started_ns, end_ns: intervals.last()?.end_ns, intervals })
@@ -122,6 +127,10 @@ impl TaskReport {
 }
 
 impl Received {
+    fn record(&self) -> Option<RunRecord> {
+        linerate_record::text::read(&self.result.record).ok()
+    }
+
     fn flags(&self) -> Vec<CellFlag> {
         let is_late = self.start().is_some_and(|start| start.actual_ns > start.planned_ns + CLOCK_BUDGET_NS);
         let has_step = self.result.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
@@ -138,6 +147,12 @@ impl Received {
         let end = &self.result.end;
         Some(StartTimes { planned_ns: here(end.planned_ns?)?, actual_ns: here(end.started_ns?)? })
     }
+}
+
+/// A figure of what the client sent.
+fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
+    let found = trial.measures.iter().find(|measure| measure.name == name && measure.way == Way::Forward)?;
+    Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
 /// Bytes of all streams of the series of a trial.

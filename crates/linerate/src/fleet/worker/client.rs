@@ -107,6 +107,7 @@ mod tests {
             streams: 4,
             time_ms: 2_000,
             omit_ms: 500,
+            delay_ms: 0,
             block_bytes: None,
             rate_bps: Some(1_000_000_000),
             congestion: None,

@@ -233,6 +233,7 @@ mod tests {
             streams,
             time_ms: 1000,
             omit_ms: 0,
+            delay_ms: 0,
             block_bytes: None,
             rate_bps: None,
             congestion: None,
