@@ -121,8 +121,9 @@ impl TaskReport {
         let started_ns = sink.result.end.started_ns?.checked_add_signed(sink.offset_ns.checked_neg()?)?;
         let record = sink.record()?;
         let [trial] = record.trials.as_slice() else { return None };
-        let intervals = byte_intervals(trial, started_ns)?;
-        Some(TestIntervals { start_ns: started_ns, end_ns: intervals.last()?.end_ns, intervals })
+        let intervals = byte_intervals(&trial.series, started_ns)?;
+        let end_ns = intervals.iter().map(|interval| interval.end_ns).max()?;
+        Some(TestIntervals { start_ns: started_ns, end_ns, intervals })
     }
 }
 
@@ -155,10 +156,15 @@ fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
     Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
-/// Bytes of all streams of the series of a trial.
-fn byte_intervals(trial: &Trial, started_ns: u64) -> Option<Vec<ByteInterval>> {
-    let is_bytes = |series: &&Series| series.name == "bytes" && matches!(series.of, SeriesOf::Sum);
-    let series = trial.series.iter().find(is_bytes)?;
+/// Bytes of all streams over time; `None` of a trial without them.
+fn byte_intervals(series: &[Series], started_ns: u64) -> Option<Vec<ByteInterval>> {
+    let is_bytes = |series: &&Series| series.name == "bytes" && matches!(series.of, SeriesOf::Stream(_));
+    let of_streams = series.iter().filter(is_bytes).flat_map(|series| stream_intervals(series, started_ns));
+    let intervals: Vec<ByteInterval> = of_streams.collect();
+    (!intervals.is_empty()).then_some(intervals)
+}
+
+fn stream_intervals(series: &Series, started_ns: u64) -> Vec<ByteInterval> {
     let ends: Vec<(u64, u64)> = match &series.times {
         Times::Grid { t0_ns, step_ns } => {
             let begin = |at: u64| t0_ns.saturating_add(step_ns.saturating_mul(at));
@@ -173,5 +179,37 @@ fn byte_intervals(trial: &Trial, started_ns: u64) -> Option<Vec<ByteInterval>> {
         end_ns: started_ns.saturating_add(to_ns),
         bytes: bytes.unwrap_or(0.0).max(0.0) as u64,
     };
-    Some(ends.into_iter().zip(&series.values).take(INTERVALS_MAX).map(interval).collect())
+    ends.into_iter().zip(&series.values).take(INTERVALS_MAX).map(interval).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(name: &str, stream: u32, times: Times, values: &[f64]) -> Series {
+        Series {
+            name: name.to_owned(),
+            of: SeriesOf::Stream(stream),
+            way: Way::Forward,
+            times,
+            values: values.iter().map(|value| Some(*value)).collect(),
+            is_thinned: false,
+        }
+    }
+
+    #[test]
+    fn bytes_of_all_streams_count_in_the_period_that_tests_have_in_common() {
+        let grid = Times::Grid { t0_ns: 0, step_ns: 100 };
+        let ends = Times::Ends { t0_ns: 0, ends_ns: vec![100, 200, 300] };
+        let all = [
+            series("bytes", 1, grid.clone(), &[1.0, 2.0, 3.0]),
+            series("rtt_us", 1, grid, &[9.0, 9.0, 9.0]),
+            series("bytes", 2, ends, &[10.0, 20.0, 30.0]),
+        ];
+        let intervals = byte_intervals(&all, 1_000).expect("intervals");
+        let test = TestIntervals { start_ns: 1_000, end_ns: 1_300, intervals };
+        // 5 bytes of the first stream and 50 of the second one in 200 ns.
+        assert!((test.rate_bps(Period { start_ns: 1_100, end_ns: 1_300 }) - 55.0 * 8e9 / 200.0).abs() < 1.0);
+        assert_eq!(byte_intervals(&all[1..2], 0), None);
+    }
 }
