@@ -16,7 +16,11 @@ mod diagnosis {
 mod fleet {
     mod agent;
     mod check;
+    mod ladder;
+    mod matrix;
     mod mesh;
+    mod report;
+    mod signatures;
     mod worker;
 }
 
