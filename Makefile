@@ -8,6 +8,7 @@ FUZZ_SECONDS ?= 600
 SOAK_TESTS ?= 20000
 SOAK_SECONDS ?= 2400
 SCALE_CLIENTS ?= 200
+FLEET_RUNS ?= 1
 PEER ?= iperf3
 
 # Program that must exist = Debian package that brings it.
@@ -20,7 +21,7 @@ DIST_TOOLS := musl-gcc=musl-tools
 IPERF_FEATURES := --no-default-features --features auth
 
 .PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz vm vm-lab vm-path faults compare soak scale exporters reports http-lab path test-deps dist-deps history-scale
+	fuzz vm vm-lab vm-path faults compare soak fleet scale exporters reports http-lab path test-deps dist-deps history-scale
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -149,6 +150,12 @@ faults: test-deps ## faults that are made here: what doctor concludes, and what 
 	$(CARGO) build --locked --workspace --all-targets
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FAULT_RUNS=3 $(NEXTEST) -p linerate-interop \
 		-E 'test(/^diagnosis::(faults|fixes|prove)::/)' --run-ignored all --retries 0 --no-capture
+
+# Each fault of a fleet FLEET_RUNS times, without a second attempt.
+fleet: test-deps ## fleets in namespaces: ladders, and faults of hosts, pairs and uplinks (root)
+	$(CARGO) build --locked --workspace --all-targets
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FLEET_RUNS=$(FLEET_RUNS) $(NEXTEST) -p linerate-interop \
+		-E 'test(/^fleet::/)' --run-ignored only --retries 0 --no-capture
 
 # Forty times five tests against five over the same shaper, and ten times a slower one.
 compare: test-deps ## verdicts over equal and over slower paths, counted (root)

@@ -45,7 +45,7 @@ fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {
 }
 
 /// Facts about the host rather than about the point in time, with interfaces named by their role.
-fn normalised(snapshot: &Snapshot) -> BTreeMap<String, Value> {
+pub(crate) fn normalised(snapshot: &Snapshot) -> BTreeMap<String, Value> {
     let tested = test_interface(snapshot);
     let known = snapshot.facts.iter().filter_map(|(key, fact)| match fact {
         Fact::Known { v, .. } => Some((key, v)),
@@ -152,7 +152,7 @@ const IMPACTS: [(&str, u8, &str); 26] = [
     ("limits.", 1, "a limit of the system"),
 ];
 
-fn impact(key: &str) -> (u8, &'static str) {
+pub(crate) fn impact(key: &str) -> (u8, &'static str) {
     let row = IMPACTS.iter().find(|(part, _, _)| key.contains(part));
     row.map_or((0, "no known effect"), |(_, impact, why)| (*impact, *why))
 }

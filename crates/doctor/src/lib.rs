@@ -23,6 +23,7 @@ pub mod timeline;
 mod derive;
 mod diff;
 mod elimination;
+mod groups;
 mod judge;
 mod limit;
 mod observed;
@@ -38,6 +39,7 @@ mod vote;
 
 pub use derive::derive;
 pub use diff::compare;
+pub use groups::separating;
 pub use judge::diagnose;
 pub use linerate_model::runs;
 pub use observation::{EndpointObservation, diagnose_test};

@@ -34,5 +34,7 @@ pub use kernel::sockets::Tested;
 pub use lab::endpoint::{Period, reading};
 pub use lab::environment::{EnvironmentQuery, environment};
 pub use lab::seconds::Seconds;
+pub use nic::attachment::{Attachment, attachment};
+pub use nic::bridge::{BridgePort, bridge_port};
 pub use nic::route::{Route, routes};
 pub use sampler::{Depth, Sampler, Watched};

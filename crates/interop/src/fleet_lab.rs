@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -25,15 +26,26 @@ pub enum HostLink {
     Slow,
     /// 4 Gbit/s.
     Fast,
+    /// 1 Gbit/s from the host, 100 Mbit/s to it.
+    SlowToReceive,
+    /// 100 Mbit/s from the host, 1 Gbit/s to it.
+    SlowToSend,
+    /// 800 Mbit/s, and an MTU of 1400 bytes.
+    Narrow,
 }
 
 impl HostLink {
-    /// Rate and burst of tbf(8).
-    fn shaper(self) -> &'static str {
+    /// Rate and burst of tbf(8), from the host and to it.
+    fn shapers(self) -> [&'static str; 2] {
+        const GIGABIT: &str = "rate 1gbit burst 128kb latency 10ms";
+        const SLOW: &str = "rate 100mbit burst 32kb latency 10ms";
         match self {
-            Self::Gigabit => "rate 1gbit burst 128kb latency 10ms",
-            Self::Slow => "rate 100mbit burst 32kb latency 10ms",
-            Self::Fast => "rate 4gbit burst 512kb latency 10ms",
+            Self::Gigabit => [GIGABIT; 2],
+            Self::Slow => [SLOW; 2],
+            Self::Fast => ["rate 4gbit burst 512kb latency 10ms"; 2],
+            Self::SlowToReceive => [GIGABIT, SLOW],
+            Self::SlowToSend => [SLOW, GIGABIT],
+            Self::Narrow => ["rate 800mbit burst 128kb latency 10ms"; 2],
         }
     }
 }
@@ -42,6 +54,9 @@ impl HostLink {
 pub struct FleetLab {
     prefix: String,
     hosts: usize,
+    /// Hosts of a rack.
+    rack_size: Option<usize>,
+    has_two_paths: bool,
     folder: TempDir,
     /// End before the namespaces.
     sshds: Vec<Process>,
@@ -64,7 +79,8 @@ impl FleetLab {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("lrfleet-{}-{number}", std::process::id());
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut lab = Self { prefix, hosts: links.len(), folder, sshds: Vec::new() };
+        let mut lab =
+            Self { prefix, hosts: links.len(), rack_size: None, has_two_paths: false, folder, sshds: Vec::new() };
         for name in lab.namespaces() {
             if !try_run(&format!("ip netns add {name}")) {
                 skip("network namespaces need root");
@@ -123,10 +139,53 @@ impl FleetLab {
             let host = self.host(number);
             self.plug(&host, MANAGEMENT, &format!("m{number}"), "sw-mgmt", &management_address(number));
             self.plug(&host, DATA, &format!("d{number}"), "sw-data", &data_address(number));
-            let shaper = link.shaper();
-            run(&format!("tc -n {host} qdisc add dev {DATA} root tbf {shaper}"));
-            run(&format!("tc -n {switch} qdisc add dev d{number} root tbf {shaper}"));
+            let [from, to] = link.shapers();
+            run(&format!("tc -n {host} qdisc add dev {DATA} root tbf {from}"));
+            run(&format!("tc -n {switch} qdisc add dev d{number} root tbf {to}"));
+            if *link == HostLink::Narrow {
+                run(&format!("ip -n {host} link set {DATA} mtu 1400"));
+            }
         }
+    }
+
+    /// Divides the hosts into two racks, the first with the first `size` hosts, joined by an uplink of 1 Gbit/s that carries one
+    /// pair at a time.
+    pub fn divide(&mut self, size: usize) {
+        let switch = self.switch();
+        run(&format!("ip -n {switch} link add sw-rack type bridge"));
+        run(&format!("ip -n {switch} link set sw-rack up"));
+        run(&format!("ip -n {switch} link add uplink0 type veth peer name uplink1"));
+        for (port, bridge) in [("uplink0", "sw-data"), ("uplink1", "sw-rack")] {
+            run(&format!("ip -n {switch} link set {port} up master {bridge}"));
+            let [shaper, _] = HostLink::Gigabit.shapers();
+            run(&format!("tc -n {switch} qdisc add dev {port} root tbf {shaper}"));
+        }
+        for number in size..self.hosts {
+            run(&format!("ip -n {switch} link set d{number} master sw-rack"));
+        }
+        self.rack_size = Some(size);
+    }
+
+    /// The management network becomes a path of the inventory, `mgmt`.
+    pub fn add_path(&mut self) {
+        self.has_two_paths = true;
+    }
+
+    /// Drops what exceeds 100 Mbit/s of what one host receives from another.
+    pub fn limit_pair(&self, from: usize, to: usize) {
+        let inside = format!("ip netns exec {}", self.host(to));
+        let source = data_address(from);
+        run(&format!("{inside} nft add table inet filter"));
+        run(&format!("{inside} nft add chain inet filter input {{ type filter hook input priority 0; }}"));
+        run(&format!(
+            "{inside} nft add rule inet filter input ip saddr {source} limit rate over 12 mbytes/second drop"
+        ));
+    }
+
+    /// Sends what a host has for the tested network through its interface in the management network.
+    pub fn misroute(&self, number: usize) {
+        let (host, address) = (self.host(number), data_address(number));
+        run(&format!("ip -n {host} route replace 10.96.0.0/24 dev {MANAGEMENT} src {address}"));
     }
 
     /// A cable between a host and a bridge.
@@ -205,9 +264,15 @@ impl FleetLab {
     #[must_use]
     pub fn inventory(&self) -> PathBuf {
         let mut text = "[fleet]\nname = \"lab\"\n".to_owned();
+        if self.rack_size.is_some() {
+            text += "[racks]\nr0 = { crossing = 1 }\nr1 = { crossing = 1 }\n";
+        }
         for number in 0..self.hosts {
             let address = data_address(number);
-            text += &format!("[[host]]\nname = \"h{number}\"\npaths = {{ {PATH} = \"{address}\" }}\n");
+            let second = format!(", {MANAGEMENT} = \"{}\"", management_address(number));
+            let second = if self.has_two_paths { second } else { String::new() };
+            text += &format!("[[host]]\nname = \"h{number}\"\npaths = {{ {PATH} = \"{address}\"{second} }}\n");
+            text += &self.rack_size.map_or_else(String::new, |size| format!("rack = \"r{}\"\n", number / size));
         }
         let file = self.file("fleet.toml");
         fs::write(&file, text).expect("written");
@@ -224,11 +289,12 @@ impl FleetLab {
         command
     }
 
-    /// The report of a run as JSON.
+    /// The report of a run as JSON. Whole runs take a minute or two.
     #[track_caller]
     #[must_use]
     pub fn report(&self, words: &[&str]) -> Value {
-        let finished = Process::start(self.command(&[&["run"], words, &["--json", "-q"]].concat())).finish();
+        let run = Process::start(self.command(&[&["run"], words, &["--json", "-q"]].concat()));
+        let finished = run.finish_within(Duration::from_secs(240));
         finished.expect_code(0);
         finished.json()
     }

@@ -102,6 +102,7 @@ impl Agent {
         }
         for task in &mut round.tasks {
             let id = task.spec.task;
+            let at_ns = at_ns.saturating_add(task.spec.delay_ns());
             task.is_over = go.skip.contains(&id);
             task.planned_ns = Some(at_ns);
             task.deadline_ns = at_ns.saturating_add(task.spec.duration_ns()).saturating_add(OVERTIME_NS);

@@ -42,6 +42,7 @@ mod tests {
             streams: 1,
             time_ms: 5000,
             omit_ms: 0,
+            delay_ms: 0,
             block_bytes: None,
             rate_bps: None,
             congestion: None,

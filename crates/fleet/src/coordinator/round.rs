@@ -128,7 +128,8 @@ impl Coordinator {
         let t0_ns = now_ns.saturating_add(round.lead_ns);
         self.send_go(&mut round, t0_ns);
         let open = round.tasks.iter().filter(|task| !task.is_settled);
-        let longest_ns = open.map(|task| task.plan.client.spec.duration_ns()).max().unwrap_or(0);
+        let specs = open.map(|task| &task.plan.client.spec);
+        let longest_ns = specs.map(|spec| spec.delay_ns().saturating_add(spec.duration_ns())).max().unwrap_or(0);
         round.until_ns = Self::round_until_ns(t0_ns.saturating_add(longest_ns));
         round.phase = Phase::Running;
         self.round = Some(round);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caps, Fail, JsonText, Message, PARTS_MAX, SAMPLE_MAX_BYTES};
+use super::{Caps, Fail, JsonText, Message, PARTS_MAX, Preflighted, SAMPLE_MAX_BYTES};
 use crate::TaskId;
 
 /// A message of an agent.
@@ -54,7 +54,7 @@ pub struct Hello {
     /// Public host key; equal keys and boot ids are one machine.
     #[serde(default)]
     pub host_key: Option<String>,
-    /// Hash of the boot id.
+    /// Hash of the boot id and of the network namespace.
     #[serde(default)]
     pub boot_hash: Option<String>,
     /// Release of the kernel.
@@ -105,6 +105,12 @@ pub struct Address {
     /// Speed of the link.
     #[serde(default)]
     pub speed_bps: Option<u64>,
+    /// Physical ports that the device sends through; empty where they are not known.
+    #[serde(default)]
+    pub ports: Vec<String>,
+    /// A VLAN lies between the device and its ports.
+    #[serde(default)]
+    pub has_vlan: bool,
 }
 
 /// The plan is accepted.
@@ -112,57 +118,6 @@ pub struct Address {
 pub struct Planned {
     /// Port of the server on each of the plan's addresses, in their order.
     pub ports: Vec<u16>,
-}
-
-/// Paths to the partners.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preflighted {
-    /// One entry per probed port.
-    pub peers: Vec<ProbeReport>,
-    /// Facts of the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facts: Option<JsonText>,
-}
-
-/// A probed port and the route to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbeReport {
-    /// Address of the partner.
-    pub peer: IpAddr,
-    /// Probed port.
-    pub port: u16,
-    /// What happened.
-    pub outcome: ProbeOutcome,
-    /// Round trip of the handshake.
-    #[serde(default)]
-    pub rtt_ns: Option<u64>,
-    /// Device of the route.
-    #[serde(default)]
-    pub device: Option<String>,
-    /// Source address of the route.
-    #[serde(default)]
-    pub source: Option<IpAddr>,
-    /// MTU of the route in bytes.
-    #[serde(default)]
-    pub mtu_bytes: Option<u32>,
-}
-
-/// What happened to a probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ProbeOutcome {
-    /// The port is open.
-    Ok,
-    /// The partner refused the connection.
-    Refused,
-    /// No answer.
-    Timeout,
-    /// There is no route.
-    NoRoute,
-    /// Another error.
-    #[serde(other)]
-    Other,
 }
 
 /// Clock readings of the agent.

@@ -17,6 +17,7 @@ fn task() -> ArmTask {
         streams: 1,
         time_ms: 5000,
         omit_ms: 1000,
+        delay_ms: 0,
         block_bytes: None,
         rate_bps: None,
         congestion: None,
@@ -114,13 +115,14 @@ fn tasks_beyond_a_bound_are_refused_with_the_member() {
     let capped = ArmTask { rate_bps: Some(1_000_000), ..task() };
     assert_eq!(task().validate(&Caps::default()), Ok(()));
     assert_eq!(capped.validate(&caps), Ok(()));
-    let rows: [(&str, ArmTask); 13] = [
+    let rows: [(&str, ArmTask); 14] = [
         ("time_ms", ArmTask { time_ms: 0, ..capped.clone() }),
         ("time_ms", ArmTask { time_ms: 5001, ..capped.clone() }),
         ("time_ms", ArmTask { omit_ms: u64::MAX, ..capped.clone() }),
         ("rate_bps", ArmTask { rate_bps: None, ..capped.clone() }),
         ("rate_bps", ArmTask { rate_bps: Some(1_000_001), ..capped.clone() }),
         ("rate_bps", ArmTask { direction: Direction::Bidirectional, ..capped.clone() }),
+        ("delay_ms", ArmTask { delay_ms: 60_001, ..capped.clone() }),
         ("streams", ArmTask { streams: 0, ..capped.clone() }),
         ("streams", ArmTask { streams: 129, ..capped.clone() }),
         ("block_bytes", ArmTask { block_bytes: Some(65_508), transport: Transport::Udp, ..capped.clone() }),

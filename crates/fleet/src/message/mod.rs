@@ -6,6 +6,7 @@ mod agent;
 mod coordinator;
 mod fail;
 mod json_text;
+mod preflighted;
 mod task;
 
 use std::borrow::Cow;
@@ -15,13 +16,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use agent::{
-    Address, AgentMessage, AgentState, Armed, Beat, Clocked, Done, Ended, Hello, Outcome, Planned, Preflighted,
-    ProbeOutcome, ProbeReport, Sample, Started, TaskEnd, TaskRate, TaskResult, Versions,
+    Address, AgentMessage, AgentState, Armed, Beat, Clocked, Done, Ended, Hello, Outcome, Planned, Sample, Started,
+    TaskEnd, TaskRate, TaskResult, Versions,
 };
 pub use coordinator::{Arm, Cancel, Clock, CoordinatorMessage, FactsDepth, Go, Plan, Preflight, ProbeTarget};
 pub(crate) use fail::shortened;
 pub use fail::{Fail, FailCode};
 pub use json_text::JsonText;
+pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 pub(crate) use task::is_name;
 pub use task::{ArmTask, Caps, PathAddress, Ports, Role, TaskFault};
 

@@ -13,6 +13,8 @@ use crate::{MS_NS, TaskId};
 const TIME_DEFAULT_MAX_MS: u64 = 60_000;
 /// Longest measured time of a task that any plan allows, in ms.
 const TIME_MAX_MS: u64 = 3_600_000;
+/// Longest time from the start of a round to that of a task, in ms.
+const DELAY_MAX_MS: u64 = 60_000;
 /// Most streams of a task.
 const STREAMS_MAX: u32 = 128;
 /// Most bytes of a block; iperf3's own bound.
@@ -60,6 +62,9 @@ pub struct ArmTask {
     /// Time before it that does not count, in ms.
     #[serde(default)]
     pub omit_ms: u64,
+    /// Time from the start of the round to that of the task, in ms.
+    #[serde(default)]
+    pub delay_ms: u64,
     /// Bytes per write or datagram; absent for the default of the transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u32>,
@@ -145,6 +150,12 @@ impl ArmTask {
         self.time_ms.saturating_add(self.omit_ms).saturating_mul(MS_NS)
     }
 
+    /// Time from the start of the round to that of the task.
+    #[must_use]
+    pub fn delay_ns(&self) -> u64 {
+        self.delay_ms.saturating_mul(MS_NS)
+    }
+
     /// Checks all members that have bounds of their own.
     ///
     /// # Errors
@@ -156,6 +167,7 @@ impl ArmTask {
         self.require((1..=STREAMS_MAX).contains(&self.streams), "streams", || {
             format!("not within 1 to {STREAMS_MAX}")
         })?;
+        self.require(self.delay_ms <= DELAY_MAX_MS, "delay_ms", || format!("above {DELAY_MAX_MS}"))?;
         self.require(self.port > 0, "port", || "0".to_owned())?;
         self.require(self.block_bytes.is_none_or(|bytes| (1..=block_max).contains(&bytes)), "block_bytes", || {
             format!("not within 1 to {block_max}")

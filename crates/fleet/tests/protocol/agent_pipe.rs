@@ -225,6 +225,7 @@ fn report(peers: &[linerate_fleet::message::ProbeTarget]) -> Preflighted {
         device: Some("eth1".to_owned()),
         source: None,
         mtu_bytes: Some(1500),
+        bridge_port: None,
     };
     Preflighted { peers: peers.iter().map(probed).collect(), facts: window() }
 }

@@ -16,8 +16,12 @@ mod diagnosis {
 mod fleet {
     mod agent;
     mod check;
+    mod ladder;
+    mod matrix;
     mod mesh;
+    mod report;
     mod script;
+    mod signatures;
     mod worker;
 }
 

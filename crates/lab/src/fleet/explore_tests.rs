@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::fleet::{Cell, CellFlag, CellOutcome, FleetMode, HostId, NotRunReason, Task};
+use linerate_model::fleet::{
+    Cell, CellFlag, CellOutcome, FleetMode, HostId, HostPoisoning, LadderDirection, NotRunReason, Task,
+};
 
 use super::analysis::ladder::{asymmetry, queues};
 use super::analysis::{analyse, contention, findings, groups, headline};
@@ -162,7 +164,9 @@ fn host_that_holds_all_others_poisons() {
         });
         assert_eq!(ids(&outcome), ["FLT-08 h4"], "seed {seed}");
         outcome.findings.iter().for_each(assert_useful);
-        let [(_, poisoning)] = outcome.poisonings.as_slice() else { panic!("{:?}", outcome.poisonings) };
+        let [HostPoisoning { rates: poisoning, .. }] = outcome.poisonings.as_slice() else {
+            panic!("{:?}", outcome.poisonings)
+        };
         assert!((poisoning.gain_bps - 7.0 * (GIGABIT - 100e6)).abs() < 0.2e9, "{poisoning:?}");
     }
 }
@@ -174,8 +178,8 @@ fn slow_host_that_harms_the_others_not_is_no_poison() {
         network.sends.insert(host("h4"), 95e6);
     });
     assert!(ids(&outcome).is_empty(), "{:?}", ids(&outcome));
-    let [(suspect, poisoning)] = outcome.poisonings.as_slice() else { panic!("{:?}", outcome.poisonings) };
-    assert!(*suspect == host("h4") && !poisoning.is_found());
+    let [poisoning] = outcome.poisonings.as_slice() else { panic!("{:?}", outcome.poisonings) };
+    assert!(poisoning.suspect == host("h4") && !poisoning.rates.is_found());
     let levels: Vec<usize> = outcome.ladder.iter().map(|row| row.level).collect();
     assert_eq!(levels, [1, 2, 4, 8]);
 }
@@ -204,6 +208,21 @@ fn flows_on_shared_queues_are_one_finding_with_the_number_of_queues() {
     let alone = outcome.ladder.iter().find(|row| row.level == 1).expect("a row of each alone");
     let found = queues(all, alone).expect("an estimate");
     assert!(found.queues_min <= 8 && found.queues_max.is_some_and(|most| most >= 8), "{found:?}");
+}
+
+#[test]
+fn hub_that_receives_at_line_rate_and_does_not_send_so_is_named_after_both_ladders() {
+    let plan = FleetPlan { topology: Topology::IncastAndFanout(host("h1")), ..mesh(11) };
+    let outcome = run(&plan, 1, |network| {
+        network.receives.insert(host("h1"), 10.0 * GIGABIT);
+        network.sends.insert(host("h1"), 6.0 * GIGABIT);
+        network.links_bps.insert(host("h1"), 10e9);
+    });
+    assert_eq!(ids(&outcome), ["FLT-14 h1"], "{:?}", outcome.ladder);
+    outcome.findings.iter().for_each(assert_useful);
+    let rows = outcome.ladder.iter().map(|row| (row.direction, row.level));
+    let of = |way| [1, 2, 4, 8, 10].map(|level| (way, level));
+    assert_eq!(rows.collect::<Vec<_>>(), [of(LadderDirection::Incast), of(LadderDirection::Fanout)].concat());
 }
 
 #[test]

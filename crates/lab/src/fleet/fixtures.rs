@@ -76,6 +76,8 @@ pub(super) struct FakeNetwork {
     /// What each host can send and receive, in bit/s; others one gigabit.
     pub(super) sends: BTreeMap<HostId, f64>,
     pub(super) receives: BTreeMap<HostId, f64>,
+    /// What the link of each host can carry, in bit/s; others unknown.
+    pub(super) links_bps: BTreeMap<HostId, f64>,
     /// What each source and sink can exchange, in bit/s; others any rate.
     pub(super) pairs: BTreeMap<(HostId, HostId), f64>,
     /// Rack of each host, and the rate of each uplink in bit/s.
@@ -107,6 +109,7 @@ impl FakeNetwork {
             noise: 0.003,
             sends: BTreeMap::new(),
             receives: BTreeMap::new(),
+            links_bps: BTreeMap::new(),
             pairs: BTreeMap::new(),
             racks: BTreeMap::new(),
             uplink_bps: f64::INFINITY,
@@ -189,5 +192,13 @@ impl RoundRunner for FakeNetwork {
 
     fn progress(&mut self, progress: &FleetProgress) {
         assert!(progress.rounds_planned > progress.rounds_done, "{progress:?}");
+    }
+
+    fn link_bps(&self, host: &HostId) -> Option<f64> {
+        self.links_bps.get(host).copied()
+    }
+
+    fn separating(&self, fast: &[HostId], slow: &[HostId]) -> Vec<String> {
+        vec![format!("{} against {}", fast.len(), slow.len())]
     }
 }

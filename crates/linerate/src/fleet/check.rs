@@ -3,14 +3,18 @@
 use linerate_carrier::Carrier;
 use linerate_fleet::clock::Estimate;
 use linerate_fleet::inventory::Host;
-use linerate_fleet::message::{Hello, ProbeReport};
+use linerate_fleet::message::{Caps, Hello, ProbeReport};
+use linerate_lab::fleet::analysis::hosts::HostFindings;
+use linerate_model::finding::Finding;
 use linerate_report::fleet::{CheckReport, CheckRow, CheckState};
 use linerate_sys::clock::{monotonic_ns, unix_ns};
 use linerate_sys::signal::Signals;
 
 use super::connect::{FleetHosts, connect};
 use super::control::Control;
-use super::prepare::{Member, Prepared};
+use super::host_rules::host_findings;
+use super::members::{Member, Prepared, TestEnd};
+use super::prepare::Planned;
 use crate::{Error, Outcome};
 
 /// Length of the tests that the hosts are asked for; none is run.
@@ -30,10 +34,13 @@ pub struct CheckResult {
 /// # Errors
 /// The inventory or this host lacks what the coordinator needs, or a signal ended it.
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
-    let path = hosts.path_name()?;
-    let (_, control, prepared) = connect(hosts, &path, TEST_MS, signals)?;
-    let rows: Vec<CheckRow> =
-        (hosts.inventory.hosts.iter().enumerate()).map(|(index, host)| row(index, host, &control, &prepared)).collect();
+    let paths = hosts.path_names()?;
+    let caps = Caps { time_ms: Some(TEST_MS), ..Caps::default() };
+    let (_, control, prepared) = connect(hosts, Planned { paths: &paths, caps }, signals)?;
+    let found = host_findings(&control, &prepared, &hosts.inventory);
+    let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
+        .map(|(index, host)| row(index, host, &control, &prepared, &found))
+        .collect();
     control.finish();
     let is_reached = |row: &&CheckRow| row.state != CheckState::Unreachable;
     let outcome = match rows.iter().filter(is_reached).count() {
@@ -41,26 +48,35 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
         _ if rows.iter().any(|row| row.state != CheckState::Ready) => Outcome::CheckFailed,
         _ => Outcome::Done,
     };
-    let next = next_step(&rows);
+    let next = next_step(&rows, &found);
     let carrier = if hosts.is_scripted { "script" } else { "ssh" };
-    Ok(CheckResult { report: CheckReport { carrier: carrier.to_owned(), paths: vec![path], rows, next }, outcome })
+    Ok(CheckResult { report: CheckReport { carrier: carrier.to_owned(), paths, rows, next }, outcome })
 }
 
-fn row<C: Carrier>(index: usize, host: &Host, control: &Control<'_, C>, prepared: &Prepared) -> CheckRow {
+fn row<C: Carrier>(
+    index: usize,
+    host: &Host,
+    control: &Control<'_, C>,
+    prepared: &Prepared,
+    found: &HostFindings,
+) -> CheckRow {
     let hello = control.coordinator.hello(index);
     let member = prepared.members.get(&index);
+    let end = member.and_then(|member| member.ends.values().next());
     let (failed, all) = prepared.failed_probes(index);
     let is_closed = all > 0 && failed.len() == all;
     let state = match (hello, member) {
         (None, _) => CheckState::Unreachable,
+        (Some(_), Some(_)) if found.excluded.contains_key(&host.id) => CheckState::Blocked,
         (Some(_), Some(_)) if !is_closed && control.coordinator.is_planned(index) => CheckState::Ready,
         _ => CheckState::Blocked,
     };
     let mut notes: Vec<String> = control.reasons.get(&index).cloned().into_iter().collect();
     notes.extend(prepared.unreached_note(index));
     notes.extend(hello.and_then(|hello| version_note(&hello.version)));
-    notes.extend(member.and_then(|member| slower_note(member, prepared)));
-    notes.extend(member.and_then(route_note));
+    notes.extend(end.and_then(|end| slower_note(end, prepared)));
+    notes.extend(member.zip(end).and_then(|(member, end)| route_note(member, end)));
+    notes.extend(found.findings.iter().filter(|finding| is_about(finding, host)).map(finding_note));
     let clock = control.coordinator.clock(index, monotonic_ns());
     let wall_clock = |hello: &Hello, clock: Estimate| (wall_clock_offset_ns(hello, clock), clock.uncertainty_ns);
     CheckRow {
@@ -68,10 +84,10 @@ fn row<C: Carrier>(index: usize, host: &Host, control: &Control<'_, C>, prepared
         state,
         version: hello.map(|hello| hello.version.clone()),
         clock_ns: hello.zip(clock).map(|(hello, clock)| wall_clock(hello, clock)),
-        address: member.map(|member| member.address.to_string()),
-        device: member.and_then(|member| member.device.clone()),
-        port: member.map(|member| member.port),
-        link_bps: member.and_then(|member| member.speed_bps).map(|bps| bps as f64),
+        address: end.map(|end| end.address.to_string()),
+        device: end.and_then(|end| end.device.clone()),
+        port: end.map(|end| end.port),
+        link_bps: end.and_then(|end| end.speed_bps).map(|bps| bps as f64),
         rtt_ns: member.and_then(median_rtt_ns),
         notes,
     }
@@ -97,27 +113,44 @@ fn version_note(version: &str) -> Option<String> {
 }
 
 /// A link that is slower than those of most others.
-fn slower_note(member: &Member, prepared: &Prepared) -> Option<String> {
-    let own_bps = member.speed_bps?;
-    let mut speeds: Vec<u64> = prepared.members.values().filter_map(|member| member.speed_bps).collect();
+fn slower_note(end: &TestEnd, prepared: &Prepared) -> Option<String> {
+    let own_bps = end.speed_bps?;
+    let ends = prepared.members.values().flat_map(|member| member.ends.values());
+    let mut speeds: Vec<u64> = ends.filter_map(|end| end.speed_bps).collect();
     speeds.sort_unstable();
     let median_bps = speeds.get(speeds.len() / 2).copied()?;
     (own_bps < median_bps).then(|| format!("most others have {} Mbit/s", median_bps / 1_000_000))
 }
 
 /// A route that leaves through another device than that of the address: a trap of several addresses per host.
-fn route_note(member: &Member) -> Option<String> {
-    let device = member.device.as_ref()?;
+fn route_note(member: &Member, end: &TestEnd) -> Option<String> {
+    let device = end.device.as_ref()?;
     let leaves_elsewhere = |probe: &&ProbeReport| probe.device.as_ref().is_some_and(|found| found != device);
     let probe = member.probes.iter().find(leaves_elsewhere)?;
     let found = probe.device.as_deref().unwrap_or_default();
     Some(format!("the route to {} leaves through {found}, the address is on {device}", probe.peer))
 }
 
+/// The finding is about this host, alone or among others.
+fn is_about(finding: &Finding, host: &Host) -> bool {
+    finding.subject.split([',', ' ']).any(|word| word == host.id.as_str())
+}
+
+/// `FLT-17: The path MTU differs between hosts: path MTU of h2 1400 bytes, 1500 on most hosts`
+fn finding_note(finding: &Finding) -> String {
+    let seen = finding.evidence.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    format!("{}: {}: {seen}", finding.id, finding.title)
+}
+
 /// What to do about the first host that is not ready.
-fn next_step(rows: &[CheckRow]) -> Option<String> {
+fn next_step(rows: &[CheckRow], found: &HostFindings) -> Option<String> {
     let row = rows.iter().max_by_key(|row| row.state)?;
     let host = &row.host;
+    let excluded_by = found.excluded.get(host).filter(|_| row.state == CheckState::Blocked);
+    let of_host = |finding: &&Finding| Some(&finding.id) == excluded_by && finding.subject.contains(host.as_str());
+    if let Some(finding) = found.findings.iter().find(of_host) {
+        return finding.advice.clone();
+    }
     match (row.state, row.port) {
         (CheckState::Ready, _) => None,
         (CheckState::Blocked, Some(port)) => {

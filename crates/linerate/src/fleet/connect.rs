@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linerate_carrier::Carrier;
 use linerate_carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
 use linerate_fleet::coordinator::{Coordinator, Settings};
-use linerate_fleet::inventory::{Host, Inventory, Reach};
+use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory, Reach};
 use linerate_model::record::RunId;
 use linerate_sys::clock::{monotonic_ns, unix_ns};
 use linerate_sys::random;
@@ -14,7 +14,8 @@ use linerate_sys::signal::Signals;
 
 use super::agent::sha256_of_program;
 use super::control::{Control, Ended};
-use super::prepare::{CONTROL_PATH, Prepared, is_shared, prepare};
+use super::members::Prepared;
+use super::prepare::{CONTROL_PATH, Planned, is_shared, prepare};
 use super::script::ScriptCarrier;
 use crate::{Error, Outcome};
 
@@ -32,8 +33,8 @@ pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 pub struct FleetHosts {
     /// The hosts.
     pub inventory: Inventory,
-    /// Name of the path that is tested; `None` for the only one of the inventory.
-    pub path: Option<String>,
+    /// Names of the paths that are tested; empty for the only one of the inventory.
+    pub paths: Vec<String>,
     /// Configuration of ssh instead of the user's.
     pub ssh_config: Option<PathBuf>,
     /// The hosts run sh(1) and iperf3 instead of an agent.
@@ -44,32 +45,38 @@ pub struct FleetHosts {
 pub(super) type HostControl<'a> = Control<'a, Box<dyn Carrier>>;
 
 impl FleetHosts {
-    /// Name of the path that is tested.
+    /// Tests may use the network of the control connections.
+    pub fn share_path(&mut self) {
+        self.inventory.control = ControlPath::Shared;
+    }
+
+    /// Names of the paths that are tested.
     ///
     /// # Errors
-    /// No host has it, or it is not named and there are several.
-    pub(super) fn path_name(&self) -> Result<String, Error> {
+    /// No host has one of them, or none is named and there are several.
+    pub(super) fn path_names(&self) -> Result<Vec<String>, Error> {
         let hosts = &self.inventory.hosts;
         let names: BTreeSet<&str> = hosts.iter().flat_map(|host| host.paths.keys().map(String::as_str)).collect();
-        match (&self.path, names.iter().copied().collect::<Vec<_>>().as_slice()) {
-            (Some(path), _) if names.contains(path.as_str()) => Ok(path.clone()),
-            (Some(path), _) => Err(Error::usage(format!("no host has the path {path}"))),
-            (None, []) => Ok(CONTROL_PATH.to_owned()),
-            (None, [only]) => Ok((*only).to_owned()),
-            (None, names) => Err(Error::usage(format!("{} paths in the inventory; name one with --path", names.len()))),
+        if let Some(path) = self.paths.iter().find(|path| !names.contains(path.as_str())) {
+            return Err(Error::usage(format!("no host has the path {path}")));
+        }
+        match names.into_iter().collect::<Vec<_>>().as_slice() {
+            _ if !self.paths.is_empty() => Ok(self.paths.clone()),
+            [] => Ok(vec![CONTROL_PATH.to_owned()]),
+            [only] => Ok(vec![(*only).to_owned()]),
+            names => Err(Error::usage(format!("{} paths in the inventory; name one with --path", names.len()))),
         }
     }
 }
 
-/// Connects to all hosts and prepares those that answer for tests of this length over the path. With the id of the run.
+/// Connects to all hosts and prepares those that answer for the planned tests. With the id of the run.
 pub(super) fn connect<'a>(
     hosts: &FleetHosts,
-    path: &str,
-    test_ms: u64,
+    planned: Planned<'_>,
     signals: &'a Signals,
 ) -> Result<(RunId, HostControl<'a>, Prepared), Error> {
     let (run, mut control) = begin(hosts, signals)?;
-    match prepare(&mut control, &hosts.inventory, path, test_ms) {
+    match prepare(&mut control, &hosts.inventory, planned) {
         Ok(prepared) => Ok((run, control, prepared)),
         Err(ended) => {
             control.finish();

@@ -6,13 +6,10 @@ use std::net::IpAddr;
 use linerate_carrier::Carrier;
 use linerate_fleet::coordinator::{Action, Input, Step};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
-use linerate_fleet::message::{
-    Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget,
-};
-use linerate_model::fleet::HostId;
-use linerate_model::snapshot::{Snapshot, Value};
+use linerate_fleet::message::{Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget};
 
 use super::control::{Control, Ended};
+use super::members::{Member, Prepared, TestEnd};
 
 /// Name of the path of hosts without one in the inventory.
 pub(super) const CONTROL_PATH: &str = "control";
@@ -25,28 +22,16 @@ const EXCHANGES: u32 = 20;
 /// Most hosts of which whole snapshots are collected.
 const SNAPSHOTS_MAX: usize = 200;
 
-/// A host that can be tested.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
-    /// Address of its tests.
-    pub(super) address: IpAddr,
-    /// Port of its server.
-    pub(super) port: u16,
-    /// Device that has the address.
-    pub(super) device: Option<String>,
-    /// Present speed of its link.
-    pub(super) speed_bps: Option<u64>,
-    /// Highest rate that its link supports, where that is known.
-    pub(super) link_bps: Option<u64>,
-    /// What its connections to the servers of the others found.
-    pub(super) probes: Vec<ProbeReport>,
-}
+/// Test addresses of a host by the name of the path.
+type Addresses = BTreeMap<String, IpAddr>;
 
-/// Hosts that can be tested, by their places in the inventory, and the longest round trip between them.
-#[derive(Debug, Default)]
-pub(super) struct Prepared {
-    pub(super) members: BTreeMap<usize, Member>,
-    pub(super) data_rtt_ns: u64,
+/// What the tests of a run are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Planned<'a> {
+    /// Names of their paths.
+    pub(super) paths: &'a [String],
+    /// Bounds of each.
+    pub(super) caps: Caps,
 }
 
 /// Tests share the network of the control path, or it is not known that they do not.
@@ -54,39 +39,30 @@ pub(super) fn is_shared(inventory: &Inventory) -> bool {
     inventory.control == ControlPath::Shared
 }
 
-/// Prepares all hosts that answer.
+/// Prepares all hosts that answer and have an address of every path.
 pub(super) fn prepare<C: Carrier>(
     control: &mut Control<'_, C>,
     inventory: &Inventory,
-    path: &str,
-    duration_ms: u64,
+    planned: Planned<'_>,
 ) -> Result<Prepared, Ended> {
     control.run_until(|action| *action == Action::StepDone(Step::Hello))?;
     let mut addresses = BTreeMap::new();
     for (index, host) in inventory.hosts.iter().enumerate() {
         let Some(hello) = control.coordinator.hello(index) else { continue };
-        match test_address(host, hello, path) {
-            Some(address) => drop(addresses.insert(index, address)),
-            None => drop(control.reasons.insert(index, "its test address is not known; name it in paths".to_owned())),
+        match test_addresses(host, hello, planned.paths) {
+            Ok(of_paths) => drop(addresses.insert(index, of_paths)),
+            Err(path) => {
+                let reason = format!("its test address of path {path} is not known; name it in paths");
+                control.reasons.insert(index, reason);
+            }
         }
     }
-    let plans = plans(inventory, &addresses, path, duration_ms);
+    let plans = plans(inventory, &addresses, planned.caps);
     control.step(Input::Plan(plans), |action| *action == Action::StepDone(Step::Plan))?;
     let mut prepared = Prepared::default();
-    for (index, address) in &addresses {
-        let port = control.coordinator.ports(*index).and_then(<[u16]>::first).copied();
-        if let Some(port) = port.filter(|_| control.coordinator.is_planned(*index)) {
-            let hello = control.coordinator.hello(*index);
-            let own = hello.and_then(|hello| hello.addresses.iter().find(|own| own.address == *address));
-            let member = Member {
-                address: *address,
-                port,
-                device: own.map(|own| own.device.clone()),
-                speed_bps: own.and_then(|own| own.speed_bps),
-                link_bps: None,
-                probes: Vec::new(),
-            };
-            prepared.members.insert(*index, member);
+    for (index, of_paths) in addresses {
+        if let Some(member) = member(control, index, of_paths) {
+            prepared.members.insert(index, member);
         }
     }
     let preflights = preflights(&prepared.members);
@@ -101,29 +77,43 @@ pub(super) fn prepare<C: Carrier>(
     Ok(prepared)
 }
 
-/// The address of the path in the inventory, else that of the control connection.
-fn test_address(host: &Host, hello: &Hello, path: &str) -> Option<IpAddr> {
-    match host.paths.get(path) {
-        Some(address) => Some(*address),
-        None => hello.control_address.filter(|_| path == CONTROL_PATH),
-    }
+/// The addresses of the paths in the inventory, else that of the control connection. The path without one otherwise.
+fn test_addresses<'a>(host: &Host, hello: &Hello, paths: &'a [String]) -> Result<Addresses, &'a str> {
+    let of_path = |path: &'a String| {
+        let control = || hello.control_address.filter(|_| path == CONTROL_PATH);
+        let address = host.paths.get(path).copied().or_else(control).ok_or(path.as_str())?;
+        Ok((path.clone(), address))
+    };
+    paths.iter().map(of_path).collect()
 }
 
-fn plans(
-    inventory: &Inventory,
-    addresses: &BTreeMap<usize, IpAddr>,
-    path: &str,
-    duration_ms: u64,
-) -> Vec<(usize, Plan)> {
+/// A host whose servers listen.
+fn member<C: Carrier>(control: &Control<'_, C>, index: usize, addresses: Addresses) -> Option<Member> {
+    let coordinator = &control.coordinator;
+    let ports = coordinator.ports(index).filter(|_| coordinator.is_planned(index))?;
+    let end = |((path, address), port): ((String, IpAddr), &u16)| {
+        let own = coordinator.hello(index)?.addresses.iter().find(|own| own.address == address);
+        let (device, speed_bps) = (own.map(|own| own.device.clone()), own.and_then(|own| own.speed_bps));
+        Some((path, TestEnd { address, port: *port, device, speed_bps, link_bps: None }))
+    };
+    let count = addresses.len();
+    let ends: BTreeMap<String, TestEnd> = addresses.into_iter().zip(ports).filter_map(end).collect();
+    (ends.len() == count).then(|| Member { ends, ..Member::default() })
+}
+
+fn plans(inventory: &Inventory, addresses: &BTreeMap<usize, Addresses>, caps: Caps) -> Vec<(usize, Plan)> {
     let lease_ms = if is_shared(inventory) { LEASE_SHARED_MS } else { LEASE_SEPARATE_MS };
-    let plan = |(index, address): (&usize, &IpAddr)| {
-        let others = addresses.iter().filter(|(other, _)| *other != index).map(|(_, address)| *address);
+    let plan = |(index, own): (&usize, &Addresses)| {
+        let others = addresses.iter().filter(|(other, _)| *other != index);
         let plan = Plan {
             lease_ms,
-            addresses: vec![PathAddress { path: path.to_owned(), address: *address }],
-            peers: others.collect(),
+            addresses: own
+                .iter()
+                .map(|(path, address)| PathAddress { path: path.clone(), address: *address })
+                .collect(),
+            peers: others.flat_map(|(_, other)| other.values().copied()).collect(),
             ports: inventory.ports,
-            caps: Caps { time_ms: Some(duration_ms), ..Caps::default() },
+            caps,
             sample_ms: 0,
             beat_ms: 1_000,
         };
@@ -137,67 +127,9 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     let facts = if members.len() <= SNAPSHOTS_MAX { FactsDepth::Full } else { FactsDepth::None };
     let preflight = |index: &usize| {
         let others = members.iter().filter(|(other, _)| *other != index);
-        let peers = others.map(|(_, member)| ProbeTarget { peer: member.address, port: member.port });
-        (*index, Preflight { peers: peers.collect(), facts })
+        let ends = others.flat_map(|(_, member)| member.ends.values());
+        let peers = ends.map(|end| ProbeTarget { peer: end.address, port: end.port }).collect();
+        (*index, Preflight { peers, facts })
     };
     members.keys().map(preflight).collect()
-}
-
-impl Prepared {
-    fn take(&mut self, index: usize, report: Preflighted) {
-        let Some(member) = self.members.get_mut(&index) else { return };
-        let facts = report.facts.as_ref().and_then(|facts| serde_json::from_str::<Snapshot>(facts.as_str()).ok());
-        member.link_bps =
-            member.device.as_ref().zip(facts).and_then(|(device, facts)| highest_speed_bps(&facts, device));
-        let longest_ns = report.peers.iter().filter_map(|probe| probe.rtt_ns).max();
-        self.data_rtt_ns = self.data_rtt_ns.max(longest_ns.unwrap_or(0));
-        member.probes = report.peers;
-    }
-
-    /// Probes of the server of this host that failed, and how many were made.
-    pub(super) fn failed_probes(&self, index: usize) -> (Vec<ProbeOutcome>, usize) {
-        let Some(target) = self.members.get(&index) else { return (Vec::new(), 0) };
-        let probes = self.members.values().flat_map(|member| &member.probes);
-        let of_target: Vec<ProbeOutcome> = probes
-            .filter(|probe| (probe.peer, probe.port) == (target.address, target.port))
-            .map(|probe| probe.outcome)
-            .collect();
-        let failed = of_target.iter().copied().filter(|outcome| *outcome != ProbeOutcome::Ok).collect();
-        (failed, of_target.len())
-    }
-
-    /// Which server cannot be reached by how many of the others, of all hosts.
-    pub(super) fn unreached(&self, hosts: &[Host]) -> Vec<String> {
-        let line = |index: &usize| Some(format!("{}: {}", hosts.get(*index)?.id, self.unreached_note(*index)?));
-        self.members.keys().filter_map(line).collect()
-    }
-
-    /// `port 5201: 3 of 3 hosts get no answer`
-    pub(super) fn unreached_note(&self, index: usize) -> Option<String> {
-        let port = self.members.get(&index)?.port;
-        let (failed, all) = self.failed_probes(index);
-        let how = match failed.first()? {
-            outcome if failed.iter().any(|other| other != outcome) => "do not reach it",
-            ProbeOutcome::Refused => "are refused",
-            ProbeOutcome::Timeout => "get no answer",
-            ProbeOutcome::NoRoute => "have no route",
-            _ => "do not reach it",
-        };
-        Some(format!("port {port}: {} of {all} hosts {how}", failed.len()))
-    }
-
-    /// Ids of the hosts that can be tested now.
-    pub(super) fn ids<'a>(&'a self, hosts: &'a [Host]) -> impl Iterator<Item = (usize, &'a HostId)> {
-        self.members.keys().filter_map(|index| Some((*index, &hosts.get(*index)?.id)))
-    }
-}
-
-/// Highest speed of the link modes that a device supports; the present speed may be lower.
-fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
-    let Value::List(modes) = facts.value(&format!("nic.{device}.link.modes.supported"))? else { return None };
-    let mbps = |mode: &Value| match mode {
-        Value::Text(name) => name.split("base").next()?.parse::<u64>().ok(),
-        _ => None,
-    };
-    modes.iter().filter_map(mbps).max()?.checked_mul(1_000_000)
 }

@@ -4,10 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use super::HostId;
 
+/// Who sends in a ladder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LadderDirection {
+    /// Several hosts send to one.
+    #[default]
+    Incast,
+    /// One host sends to several.
+    Fanout,
+}
+
 /// Steps of one level with a result, over all repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LadderRow {
+    /// Who sends.
+    #[serde(default)]
+    pub direction: LadderDirection,
     /// Name of the path.
     pub path: String,
     /// What the plan varies; empty where nothing is.

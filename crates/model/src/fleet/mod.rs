@@ -10,6 +10,6 @@ mod task;
 pub use cell::{Cell, CellFlag, CellOutcome, Measurement, NotRun, NotRunReason, StartTimes};
 pub use effects::{EndEffect, FleetEffects, HostEffect, PairEffect, PairSuspect};
 pub use host_id::{HostId, HostIdError};
-pub use ladder::{LadderRow, Poisoning};
+pub use ladder::{LadderDirection, LadderRow, Poisoning};
 pub use report::{FLEET_SCHEMA, FleetHeader, FleetHost, FleetReport, FleetTopology, HostPoisoning};
 pub use task::{FleetMode, HashIdError, PairDirection, PlanHash, Round, Task, TaskId};

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, FleetEffects, FleetMode, HostId, LadderRow, NotRun, PairDirection, PlanHash, Poisoning};
+use super::{
+    Cell, FleetEffects, FleetMode, HostId, LadderDirection, LadderRow, NotRun, PairDirection, PlanHash, Poisoning,
+};
 use crate::finding::Finding;
 
 /// Schema name of a [`FleetReport`] on disk.
@@ -88,12 +90,17 @@ pub enum FleetTopology {
     Incast(HostId),
     /// This one sends to all others.
     Fanout(HostId),
+    /// All others send to this one, and it sends to all others.
+    IncastAndFanout(HostId),
 }
 
 /// What a host does to the others of a ladder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostPoisoning {
+    /// Who sends.
+    #[serde(default)]
+    pub direction: LadderDirection,
     /// The host.
     pub suspect: HostId,
     /// Rates of the others with and without it.

@@ -33,6 +33,7 @@ fn kind(header: &FleetHeader) -> Vec<String> {
         FleetTopology::Pairs => "pairs".to_owned(),
         FleetTopology::Incast(hub) => return vec![format!("incast into {hub}")],
         FleetTopology::Fanout(hub) => return vec![format!("fanout from {hub}")],
+        FleetTopology::IncastAndFanout(hub) => return vec![format!("incast into {hub} and fanout from it")],
     };
     let direction = match header.direction {
         PairDirection::Both => "both ways",

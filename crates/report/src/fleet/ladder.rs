@@ -1,7 +1,7 @@
 //! Ladders: rates over the number of hosts at the same time, and what a slow host does to the others.
 
 use linerate_lab::stats::median;
-use linerate_model::fleet::{FleetReport, FleetTopology, HostId, HostPoisoning, LadderRow};
+use linerate_model::fleet::{FleetReport, FleetTopology, HostId, HostPoisoning, LadderDirection, LadderRow};
 
 use super::not_run;
 use crate::document::Block;
@@ -16,25 +16,15 @@ const UNCHANGED_SHARE: f64 = 0.001;
 /// Slow hosts of a row that are named.
 const SLOW_SHOWN: usize = 3;
 
-/// A table of each path and variant, cells without a result, and the suspects.
+/// A table of each direction, path and variant, cells without a result, and the suspects.
 pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
-    let (kind, ends, hub) = match &report.header.topology {
-        FleetTopology::Incast(hub) => ("incast into", "sender", hub),
-        FleetTopology::Fanout(hub) => ("fanout from", "receiver", hub),
+    let (hub, directions): (_, &[LadderDirection]) = match &report.header.topology {
+        FleetTopology::Incast(hub) => (hub, &[LadderDirection::Incast]),
+        FleetTopology::Fanout(hub) => (hub, &[LadderDirection::Fanout]),
+        FleetTopology::IncastAndFanout(hub) => (hub, &[LadderDirection::Incast, LadderDirection::Fanout]),
         FleetTopology::Mesh | FleetTopology::Pairs => return Vec::new(),
     };
-    let others = report.header.hosts.iter().filter(|host| host.id != *hub).count();
-    let link = report.header.hosts.iter().find(|host| host.id == *hub).and_then(|host| host.link_bps);
-    let link = link.map_or_else(String::new, |bps| format!(" ({})", link_rate(bps)));
-    let head = format!("{kind} {hub}{link}, {}", counted(others, ends));
-    let treatments: Vec<&[LadderRow]> =
-        report.ladder.chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant)).collect();
-    let is_one = treatments.len() < 2;
-    let mut blocks: Vec<Block> =
-        treatments.into_iter().map(|rows| Block::Table(table(&head, ends, rows, is_one))).collect();
-    if blocks.is_empty() {
-        blocks.push(Block::Paragraph(format!("{head}: no step has a result")));
-    }
+    let mut blocks: Vec<Block> = directions.iter().flat_map(|direction| tables(report, hub, *direction)).collect();
     let not_run = not_run::lines(&report.cells.iter().collect::<Vec<_>>());
     if !not_run.is_empty() {
         blocks.extend([Block::Space, Block::List(not_run)]);
@@ -46,7 +36,26 @@ pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
     blocks
 }
 
-fn table(head: &str, ends: &str, rows: &[LadderRow], is_one: bool) -> Table {
+/// A table of each path and variant of a direction.
+fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec<Block> {
+    let (kind, ends) = match direction {
+        LadderDirection::Incast => ("incast into", "sender"),
+        LadderDirection::Fanout => ("fanout from", "receiver"),
+    };
+    let others = report.header.hosts.iter().filter(|host| host.id != *hub).count();
+    let link = report.header.hosts.iter().find(|host| host.id == *hub).and_then(|host| host.link_bps);
+    let link = link.map_or_else(String::new, |bps| format!(" ({})", link_rate(bps)));
+    let head = format!("{kind} {hub}{link}, {}", counted(others, ends));
+    let rows = report.ladder.iter().filter(|row| row.direction == direction).collect::<Vec<_>>();
+    if rows.is_empty() {
+        return vec![Block::Paragraph(format!("{head}: no step has a result"))];
+    }
+    let treatments: Vec<&[&LadderRow]> = rows.chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant)).collect();
+    let is_one = treatments.len() < 2;
+    treatments.into_iter().map(|rows| Block::Table(table(&head, ends, rows, is_one))).collect()
+}
+
+fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
     let place = match rows.first() {
         Some(row) if !is_one && row.variant.is_empty() => format!(", path {}", row.path),
         Some(row) if !is_one => format!(", path {}, {}", row.path, row.variant),
@@ -61,7 +70,7 @@ fn table(head: &str, ends: &str, rows: &[LadderRow], is_one: bool) -> Table {
         .number("Jain", |row| row.jain.map_or_else(absent, |jain| format!("{jain:.2}")))
         .number("retr", |row| row.retransmits.map_or_else(absent, |count| count.to_string()))
         .number("RTT", |row| row.rtt_us.map_or_else(absent, round_trip))
-        .text("note", slow_hosts)
+        .text("note", |row| slow_hosts(row))
         .table()
 }
 
@@ -136,7 +145,7 @@ fn slow_hosts(row: &LadderRow) -> String {
 }
 
 /// `poisoning: without pc07 the others gain 10.0 Mbit/s (its absence and the spread explain 181 Mbit/s): no harm`
-fn poisoning(HostPoisoning { suspect, rates }: &HostPoisoning) -> String {
+fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
     let change = match rates.gain_bps {
         gain if gain.abs() < UNCHANGED_SHARE * rates.without_bps => "gain nothing".to_owned(),
         loss if loss < 0.0 => format!("lose {}", rate(-loss)),

@@ -80,7 +80,7 @@ fn percent(share: f64) -> String {
 
 /// The tables of a mesh or of pairs; none of a ladder.
 pub(super) fn matrices(report: &FleetReport) -> Vec<Matrix<'_>> {
-    if matches!(report.header.topology, FleetTopology::Incast(_) | FleetTopology::Fanout(_)) {
+    if !matches!(report.header.topology, FleetTopology::Mesh | FleetTopology::Pairs) {
         return Vec::new();
     }
     let mut treatments: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use linerate_lab::fleet::{FleetEnd, FleetOutcome, FleetPlan, Topology};
 use linerate_model::fleet::{
-    FLEET_SCHEMA, FleetHeader, FleetHost, FleetReport, FleetTopology, HostId, HostPoisoning, NotRun, NotRunReason,
+    FLEET_SCHEMA, FleetHeader, FleetHost, FleetReport, FleetTopology, HostId, NotRun, NotRunReason,
 };
 
 use crate::document::style::Style;
@@ -62,14 +62,13 @@ pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         seed: plan.seed,
         ended: outcome.ended.map(ended),
     };
-    let poisonings = outcome.poisonings.into_iter().map(|(suspect, rates)| HostPoisoning { suspect, rates });
     FleetReport {
         schema: FLEET_SCHEMA.to_owned(),
         header,
         cells: outcome.cells,
         effects: outcome.effects,
         ladder: outcome.ladder,
-        poisonings: poisonings.collect(),
+        poisonings: outcome.poisonings,
         findings: outcome.findings,
     }
 }
@@ -80,6 +79,7 @@ fn topology(topology: &Topology) -> FleetTopology {
         Topology::Pairs(_) => FleetTopology::Pairs,
         Topology::Incast(hub) => FleetTopology::Incast(hub.clone()),
         Topology::Fanout(hub) => FleetTopology::Fanout(hub.clone()),
+        Topology::IncastAndFanout(hub) => FleetTopology::IncastAndFanout(hub.clone()),
     }
 }
 

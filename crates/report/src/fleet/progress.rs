@@ -37,6 +37,7 @@ pub fn announcement(run: &Announced<'_>, style: Style) -> String {
         Topology::Pairs(_) => "pairs".to_owned(),
         Topology::Incast(hub) => format!("incast into {hub}"),
         Topology::Fanout(hub) => format!("fanout from {hub}"),
+        Topology::IncastAndFanout(hub) => format!("incast into {hub} and fanout from it"),
     };
     let mut parts = vec![topology, counted(plan.hosts.len(), "host"), counted(estimate.cells, "cell")];
     if plan.topology.hub().is_none() {

@@ -43,6 +43,13 @@ fn incast_with_a_slow_sender() {
 }
 
 #[test]
+fn incast_and_fanout_of_one_host() {
+    let mut fleet = incast(8).slow("h3", 96e6);
+    fleet.plan.topology = Topology::IncastAndFanout(fixtures::host("nas"));
+    assert_expected("fleet/both-ladders.txt", &short(&fleet.run()));
+}
+
+#[test]
 fn two_racks_with_a_slow_uplink() {
     let report = racked(8, 4, 1e9).run();
     assert_expected("fleet/racks.txt", &short(&report));

@@ -47,7 +47,7 @@ impl HostArgs {
     pub(super) fn resolve(self) -> Result<FleetHosts, Error> {
         let inventory = self.inventory()?;
         let is_scripted = self.carrier == CarrierArg::Script;
-        Ok(FleetHosts { inventory, path: self.path, ssh_config: self.ssh_config, is_scripted })
+        Ok(FleetHosts { inventory, paths: self.path.into_iter().collect(), ssh_config: self.ssh_config, is_scripted })
     }
 
     fn inventory(&self) -> Result<Inventory, Error> {

@@ -1,185 +1,194 @@
 //! The command line of `linerate fleet run`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod options;
+
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
-use linerate::fleet::run::{RunSpec, TestOptions, dry_run, run};
-use linerate::progress::style;
+use clap::{Args, Subcommand};
+use linerate::fleet::run::{dry_run, run};
 use linerate::{Error, Outcome, Progress};
 use linerate_lab::fleet::Topology;
-use linerate_lab::sweep::grammar;
-use linerate_model::fleet::{FleetMode, FleetReport, HostId, PairDirection};
-use linerate_report::fleet as report;
+use linerate_model::fleet::{FleetMode, HostId};
 use linerate_sys::signal::{Signal, Signals};
 
-use super::hosts::HostArgs;
-use crate::cli::{check_files, complain, print};
+use crate::cli::{check_files, complain, doctor, print};
+use options::{CommonArgs, PairingArgs, Resolved};
 
 const COMMAND: &str = "linerate fleet run";
+/// Usual time of a test in s, and of one of a ladder, which needs a period that all its tests have in common.
+const TIME_S: u32 = 5;
+const LADDER_TIME_S: u32 = 10;
+/// Partners of each host in a baseline.
+const BASELINE_PARTNERS: u32 = 3;
+/// Repetitions of a baseline: the fewest that a verdict needs.
+const BASELINE_REPETITIONS: u32 = 5;
+/// Most hosts of a baseline that runs one pair at a time.
+const BASELINE_ISOLATED_MAX: usize = 16;
+/// Longest time between two starts in s.
+const STAGGER_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     #[command(subcommand)]
-    topology: TopologyArgs,
+    kind: Box<KindArgs>,
 }
 
 #[derive(Debug, Subcommand)]
-enum TopologyArgs {
+enum KindArgs {
     /// Each host with each other, in rounds of pairs that have no host in common
-    Mesh(Box<OptionArgs>),
+    Mesh(MeshArgs),
     /// A list of pairs, in both directions
-    Pairs(Box<PairArgs>),
+    Pairs(PairsArgs),
+    /// A mesh or pairs over several paths, or with several settings, one beside the other
+    Matrix(MatrixArgs),
+    /// One, two, four ... all hosts send to one
+    Incast(IncastArgs),
+    /// One host sends to one, two, four ... all others
+    Fanout(FanoutArgs),
+    /// Each host with three others, five times: what later runs are compared with
+    Baseline(CommonArgs),
 }
 
 #[derive(Debug, Args)]
-struct PairArgs {
+struct MeshArgs {
+    #[command(flatten)]
+    pairing: PairingArgs,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+struct PairsArgs {
     /// The pairs
     #[arg(long, value_name = "A:B[,...]", value_delimiter = ',', value_parser = pair, required = true)]
     pairs: Vec<(HostId, HostId)>,
     #[command(flatten)]
-    options: OptionArgs,
+    pairing: PairingArgs,
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
 #[derive(Debug, Args)]
-struct OptionArgs {
+struct MatrixArgs {
+    /// The pairs [default: each host with each other]
+    #[arg(long, value_name = "A:B[,...]", value_delimiter = ',', value_parser = pair)]
+    pairs: Vec<(HostId, HostId)>,
+    /// Paths of the inventory
+    #[arg(long, value_name = "NAME[,...]", value_delimiter = ',', conflicts_with = "path")]
+    paths: Vec<String>,
+    /// A setting and its levels: cc=cubic,bbr for congestion control
+    #[arg(long, value_name = "NAME=LEVEL[,...]", value_parser = levels, required_unless_present = "paths")]
+    vary: Option<Levels>,
     #[command(flatten)]
-    hosts: HostArgs,
-    /// Measured time of each test
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    time: u32,
-    /// Start of each test that is not counted
-    #[arg(short = 'O', long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=60))]
-    omit: u32,
-    /// Streams of each test
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
-    streams: u32,
-    /// Both directions of a pair at once; the default
-    #[arg(long, conflicts_with = "one_way")]
-    bidir: bool,
-    /// One direction of a pair at a time
-    #[arg(long)]
-    one_way: bool,
-    /// Which tests run at the same time
-    #[arg(long, value_name = "MODE", default_value = "rounds")]
-    mode: ModeArg,
-    /// Rounds of a mesh, which is sampled; all pairs without it, up to 100 hosts
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: Option<u32>,
-    /// Tests of each pair and direction
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeat: u32,
-    /// Seed of the order of the tests
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Time for all rounds, for example 90s or 15m; none is started that would end later [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = grammar::budget)]
-    budget: Option<Duration>,
-    /// Print what the run takes, and connect to no host
-    #[arg(long)]
-    dry_run: bool,
+    pairing: PairingArgs,
     #[command(flatten)]
-    output: OutputArgs,
+    common: CommonArgs,
 }
 
-/// Destinations and forms of the reports.
 #[derive(Debug, Args)]
-struct OutputArgs {
-    /// Write the report as one JSON object instead of text
-    #[arg(long)]
-    json: bool,
-    /// Write one line for each cell to a file, comma-separated
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Print no progress
-    #[arg(short, long)]
-    quiet: bool,
-    /// Print every finding in full, and all effects
-    #[arg(short, long)]
-    verbose: bool,
+struct IncastArgs {
+    /// The host that receives
+    #[arg(long, value_name = "HOST")]
+    sink: HostId,
+    #[command(flatten)]
+    ladder: LadderArgs,
 }
 
-/// Words for modes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModeArg {
-    /// One pair at a time
-    Isolated,
-    /// Pairs that have no host in common
-    Rounds,
-    /// The same, within the limits of the uplinks of racks
-    RackSafe,
-    /// All pairs at once
-    Stress,
+#[derive(Debug, Args)]
+struct FanoutArgs {
+    /// The host that sends
+    #[arg(long, value_name = "HOST")]
+    source: HostId,
+    #[command(flatten)]
+    ladder: LadderArgs,
 }
+
+#[derive(Debug, Args)]
+struct LadderArgs {
+    /// Incast and fanout of the host
+    #[arg(long)]
+    both: bool,
+    /// Time between the starts of two tests, for example 100ms [default: all start at once]
+    #[arg(long, value_name = "TIME", value_parser = stagger)]
+    stagger: Option<Duration>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Variants, `cc=bbr`.
+#[derive(Debug, Clone)]
+struct Levels(Vec<String>);
 
 impl RunArgs {
     pub(super) fn main(self) -> Outcome {
-        let (topology, options) = match self.topology {
-            TopologyArgs::Mesh(options) => (Topology::Mesh, *options),
-            TopologyArgs::Pairs(pairs) => (Topology::Pairs(pairs.pairs), pairs.options),
-        };
-        let (spec, is_dry, output) = match options.resolve(topology) {
-            Ok(resolved) => resolved,
-            Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
-        };
-        match carry_out(&spec, is_dry, &output) {
+        match self.kind.resolve().and_then(carry_out) {
             Ok(outcome) => outcome,
             Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
         }
     }
 }
 
-fn carry_out(spec: &RunSpec, is_dry: bool, output: &OutputArgs) -> Result<Outcome, Error> {
+fn carry_out(run_of: Resolved) -> Result<Outcome, Error> {
+    let Resolved { spec, is_dry, output } = run_of;
     if is_dry {
-        return print(&format!("{}\n", dry_run(spec)?)).map(|()| Outcome::Done).map_err(Error::failed);
+        return print(&format!("{}\n", dry_run(&spec)?)).map(|()| Outcome::Done).map_err(Error::failed);
     }
     check_files([&output.csv, &output.html].into_iter().flatten()).map_err(Error::failed)?;
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|error| Error::failed(error.text()))?;
     let mut progress = Progress::new(output.quiet);
-    let result = run(spec, &signals, &mut progress)?;
+    let result = run(&spec, &signals, &mut progress)?;
     output.write(&result.report)?;
-    Ok(result.outcome)
+    Ok(output.outcome(&result.report, result.outcome))
 }
 
-impl OptionArgs {
-    fn resolve(self, topology: Topology) -> Result<(RunSpec, bool, OutputArgs), Error> {
-        let mode = match self.mode {
-            ModeArg::Isolated => FleetMode::Isolated,
-            ModeArg::Rounds => FleetMode::Rounds,
-            ModeArg::RackSafe => FleetMode::RackSafe,
-            ModeArg::Stress => FleetMode::Stress,
-        };
-        let seconds = |count: u32| Duration::from_secs(count.into());
-        let spec = RunSpec {
-            hosts: self.hosts.resolve()?,
-            topology,
-            mode,
-            direction: if self.one_way { PairDirection::OneWay } else { PairDirection::Both },
-            sample_rounds: self.rounds,
-            repetitions: self.repeat,
-            seed: self.seed,
-            test: TestOptions { time: seconds(self.time), omit: seconds(self.omit), streams: self.streams },
-            budget: self.budget.unwrap_or(Duration::MAX),
-        };
-        Ok((spec, self.dry_run, self.output))
+impl KindArgs {
+    fn resolve(self) -> Result<Resolved, Error> {
+        match self {
+            Self::Mesh(args) => paired(args.common, args.pairing, Topology::Mesh),
+            Self::Pairs(args) => paired(args.common, args.pairing, Topology::Pairs(args.pairs)),
+            Self::Matrix(args) => args.resolve(),
+            Self::Incast(IncastArgs { sink, ladder }) => ladder.resolve(Topology::Incast(sink.clone()), sink),
+            Self::Fanout(FanoutArgs { source, ladder }) => ladder.resolve(Topology::Fanout(source.clone()), source),
+            Self::Baseline(common) => baseline(common),
+        }
     }
 }
 
-impl OutputArgs {
-    fn write(&self, run: &FleetReport) -> Result<(), Error> {
-        let text = if self.json { report::json(run) } else { report::text(run, self.verbose, style()) };
-        let printed = print(&text).map_err(Error::failed);
-        let write = |path: &Path, text: String| {
-            fs::write(path, text).map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
-        };
-        let csv = self.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(run)));
-        let html = self.html.as_deref().map_or(Ok(()), |path| write(path, report::html(run)));
-        printed.and(csv).and(html)
+fn paired(common: CommonArgs, pairing: PairingArgs, topology: Topology) -> Result<Resolved, Error> {
+    let mut resolved = common.resolve(topology, TIME_S, 1)?;
+    pairing.apply(&mut resolved.spec);
+    Ok(resolved)
+}
+
+fn baseline(common: CommonArgs) -> Result<Resolved, Error> {
+    let mut resolved = common.resolve(Topology::Mesh, TIME_S, BASELINE_REPETITIONS)?;
+    let spec = &mut resolved.spec;
+    let is_small = spec.hosts.inventory.hosts.len() <= BASELINE_ISOLATED_MAX;
+    spec.mode = if is_small { FleetMode::Isolated } else { FleetMode::Rounds };
+    spec.sample_rounds = Some(BASELINE_PARTNERS);
+    Ok(resolved)
+}
+
+impl MatrixArgs {
+    fn resolve(self) -> Result<Resolved, Error> {
+        let topology = if self.pairs.is_empty() { Topology::Mesh } else { Topology::Pairs(self.pairs) };
+        let mut resolved = paired(self.common, self.pairing, topology)?;
+        if !self.paths.is_empty() {
+            resolved.spec.hosts.paths = self.paths;
+        }
+        resolved.spec.variants = self.vary.map(|levels| levels.0).unwrap_or_default();
+        Ok(resolved)
+    }
+}
+
+impl LadderArgs {
+    fn resolve(self, topology: Topology, hub: HostId) -> Result<Resolved, Error> {
+        let topology = if self.both { Topology::IncastAndFanout(hub) } else { topology };
+        let mut resolved = self.common.resolve(topology, LADDER_TIME_S, 1)?;
+        resolved.spec.mode = FleetMode::Ladder;
+        resolved.spec.test.stagger = self.stagger.unwrap_or_default();
+        Ok(resolved)
     }
 }
 
@@ -188,4 +197,39 @@ fn pair(text: &str) -> Result<(HostId, HostId), String> {
     let (a, b) = text.split_once(':').ok_or_else(|| "not A:B".to_owned())?;
     let id = |name: &str| name.parse::<HostId>().map_err(|error| error.to_string());
     Ok((id(a)?, id(b)?))
+}
+
+/// `cc=cubic,bbr`
+fn levels(text: &str) -> Result<Levels, String> {
+    let names = text.strip_prefix("cc=").ok_or_else(|| "only cc can be varied, for example cc=cubic,bbr".to_owned())?;
+    let mut variants: Vec<String> = Vec::new();
+    for name in names.split(',') {
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let variant = format!("cc={name}");
+        if !is_name || variants.contains(&variant) {
+            return Err(format!("{name:?} is no congestion control, or occurs twice"));
+        }
+        variants.push(variant);
+    }
+    Ok(Levels(variants))
+}
+
+fn stagger(text: &str) -> Result<Duration, String> {
+    match doctor::duration(text)? {
+        time if time <= STAGGER_MAX => Ok(time),
+        _ => Err(format!("at most {} s", STAGGER_MAX.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_variants_of_the_one_setting() {
+        assert_eq!(levels("cc=cubic,bbr").map(|levels| levels.0), Ok(vec!["cc=cubic".to_owned(), "cc=bbr".to_owned()]));
+        for wrong in ["", "cc=", "cc=a,", "cc=a,a", "cc=a b", "mtu=9000", "cubic"] {
+            assert!(levels(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -6,29 +6,7 @@ use std::time::Duration;
 use linerate_interop::{FleetLab, HostLink, Process, Signal, TIMEOUT, wait_until};
 use serde_json::Value;
 
-/// Goodput of TCP through tbf(8), which counts no preamble, frame check sequence and gap: 1448 of 1514 bytes, and its burst.
-const GIGABIT_MBPS: std::ops::RangeInclusive<f64> = 900.0..=1_000.0;
-
-pub(super) fn cells(report: &Value) -> &Vec<Value> {
-    report["cells"].as_array().expect("cells")
-}
-
-pub(super) fn mbps(cell: &Value) -> f64 {
-    let goodput = cell["outcome"]["measured"]["goodput_bps"].as_f64();
-    goodput.unwrap_or_else(|| panic!("no result: {cell}")) / 1e6
-}
-
-pub(super) fn findings(report: &Value) -> Vec<(String, String)> {
-    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
-    let all = report["findings"].as_array().expect("findings").iter();
-    all.map(|finding| (text(finding, "id"), text(finding, "subject"))).collect()
-}
-
-/// Agents and workers end with their connections.
-#[track_caller]
-fn expect_nothing_left(lab: &FleetLab) {
-    assert!(wait_until(TIMEOUT, || lab.processes().is_empty()), "{:?}", lab.processes());
-}
+use super::report::{GIGABIT_MBPS, cells, expect_nothing_left, findings, mbps};
 
 #[test]
 fn timed_mesh_measures_the_link_of_each_pair_and_starts_together() {

@@ -111,6 +111,51 @@ pub(super) const GROUPS: Template = Template {
     reference: "linerate doctor --diff",
 };
 
+pub(super) const SHARED_SLOT: Template = Template {
+    id: "FLT-12",
+    severity: Severity::Medium,
+    title: "Pairs are slower through one card of a forwarding host",
+    explanation: "Both ports of these pairs are behind one slot of the bus, which carries each packet twice. Pairs whose ports \
+                  are on two cards are faster.",
+    reference: "PCI Express Base Specification; linerate doctor, PCI-03",
+};
+
+pub(super) const SHARED_PORT: Template = Template {
+    id: "FLT-13",
+    severity: Severity::High,
+    title: "Tests use the port of the control connection",
+    explanation: "The inventory has a network of its own for control. Tests that fill this port delay the control connection, \
+                  whose lease may expire, and what the control connection carries is missing in their rates.",
+    reference: "ip-route(8)",
+};
+
+pub(super) const CLOCK: Template = Template {
+    id: "FLT-15",
+    severity: Severity::Medium,
+    title: "The clock of a host is known worse than starts need",
+    explanation: "The estimate is half of the shortest round trip of the control connection. Tests of these hosts start at \
+                  different times, and only the period that they have in common is compared.",
+    reference: "RFC 5905, section 8",
+};
+
+pub(super) const SAME_MACHINE: Template = Template {
+    id: "FLT-16",
+    severity: Severity::Medium,
+    title: "Two entries are one machine",
+    explanation: "Their machine, boot and network namespace are equal. A test between them never leaves the machine, and both \
+                  would run at the same time.",
+    reference: "machine-id(5)",
+};
+
+pub(super) const PATH_MTU: Template = Template {
+    id: "FLT-17",
+    severity: Severity::Medium,
+    title: "The path MTU differs between hosts",
+    explanation: "Hosts with different MTU send segments of different sizes. Where a switch carries only the smaller one, large \
+                  packets are lost without a message.",
+    reference: "RFC 4821; linerate doctor, MTU-01",
+};
+
 pub(super) const ASYMMETRY: Template = Template {
     id: "FLT-14",
     severity: Severity::Medium,
@@ -143,7 +188,7 @@ impl Template {
 }
 
 /// Adds statements that a finding rests on.
-pub(super) fn because(mut finding: Finding, statements: impl IntoIterator<Item = String>) -> Finding {
+pub(crate) fn because(mut finding: Finding, statements: impl IntoIterator<Item = String>) -> Finding {
     finding.evidence.extend(statements.into_iter().map(Evidence::statement));
     finding
 }

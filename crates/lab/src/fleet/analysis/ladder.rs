@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Confidence, Finding};
 pub use linerate_model::fleet::LadderRow;
-use linerate_model::fleet::{Cell, HostId, Measurement, Task};
+use linerate_model::fleet::{Cell, HostId, LadderDirection, Measurement, Task};
 use linerate_model::numbers::rate;
 
 use super::collision::{self, QueueEstimate, occupied};
 use super::fairness::jain;
 use super::findings::{self, because, read};
-use super::groups;
 use super::poison::{self, Poisoning};
 use crate::fleet::schedule::ladder::Step;
-use crate::fleet::schedule::{FleetPlan, Topology};
 use crate::stats::median;
 
 /// Cells by their tasks.
@@ -22,20 +20,31 @@ pub type Cells = BTreeMap<Task, Cell>;
 /// Hosts of a step with their measurements.
 type Measured<'a> = Vec<(&'a HostId, &'a Measurement)>;
 
-/// Rows of a ladder, one for each path, variant and level. A step in which a host has no usable cell is left out.
+/// What the steps of one ladder have in common: direction, path and variant.
+type Ladder<'a> = (LadderDirection, &'a str, &'a str);
+
+/// Rows of the ladders, one for each direction, path, variant and level. A step in which a host has no usable cell is left out.
 #[must_use]
-pub fn rows(plan: &FleetPlan, steps: &[Step], cells: &Cells) -> Vec<LadderRow> {
-    let mut levels: BTreeMap<(&str, &str, usize), Vec<Measured<'_>>> = BTreeMap::new();
+pub fn rows(steps: &[Step], cells: &Cells) -> Vec<LadderRow> {
+    let mut levels: BTreeMap<(Ladder<'_>, usize), Vec<Measured<'_>>> = BTreeMap::new();
     for step in steps {
-        let measured = measured(plan, step, cells);
+        let measured = measured(step, cells);
         if measured.len() == step.tasks.len() {
-            levels.entry((&step.path, &step.variant, step.level)).or_default().push(measured);
+            levels.entry((of_step(step), step.level)).or_default().push(measured);
         }
     }
-    levels.into_iter().map(|(key, steps)| row(key, &steps)).collect()
+    levels.into_iter().map(|((ladder, level), steps)| row(ladder, level, &steps)).collect()
 }
 
-fn row((path, variant, level): (&str, &str, usize), steps: &[Measured<'_>]) -> LadderRow {
+fn of_step(step: &Step) -> Ladder<'_> {
+    (step.direction, &step.path, &step.variant)
+}
+
+fn of_row(row: &LadderRow) -> Ladder<'_> {
+    (row.direction, &row.path, &row.variant)
+}
+
+fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'_>]) -> LadderRow {
     let all = || steps.iter().flatten();
     let mut of_host: BTreeMap<&HostId, Vec<f64>> = BTreeMap::new();
     all().for_each(|(host, of)| of_host.entry(host).or_default().push(of.goodput_bps));
@@ -45,6 +54,7 @@ fn row((path, variant, level): (&str, &str, usize), steps: &[Measured<'_>]) -> L
     let rtt: Vec<f64> = all().filter_map(|(_, of)| of.rtt_us).map(|rtt| rtt as f64).collect();
     let sums = || steps.iter().map(|step| rates(step).iter().sum());
     LadderRow {
+        direction,
         path: path.to_owned(),
         variant: variant.to_owned(),
         level,
@@ -61,38 +71,36 @@ fn rates(step: &[(&HostId, &Measurement)]) -> Vec<f64> {
 }
 
 /// Usable measurements of a step with the host that is not the hub.
-fn measured<'a>(plan: &FleetPlan, step: &Step, cells: &'a Cells) -> Measured<'a> {
-    let is_fanout = matches!(plan.topology, Topology::Fanout(_));
+fn measured<'a>(step: &Step, cells: &'a Cells) -> Measured<'a> {
     let of_task = |task: &Task| {
         let cell = cells.get(task)?;
-        Some((if is_fanout { &cell.task.sink } else { &cell.task.source }, cell.usable()?))
+        let host = match step.direction {
+            LadderDirection::Incast => &cell.task.source,
+            LadderDirection::Fanout => &cell.task.sink,
+        };
+        Some((host, cell.usable()?))
     };
     step.tasks.iter().filter_map(of_task).collect()
 }
 
-/// Hosts that reach less than half of the median alone.
+/// Hosts that reach less than half of the median alone, by the direction in which they do.
 #[must_use]
-pub fn suspects(rows: &[LadderRow]) -> Vec<HostId> {
+pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
     let of_row = |row: &LadderRow| {
         let rates: Vec<f64> = row.hosts_bps.iter().map(|(_, rate)| *rate).collect();
         let slow = poison::suspects(&rates).into_iter();
-        slow.filter_map(|at| row.hosts_bps.get(at)).map(|(host, _)| host.clone()).collect::<Vec<_>>()
+        let named = slow.filter_map(|at| row.hosts_bps.get(at)).map(|(host, _)| (row.direction, host.clone()));
+        named.collect::<Vec<_>>()
     };
-    let slow: BTreeSet<HostId> = rows.iter().filter(|row| row.level == 1).flat_map(of_row).collect();
-    slow.into_iter().collect()
+    rows.iter().filter(|row| row.level == 1).flat_map(of_row).collect()
 }
 
 /// Compares the steps of [`poison`](crate::fleet::schedule::ladder::poison) of one suspect; `None` without all of their cells.
 #[must_use]
-pub fn poisoning(
-    plan: &FleetPlan,
-    steps: &[Step],
-    suspect: &HostId,
-    cells: &Cells,
-) -> Option<(Poisoning, Option<Finding>)> {
+pub fn poisoning(steps: &[Step], suspect: &HostId, cells: &Cells) -> Option<(Poisoning, Option<Finding>)> {
     let (mut with, mut without, mut own) = (Vec::new(), Vec::new(), Vec::new());
     for step in steps {
-        let measured = measured(plan, step, cells);
+        let measured = measured(step, cells);
         if measured.len() < step.tasks.len() {
             return None;
         }
@@ -120,14 +128,12 @@ const JAIN_UNFAIR: f64 = 0.9;
 /// Part of the median alone that every host reaches, for the sharing to be the cause.
 const ALONE_MIN: f64 = 0.9;
 
-/// Findings from the rows of one ladder: sharing, queues, groups.
+/// Findings from the rows of the ladders of a hub: sharing and queues.
 #[must_use]
-pub fn findings(plan: &FleetPlan, rows: &[LadderRow], steps: &[Step], cells: &Cells) -> Vec<Finding> {
-    let Some(hub) = plan.topology.hub() else { return Vec::new() };
+pub fn findings(hub: &HostId, rows: &[LadderRow]) -> Vec<Finding> {
     let mut found = Vec::new();
-    let treatments: BTreeSet<(&str, &str)> = rows.iter().map(|row| (row.path.as_str(), row.variant.as_str())).collect();
-    for (path, variant) in treatments {
-        let of: Vec<&LadderRow> = rows.iter().filter(|row| row.path == path && row.variant == variant).collect();
+    for ladder in rows.iter().map(of_row).collect::<BTreeSet<_>>() {
+        let of: Vec<&LadderRow> = rows.iter().filter(|row| of_row(row) == ladder).collect();
         let alone = of.iter().find(|row| row.level == 1);
         let all = of.iter().filter(|row| row.level > 1).max_by_key(|row| row.level);
         if let Some((alone, all)) = alone.zip(all) {
@@ -136,12 +142,18 @@ pub fn findings(plan: &FleetPlan, rows: &[LadderRow], steps: &[Step], cells: &Ce
             let sharing = shared.map(|shared| shared_queues(hub, &shared)).or_else(|| unfair(hub, alone, all));
             found.extend(sharing);
         }
-        let is_alone = |step: &&Step| step.level == 1 && step.path == path && step.variant == variant;
-        let tasks = steps.iter().filter(is_alone).flat_map(|step| &step.tasks);
-        let cells: Vec<&Cell> = tasks.filter_map(|task| cells.get(task)).collect();
-        found.extend(groups::finding(&cells, Some(hub)).map(|(_, finding)| finding));
     }
     found
+}
+
+/// The cells of each host alone, one list for each ladder.
+#[must_use]
+pub fn alone<'a>(steps: &[Step], cells: &'a Cells) -> Vec<Vec<&'a Cell>> {
+    let mut ladders: BTreeMap<Ladder<'_>, Vec<&Cell>> = BTreeMap::new();
+    for step in steps.iter().filter(|step| step.level == 1) {
+        ladders.entry(of_step(step)).or_default().extend(step.tasks.iter().filter_map(|task| cells.get(task)));
+    }
+    ladders.into_values().collect()
 }
 
 fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
@@ -190,6 +202,23 @@ fn shared_queues(hub: &HostId, estimate: &QueueEstimate) -> Finding {
 /// Least part of the line that the fast direction reaches, and most that the slow one does.
 const FAST_MIN: f64 = 0.95;
 const SLOW_MAX: f64 = 0.80;
+
+/// Compares the full steps of both directions of a hub with the rate of its line in bit/s, for each path and variant.
+#[must_use]
+pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Finding> {
+    let mut sums: BTreeMap<(&str, &str), BTreeMap<LadderDirection, f64>> = BTreeMap::new();
+    // Rows of a ladder are in the order of their levels, so that the last one is that of all hosts.
+    for row in rows {
+        if let Some(sum) = median(&row.sums_bps) {
+            sums.entry((&row.path, &row.variant)).or_default().insert(row.direction, sum);
+        }
+    }
+    let of_both = |sums: BTreeMap<LadderDirection, f64>| {
+        let [incast, fanout] = [LadderDirection::Incast, LadderDirection::Fanout].map(|way| sums.get(&way).copied());
+        asymmetry(hub, incast?, fanout?, line_bps)
+    };
+    sums.into_values().filter_map(of_both).collect()
+}
 
 /// Compares the sums of an incast and a fanout of the same hub, both in bit/s, with the rate of its line.
 #[must_use]

@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_model::finding::{Evidence, Finding};
-use linerate_model::fleet::{Cell, FleetEffects, FleetMode, HostId, NotRunReason, Round, Task};
+use linerate_model::fleet::{Cell, FleetEffects, FleetMode, HostId, HostPoisoning, NotRunReason, Round, Task};
 use thiserror::Error;
 
 use super::analysis::ladder::{self as ladder_analysis, LadderRow};
-use super::analysis::poison::Poisoning;
 use super::analysis::{self, Analysis};
 use super::schedule::{FleetPlan, ladder, sample};
 use rounds::Run;
@@ -31,6 +30,17 @@ pub trait RoundRunner {
 
     /// Called before every round.
     fn progress(&mut self, progress: &FleetProgress);
+
+    /// Highest rate of the link of a host in bit/s, where that is known.
+    fn link_bps(&self, _: &HostId) -> Option<f64> {
+        None
+    }
+
+    /// Facts that the hosts of each of two groups share and that differ between the groups, as statements. Empty where no
+    /// facts are known.
+    fn separating(&self, _fast: &[HostId], _slow: &[HostId]) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Why no more rounds can be run.
@@ -68,7 +78,7 @@ pub struct FleetOutcome {
     /// Rows of a ladder.
     pub ladder: Vec<LadderRow>,
     /// What each suspect of a ladder does to the others.
-    pub poisonings: Vec<(HostId, Poisoning)>,
+    pub poisonings: Vec<HostPoisoning>,
     /// Findings, strongest first.
     pub findings: Vec<Finding>,
     /// Rounds that were run.
@@ -108,7 +118,7 @@ impl FleetEnd {
 pub fn explore<R: RoundRunner>(plan: &FleetPlan, finished: Vec<Cell>, runner: &mut R) -> FleetOutcome {
     let mut run = Run::new(plan, finished, runner);
     match plan.topology.hub() {
-        Some(_) => explore_ladder(plan, run),
+        Some(hub) => explore_ladder(plan, hub, run),
         None => {
             run.tasks(plan.tasks(), plan.mode);
             explore_suspects(plan, &mut run);
@@ -163,7 +173,7 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
         findings.extend(analysis::contention(&together, &alone));
         // Hosts behind a slow uplink are a group that is explained.
         if analysis.uplinks.is_empty() {
-            findings.extend(analysis::groups::finding(&together, None).map(|(_, finding)| finding));
+            findings.extend(run.groups(&together, None));
         }
         if analyses.len() > 1 {
             let varied = if effects.variant.is_empty() { String::new() } else { format!(", {}", effects.variant) };
@@ -175,25 +185,30 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
     run.into_outcome(findings, effects, Vec::new(), Vec::new())
 }
 
-fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, mut run: Run<'_, R>) -> FleetOutcome {
+fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, hub: &HostId, mut run: Run<'_, R>) -> FleetOutcome {
     let steps = ladder::among(ladder::steps(plan, &[]), &run.alive, &run.finished());
     run.steps(&steps);
     run.give_up(&plan.tasks(), FleetMode::Ladder);
-    let rows = ladder_analysis::rows(plan, &steps, &run.cells);
+    let rows = ladder_analysis::rows(&steps, &run.cells);
     let mut findings = Vec::new();
     let mut poisonings = Vec::new();
-    for suspect in ladder_analysis::suspects(&rows) {
+    for (direction, suspect) in ladder_analysis::suspects(&rows) {
         for (path, variant) in plan.treatments() {
-            let mut steps = ladder::among(ladder::poison(plan, &suspect), &run.alive, &run.finished());
+            let poison = ladder::poison(plan, direction, &suspect);
+            let mut steps = ladder::among(poison, &run.alive, &run.finished());
             steps.retain(|step| step.path == path && step.variant == variant);
             run.steps(&steps);
-            let Some((found, finding)) = ladder_analysis::poisoning(plan, &steps, &suspect, &run.cells) else {
+            let Some((rates, finding)) = ladder_analysis::poisoning(&steps, &suspect, &run.cells) else {
                 continue;
             };
-            poisonings.push((suspect.clone(), found));
+            poisonings.push(HostPoisoning { direction, suspect: suspect.clone(), rates });
             findings.extend(finding);
         }
     }
-    findings.extend(ladder_analysis::findings(plan, &rows, &steps, &run.cells));
+    findings.extend(ladder_analysis::findings(hub, &rows));
+    let alone = ladder_analysis::alone(&steps, &run.cells);
+    findings.extend(alone.iter().filter_map(|cells| run.groups(cells, Some(hub))));
+    let line_bps = run.runner.link_bps(hub);
+    findings.extend(line_bps.map(|bps| ladder_analysis::asymmetries(hub, &rows, bps)).unwrap_or_default());
     run.into_outcome(findings, Vec::new(), rows, poisonings)
 }

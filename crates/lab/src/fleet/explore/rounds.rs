@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{
-    Cell, CellFlag, CellOutcome, FleetEffects, FleetMode, HostId, NotRun, NotRunReason, Round, Task,
+    Cell, CellFlag, CellOutcome, FleetEffects, FleetMode, HostId, HostPoisoning, NotRun, NotRunReason, Round, Task,
 };
 
 use super::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
 use crate::fleet::analysis::ladder::LadderRow;
-use crate::fleet::analysis::poison::Poisoning;
-use crate::fleet::analysis::ranked;
+use crate::fleet::analysis::{because, groups, ranked};
 use crate::fleet::schedule::ladder::{self, Step};
 use crate::fleet::schedule::{FleetPlan, rounds};
 
 /// A run that is being made.
 pub(super) struct Run<'a, R> {
     plan: &'a FleetPlan,
-    runner: &'a mut R,
+    pub(super) runner: &'a mut R,
     pub(super) cells: BTreeMap<Task, Cell>,
     pub(super) alive: BTreeSet<HostId>,
     pub(super) ended: Option<FleetEnd>,
@@ -168,12 +167,18 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         }
     }
 
+    /// The finding about two groups of hosts, with what separates them.
+    pub(super) fn groups(&self, cells: &[&Cell], hub: Option<&HostId>) -> Option<Finding> {
+        let (groups, finding) = groups::finding(cells, hub)?;
+        Some(because(finding, self.runner.separating(&groups.fast, &groups.slow)))
+    }
+
     pub(super) fn into_outcome(
         self,
         findings: Vec<Finding>,
         effects: Vec<FleetEffects>,
         ladder: Vec<LadderRow>,
-        poisonings: Vec<(HostId, Poisoning)>,
+        poisonings: Vec<HostPoisoning>,
     ) -> FleetOutcome {
         FleetOutcome {
             cells: self.cells.into_values().collect(),

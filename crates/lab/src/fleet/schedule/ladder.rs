@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use linerate_model::fleet::{FleetMode, HostId, Round, Task};
+use linerate_model::fleet::{FleetMode, HostId, LadderDirection, Round, Task};
 
 use super::plan::{FleetPlan, Topology};
 use super::variants::order;
@@ -18,6 +18,8 @@ const ALONE_SAMPLED: usize = 16;
 pub struct Step {
     /// Its tests.
     pub tasks: Vec<Task>,
+    /// Who sends.
+    pub direction: LadderDirection,
     /// How many hosts send, or receive, at the same time.
     pub level: usize,
     /// Name of the path.
@@ -26,21 +28,24 @@ pub struct Step {
     pub variant: String,
 }
 
-/// Steps of the ladder of an incast or fanout plan: for each repetition every host alone, then 2, 4 … hosts, each step with all
+/// Steps of the ladders of an incast or fanout plan: for each repetition every host alone, then 2, 4 … hosts, each step with all
 /// hosts of the one before. The order of the hosts is by lot, another one for each repetition. Empty for another plan.
 #[must_use]
 pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
+    let Some(hub) = plan.topology.hub() else { return Vec::new() };
     let treatments = plan.treatments();
     let mut steps = Vec::new();
     for repetition in 0..plan.repetitions.max(1) {
-        let hosts = permutation(plan, repetition);
-        let alone = alone(&hosts, suspects).into_iter().map(std::slice::from_ref);
-        for group in alone.chain(prefixes(&hosts)) {
-            let treatments = order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
-            steps.extend(treatments.map(|(path, variant)| {
-                let level = format!("{}={}", plan.topology.counted(), group.len());
-                step(plan, group, (path, variant), &level, repetition)
-            }));
+        let hosts = permutation(plan, hub, repetition);
+        for direction in plan.topology.directions() {
+            let alone = alone(&hosts, suspects).into_iter().map(std::slice::from_ref);
+            for group in alone.chain(prefixes(&hosts)) {
+                let treatments = order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
+                steps.extend(treatments.map(|(path, variant)| {
+                    let level = format!("{}={}", counted(*direction), group.len());
+                    step((hub, *direction), group, (path, variant), &level, repetition)
+                }));
+            }
         }
     }
     steps
@@ -48,15 +53,17 @@ pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
 
 /// Steps that show what a suspect does to the others: all with it, all without it twice, and all with it again.
 #[must_use]
-pub fn poison(plan: &FleetPlan, suspect: &HostId) -> Vec<Step> {
-    let all = permutation(plan, 0);
+pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) -> Vec<Step> {
+    let Some(hub) = plan.topology.hub() else { return Vec::new() };
+    let all = permutation(plan, hub, 0);
     let others: Vec<HostId> = all.iter().filter(|host| *host != suspect).cloned().collect();
     let mut steps = Vec::new();
     for (path, variant) in plan.treatments() {
         for (group, name, repetition) in
             [(&all, "with", 0), (&others, "without", 0), (&others, "without", 1), (&all, "with", 1)]
         {
-            steps.push(step(plan, group, (&path, &variant), &format!("{name}={suspect}"), repetition));
+            let level = format!("{name}={suspect}");
+            steps.push(step((hub, direction), group, (&path, &variant), &level, repetition));
         }
     }
     steps
@@ -89,23 +96,33 @@ impl Topology {
     #[must_use]
     pub fn hub(&self) -> Option<&HostId> {
         match self {
-            Self::Incast(hub) | Self::Fanout(hub) => Some(hub),
+            Self::Incast(hub) | Self::Fanout(hub) | Self::IncastAndFanout(hub) => Some(hub),
             Self::Mesh | Self::Pairs(_) => None,
         }
     }
 
-    /// What a step of a ladder counts.
-    fn counted(&self) -> &'static str {
+    /// Directions of the ladders, in the order in which they run.
+    #[must_use]
+    pub const fn directions(&self) -> &'static [LadderDirection] {
         match self {
-            Self::Fanout(_) => "sinks",
-            _ => "senders",
+            Self::Incast(_) => &[LadderDirection::Incast],
+            Self::Fanout(_) => &[LadderDirection::Fanout],
+            Self::IncastAndFanout(_) => &[LadderDirection::Incast, LadderDirection::Fanout],
+            Self::Mesh | Self::Pairs(_) => &[],
         }
     }
 }
 
+/// What a step of a ladder counts.
+const fn counted(direction: LadderDirection) -> &'static str {
+    match direction {
+        LadderDirection::Incast => "senders",
+        LadderDirection::Fanout => "sinks",
+    }
+}
+
 /// The hosts at the many ends, in the order of a repetition.
-fn permutation(plan: &FleetPlan, repetition: u32) -> Vec<HostId> {
-    let Some(hub) = plan.topology.hub() else { return Vec::new() };
+fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
     let is_target = |id: &HostId| plan.hosts.iter().any(|host| host.id == *id && host.is_target_only);
     let hub_is_target = is_target(hub);
     let ids: BTreeSet<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
@@ -129,17 +146,21 @@ fn prefixes(hosts: &[HostId]) -> impl Iterator<Item = &[HostId]> {
     below.chain(all).filter_map(|level| hosts.get(..level))
 }
 
-fn step(plan: &FleetPlan, hosts: &[HostId], (path, variant): (&str, &str), level: &str, repetition: u32) -> Step {
-    let ends = |host: &HostId| match &plan.topology {
-        Topology::Fanout(hub) => (hub.clone(), host.clone()),
-        Topology::Incast(hub) => (host.clone(), hub.clone()),
-        Topology::Mesh | Topology::Pairs(_) => (host.clone(), host.clone()),
-    };
+fn step(
+    (hub, direction): (&HostId, LadderDirection),
+    hosts: &[HostId],
+    (path, variant): (&str, &str),
+    level: &str,
+    repetition: u32,
+) -> Step {
     let full = if variant.is_empty() { level.to_owned() } else { format!("{variant},{level}") };
     let task = |host: &HostId| {
-        let (source, sink) = ends(host);
+        let (source, sink) = match direction {
+            LadderDirection::Incast => (host.clone(), hub.clone()),
+            LadderDirection::Fanout => (hub.clone(), host.clone()),
+        };
         Task { source, sink, path: path.to_owned(), variant: full.clone(), repetition }
     };
     let tasks = hosts.iter().map(task).collect();
-    Step { tasks, level: hosts.len(), path: path.to_owned(), variant: variant.to_owned() }
+    Step { tasks, direction, level: hosts.len(), path: path.to_owned(), variant: variant.to_owned() }
 }

@@ -68,6 +68,8 @@ pub enum Topology {
     Incast(HostId),
     /// This one sends to all others.
     Fanout(HostId),
+    /// All others send to this one, and it sends to all others.
+    IncastAndFanout(HostId),
 }
 
 impl FleetPlan {
@@ -96,13 +98,11 @@ impl FleetPlan {
     #[must_use]
     pub fn tasks(&self) -> Vec<Task> {
         match &self.topology {
-            Topology::Incast(_) | Topology::Fanout(_) => {
-                ladder::steps(self, &[]).into_iter().flat_map(|step| step.tasks).collect()
-            }
             Topology::Mesh | Topology::Pairs(_) => {
                 let pairs = self.pairs();
                 (0..self.repetitions.max(1)).flat_map(|repetition| self.tasks_of(&pairs, repetition)).collect()
             }
+            _ => ladder::steps(self, &[]).into_iter().flat_map(|step| step.tasks).collect(),
         }
     }
 
@@ -168,6 +168,7 @@ impl Topology {
             }),
             Self::Incast(sink) => hash.number(2).text(sink.as_str()),
             Self::Fanout(source) => hash.number(3).text(source.as_str()),
+            Self::IncastAndFanout(hub) => hash.number(4).text(hub.as_str()),
         }
     }
 }

@@ -48,6 +48,14 @@ pub fn window(text: &str) -> Result<u64, AmountError> {
     amount(text, BINARY, &WINDOW)
 }
 
+/// Bytes of a whole run.
+///
+/// # Errors
+/// [`AmountError`].
+pub fn volume(text: &str) -> Result<u64, AmountError> {
+    amount(text, DECIMAL, &(1..=u64::MAX))
+}
+
 /// Bits per second; 0 for no limit.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use amount::{BINARY, DECIMAL, RATE, TCP_LENGTH, WINDOW, amount};
 use thiserror::Error;
 
-pub use amount::{AmountError, UDP_LENGTH, budget, length, rate, window, with_unit};
+pub use amount::{AmountError, UDP_LENGTH, budget, length, rate, volume, window, with_unit};
 
 /// A factor and its levels.
 #[derive(Debug, Clone, PartialEq, Eq)]

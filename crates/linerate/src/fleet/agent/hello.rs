@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use linerate_fleet::message::{Address, Hello, VERSION, Versions};
+use linerate_host::attachment;
 use linerate_record::keys;
 use linerate_sys::{clock, cpu, interfaces, process};
 
@@ -25,7 +26,7 @@ pub(super) fn hello() -> Hello {
         caps: Vec::new(),
         host: system.node,
         host_key: host_key(),
-        boot_hash: clock::boot_id().ok().map(|id| keys::sha256(id.as_bytes())),
+        boot_hash: boot_hash(),
         kernel: system.release,
         arch: system.machine,
         cpus: cpu::affinity().ok().and_then(|cpus| u32::try_from(cpus.count()).ok()).unwrap_or(0),
@@ -51,12 +52,21 @@ pub(in crate::fleet) fn sha256_of_program() -> io::Result<String> {
     }
 }
 
-/// Addresses of this host with their devices and the speeds of these.
+/// Hash of the boot id and of the network namespace: containers of one machine are hosts if their networks are.
+fn boot_hash() -> Option<String> {
+    let boot = clock::boot_id().ok()?;
+    let namespace = interfaces::namespace_cookie().unwrap_or(0);
+    Some(keys::sha256(format!("{boot} {namespace}").as_bytes()))
+}
+
+/// Addresses of this host with their devices, the speeds of these and their ports.
 fn addresses() -> Vec<Address> {
-    let mut speeds = HashMap::new();
+    let mut devices = HashMap::new();
     let mut address = |(address, device): (IpAddr, String)| {
-        let speed_bps = *speeds.entry(device.clone()).or_insert_with(|| speed_bps(&device));
-        Address { address, device, speed_bps }
+        let known = devices.entry(device.clone());
+        let (speed_bps, attachment) = known.or_insert_with(|| (speed_bps(&device), attachment(&device)));
+        let ports = attachment.ports.iter().cloned().collect();
+        Address { address, speed_bps: *speed_bps, ports, has_vlan: attachment.has_vlan, device }
     };
     let all = interfaces::addresses().into_iter().map(|(address, _)| address);
     let with_devices = all.filter_map(|address| Some((address, interfaces::device_of(address)?)));

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_fleet::message::{JsonText, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget};
-use linerate_host::routes;
+use linerate_fleet::message::{BridgePort, JsonText, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget};
+use linerate_host::{bridge_port, routes};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, clock, errno};
@@ -78,6 +78,7 @@ impl Probes {
                 State::Ended(outcome, rtt_ns) => (outcome, rtt_ns),
                 State::Connecting(_) => (ProbeOutcome::Timeout, None),
             };
+            let port = route.as_ref().and_then(|route| bridge_port(route.device.as_ref()?, probe.target.peer));
             ProbeReport {
                 peer: probe.target.peer,
                 port: probe.target.port,
@@ -86,6 +87,7 @@ impl Probes {
                 device: route.as_ref().and_then(|route| route.device.clone()),
                 source: route.as_ref().and_then(|route| route.source),
                 mtu_bytes: route.as_ref().and_then(|route| route.mtu_bytes),
+                bridge_port: port.map(|port| BridgePort { name: port.name, slot: port.slot }),
             }
         };
         let peers = self.probes.into_iter().zip(routes(&peers)).map(report).collect();

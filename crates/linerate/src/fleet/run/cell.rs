@@ -9,7 +9,8 @@ use linerate_lab::fleet::analysis::period::{ByteInterval, Period, TestIntervals,
 use linerate_model::fleet::{
     Cell, CellFlag, CellOutcome, FleetMode, Measurement, NotRun, NotRunReason, StartTimes, Task,
 };
-use linerate_model::record::{Series, SeriesOf, Times, Trial};
+use linerate_model::measure::MeasureName;
+use linerate_model::record::{RunRecord, Series, SeriesOf, Times, Trial, Way};
 
 use crate::fleet::connect::CLOCK_BUDGET_NS;
 
@@ -89,9 +90,13 @@ impl TaskReport {
         if is_compared && series.is_some() && period.is_none() {
             flags.push(CellFlag::NoCommonPeriod);
         }
+        let record = client.record();
+        let figure = |name| record.as_ref().and_then(|record| figure(record.trials.first()?, name));
         CellOutcome::Measured(Measurement {
             goodput_bps: in_common.unwrap_or(total_bps),
             nominal_bps,
+            retransmits: figure(MeasureName::Retransmits).map(|count| count as u64),
+            rtt_us: figure(MeasureName::RttMeanNs).map(|ns| (ns / 1e3) as u64),
             start: client.start(),
             flags,
             ..Measurement::default()
@@ -118,14 +123,19 @@ impl TaskReport {
     fn intervals(&self) -> Option<TestIntervals> {
         let sink = self.server.as_ref().filter(|sink| sink.result.end.outcome == Outcome::Done)?;
         let started_ns = sink.result.end.started_ns?.checked_add_signed(sink.offset_ns.checked_neg()?)?;
-        let record = linerate_record::text::read(&sink.result.record).ok()?;
+        let record = sink.record()?;
         let [trial] = record.trials.as_slice() else { return None };
-        let intervals = byte_intervals(trial, started_ns)?;
-        Some(TestIntervals { start_ns: started_ns, end_ns: intervals.last()?.end_ns, intervals })
+        let intervals = byte_intervals(&trial.series, started_ns)?;
+        let end_ns = intervals.iter().map(|interval| interval.end_ns).max()?;
+        Some(TestIntervals { start_ns: started_ns, end_ns, intervals })
     }
 }
 
 impl Received {
+    fn record(&self) -> Option<RunRecord> {
+        linerate_record::text::read(&self.result.record).ok()
+    }
+
     fn flags(&self) -> Vec<CellFlag> {
         let is_late = self.start().is_some_and(|start| start.actual_ns > start.planned_ns + CLOCK_BUDGET_NS);
         let has_step = self.result.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
@@ -144,10 +154,21 @@ impl Received {
     }
 }
 
-/// Bytes of all streams of the series of a trial.
-fn byte_intervals(trial: &Trial, started_ns: u64) -> Option<Vec<ByteInterval>> {
-    let is_bytes = |series: &&Series| series.name == "bytes" && matches!(series.of, SeriesOf::Sum);
-    let series = trial.series.iter().find(is_bytes)?;
+/// A figure of what the client sent.
+fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
+    let found = trial.measures.iter().find(|measure| measure.name == name && measure.way == Way::Forward)?;
+    Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
+}
+
+/// Bytes of all streams over time; `None` of a trial without them.
+fn byte_intervals(series: &[Series], started_ns: u64) -> Option<Vec<ByteInterval>> {
+    let is_bytes = |series: &&Series| series.name == "bytes" && matches!(series.of, SeriesOf::Stream(_));
+    let of_streams = series.iter().filter(is_bytes).flat_map(|series| stream_intervals(series, started_ns));
+    let intervals: Vec<ByteInterval> = of_streams.collect();
+    (!intervals.is_empty()).then_some(intervals)
+}
+
+fn stream_intervals(series: &Series, started_ns: u64) -> Vec<ByteInterval> {
     let ends: Vec<(u64, u64)> = match &series.times {
         Times::Grid { t0_ns, step_ns } => {
             let begin = |at: u64| t0_ns.saturating_add(step_ns.saturating_mul(at));
@@ -162,5 +183,37 @@ fn byte_intervals(trial: &Trial, started_ns: u64) -> Option<Vec<ByteInterval>> {
         end_ns: started_ns.saturating_add(to_ns),
         bytes: bytes.unwrap_or(0.0).max(0.0) as u64,
     };
-    Some(ends.into_iter().zip(&series.values).take(INTERVALS_MAX).map(interval).collect())
+    ends.into_iter().zip(&series.values).take(INTERVALS_MAX).map(interval).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(name: &str, stream: u32, times: Times, values: &[f64]) -> Series {
+        Series {
+            name: name.to_owned(),
+            of: SeriesOf::Stream(stream),
+            way: Way::Forward,
+            times,
+            values: values.iter().map(|value| Some(*value)).collect(),
+            is_thinned: false,
+        }
+    }
+
+    #[test]
+    fn bytes_of_all_streams_count_in_the_period_that_tests_have_in_common() {
+        let grid = Times::Grid { t0_ns: 0, step_ns: 100 };
+        let ends = Times::Ends { t0_ns: 0, ends_ns: vec![100, 200, 300] };
+        let all = [
+            series("bytes", 1, grid.clone(), &[1.0, 2.0, 3.0]),
+            series("rtt_us", 1, grid, &[9.0, 9.0, 9.0]),
+            series("bytes", 2, ends, &[10.0, 20.0, 30.0]),
+        ];
+        let intervals = byte_intervals(&all, 1_000).expect("intervals");
+        let test = TestIntervals { start_ns: 1_000, end_ns: 1_300, intervals };
+        // 5 bytes of the first stream and 50 of the second one in 200 ns.
+        assert!((test.rate_bps(Period { start_ns: 1_100, end_ns: 1_300 }) - 55.0 * 8e9 / 200.0).abs() < 1.0);
+        assert_eq!(byte_intervals(&all[1..2], 0), None);
+    }
 }

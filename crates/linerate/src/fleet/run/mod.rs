@@ -1,26 +1,28 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
 mod cell;
+mod plan;
 mod rounds;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use linerate_fleet::inventory::Reach;
-use linerate_lab::fleet::schedule::estimate;
-use linerate_lab::fleet::{FleetPlan, PlanHost, Topology, explore};
-use linerate_model::fleet::{FleetMode, FleetReport, HostId, PairDirection};
-use linerate_report::fleet::{Announced, RunFacts, announcement, report};
+use linerate_fleet::message::Caps;
+use linerate_lab::fleet::analysis::hosts::HostFindings;
+use linerate_lab::fleet::analysis::ranked;
+use linerate_lab::fleet::analysis::shared_slot::{self, Forwarder};
+use linerate_lab::fleet::{FleetOutcome, Topology, explore};
+use linerate_model::finding::Finding;
+use linerate_model::fleet::{CellOutcome, FleetMode, FleetReport, HostId, NotRun, NotRunReason, PairDirection};
+use linerate_report::fleet::{RunFacts, report};
 use linerate_sys::signal::Signals;
 
 use super::connect::{FleetHosts, connect};
-use super::prepare::{Prepared, is_shared};
-use crate::progress::style;
+use super::host_rules::{forwarders, host_findings};
+use super::members::Prepared;
+use super::prepare::{Planned, is_shared};
 use crate::{Error, Outcome, Progress};
+use plan::{Links, announced, plan};
 use rounds::Rounds;
-
-/// Time of a round beside its tests.
-const ROUND_OVERHEAD: Duration = Duration::from_millis(1_000);
 
 /// What is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,8 @@ pub struct RunSpec {
     pub mode: FleetMode,
     /// Whether the two directions of a pair do.
     pub direction: PairDirection,
+    /// What is varied, `cc=bbr`; empty where nothing is.
+    pub variants: Vec<String>,
     /// Rounds of a mesh that is sampled.
     pub sample_rounds: Option<u32>,
     /// Tests of each pair.
@@ -43,6 +47,8 @@ pub struct RunSpec {
     pub test: TestOptions,
     /// No round is started that would end later.
     pub budget: Duration,
+    /// Most payload of all tests in bytes; absent for a terabyte, where the rates are known.
+    pub bytes_max: Option<u64>,
 }
 
 /// Options of each test.
@@ -54,6 +60,10 @@ pub struct TestOptions {
     pub omit: Duration,
     /// Parallel streams.
     pub streams: u32,
+    /// Highest rate of each direction in bit/s; absent without a limit.
+    pub rate_bps: Option<u64>,
+    /// Time between the starts of two tests of a ladder step.
+    pub stagger: Duration,
 }
 
 /// A run and how it ended.
@@ -81,15 +91,31 @@ impl TestOptions {
     fn omit_ns(self) -> u64 {
         self.omit_ms().saturating_mul(1_000_000)
     }
+
+    fn caps(self) -> Caps {
+        Caps { rate_bps: self.rate_bps, time_ms: Some(self.time_ms().saturating_add(self.omit_ms())), bytes: None }
+    }
 }
 
 /// What a run takes, in a line, before any connection.
 ///
 /// # Errors
-/// The path is not known.
+/// A path or a host is not known, or the run may move more data than is allowed.
 pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
-    let plan = plan(spec, &spec.hosts.path_name()?);
-    Ok(announced(&plan, spec, &plan.hosts.iter().map(|host| host.id.clone()).collect()).0)
+    check_hub(spec)?;
+    let links_bps = Links::new();
+    let plan = plan(spec, &spec.hosts.path_names()?, &links_bps);
+    let all = plan.hosts.iter().map(|host| host.id.clone()).collect();
+    announced(&plan, spec, &all, &links_bps).map(|(line, _)| line)
+}
+
+/// The hub of a ladder is a host of the inventory.
+fn check_hub(spec: &RunSpec) -> Result<(), Error> {
+    let is_known = |hub: &HostId| spec.hosts.inventory.hosts.iter().any(|host| host.id == *hub);
+    match spec.topology.hub().filter(|hub| !is_known(hub)) {
+        Some(hub) => Err(Error::usage(format!("{hub} is no host of the inventory"))),
+        None => Ok(()),
+    }
 }
 
 /// Runs a plan over ssh. Signals cancel it.
@@ -98,23 +124,33 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
 /// Fewer than two hosts can be tested, or this host lacks what the coordinator needs.
 pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result<RunResult, Error> {
     let started = Instant::now();
-    let path = spec.hosts.path_name()?;
+    check_hub(spec)?;
+    let paths = spec.hosts.path_names()?;
     let hosts = &spec.hosts.inventory.hosts;
-    let test_ms = spec.test.time_ms().saturating_add(spec.test.omit_ms());
-    let (run, control, prepared) = connect(&spec.hosts, &path, test_ms, signals)?;
-    for (index, reason) in &control.reasons {
-        let id = hosts.get(*index).map_or("", |host| host.id.as_str());
-        progress.line(&linerate_report::printable(&format!("{id}: {reason}")));
+    let planned = Planned { paths: &paths, caps: spec.test.caps() };
+    let (run, control, prepared) = connect(&spec.hosts, planned, signals)?;
+    let found = host_findings(&control, &prepared, &spec.hosts.inventory);
+    let reasons =
+        control.reasons.iter().filter_map(|(index, reason)| Some(format!("{}: {reason}", hosts.get(*index)?.id)));
+    let excluding = found.findings.iter().filter(|finding| found.excluded.values().any(|id| *id == finding.id));
+    for line in reasons.chain(prepared.unreached(hosts)).chain(excluding.map(finding_line)) {
+        progress.line(&linerate_report::printable(&line));
     }
-    prepared.unreached(hosts).iter().for_each(|note| progress.line(note));
-    if prepared.members.len() < 2 {
+    if prepared.members.len() < found.excluded.len() + 2 {
         control.finish();
         return Err(Error::new(Outcome::Unreachable, "fewer than two hosts can be tested"));
     }
-    let plan = plan(spec, &path);
+    let forwarders = forwarders(&prepared, hosts);
     let links_bps = links_bps(&prepared, spec);
-    let alive = prepared.ids(hosts).map(|(_, id)| id.clone()).collect();
-    let (line, cells_planned) = announced(&plan, spec, &alive);
+    let plan = plan(spec, &paths, &links_bps);
+    let alive = prepared.ids(hosts).map(|(_, id)| id.clone()).filter(|id| !found.excluded.contains_key(id)).collect();
+    let (line, cells_planned) = match announced(&plan, spec, &alive, &links_bps) {
+        Ok(announced) => announced,
+        Err(error) => {
+            control.finish();
+            return Err(error);
+        }
+    };
     progress.line(&line);
     let mut rounds = Rounds {
         control,
@@ -122,6 +158,7 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
         hosts,
         plan: plan.hash(),
         options: spec.test,
+        excluded: &found.excluded,
         progress,
         cells_planned,
         cells_done: 0,
@@ -141,13 +178,33 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
         is_control_shared: is_shared(&spec.hosts.inventory),
         links_bps,
     };
-    let report = report(&plan, outcome, facts);
+    let report = report(&plan, with_hosts(outcome, &found, &forwarders), facts);
     let outcome = outcome_of(&report);
     Ok(RunResult { report, outcome })
 }
 
+/// `h2: tests use the port of the control connection (FLT-13): route to …; next: …`
+fn finding_line(finding: &Finding) -> String {
+    let seen = finding.evidence.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let next = finding.advice.as_deref().unwrap_or_default();
+    format!("{}: {} ({}): {seen}; next: {next}", finding.subject, finding.title, finding.id)
+}
+
+/// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no result.
+fn with_hosts(mut outcome: FleetOutcome, found: &HostFindings, forwarders: &[Forwarder]) -> FleetOutcome {
+    outcome.findings.extend(found.findings.iter().cloned());
+    outcome.findings.extend(shared_slot::findings(forwarders, &outcome.cells.iter().collect::<Vec<_>>()));
+    outcome.findings = ranked(outcome.findings);
+    for cell in &mut outcome.cells {
+        let ends = [&cell.task.source, &cell.task.sink];
+        let Some((host, id)) = ends.iter().find_map(|host| found.excluded.get_key_value(*host)) else { continue };
+        let detail = Some(format!("{host} is excluded ({id})"));
+        cell.outcome = CellOutcome::NotRun(NotRun { reason: NotRunReason::Refused, detail });
+    }
+    outcome
+}
+
 fn outcome_of(report: &FleetReport) -> Outcome {
-    use linerate_model::fleet::NotRunReason;
     let without = report.cells.iter().filter(|cell| cell.measurement().is_none()).count();
     match report.header.ended.as_ref().map(|ended| ended.reason) {
         Some(NotRunReason::Cancelled) => Outcome::Interrupted,
@@ -157,43 +214,7 @@ fn outcome_of(report: &FleetReport) -> Outcome {
     }
 }
 
-fn plan(spec: &RunSpec, path: &str) -> FleetPlan {
-    let host = |host: &linerate_fleet::inventory::Host| PlanHost {
-        id: host.id.clone(),
-        rack: host.rack.clone(),
-        is_target_only: matches!(host.reach, Reach::Server(_)),
-    };
-    let crossing = spec.hosts.inventory.racks.iter().filter_map(|(name, rack)| Some((name.clone(), rack.crossing?)));
-    FleetPlan {
-        hosts: spec.hosts.inventory.hosts.iter().map(host).collect(),
-        topology: spec.topology.clone(),
-        mode: spec.mode,
-        direction: spec.direction,
-        paths: vec![path.to_owned()],
-        variants: Vec::new(),
-        repetitions: spec.repetitions,
-        crossing: crossing.collect(),
-        sample_rounds: spec.sample_rounds,
-        is_adaptive: true,
-        has_control: false,
-        seed: spec.seed,
-        options: format!("{:?}", spec.test),
-        round_time: spec.test.time + spec.test.omit + ROUND_OVERHEAD,
-        budget: spec.budget,
-    }
-}
-
-/// What the plan takes, and the number of its cells.
-fn announced(plan: &FleetPlan, spec: &RunSpec, alive: &BTreeSet<HostId>) -> (String, usize) {
-    let estimate = estimate(plan, &plan.tasks(), alive);
-    let test_time = spec.test.time + spec.test.omit;
-    let announced = Announced { plan, estimate, test_time, bytes_max: None, host_bps_max: None };
-    (announcement(&announced, style()), estimate.cells)
-}
-
-fn links_bps(prepared: &Prepared, spec: &RunSpec) -> BTreeMap<HostId, f64> {
-    let hosts = prepared.members.iter().filter_map(|(index, member)| {
-        Some((spec.hosts.inventory.hosts.get(*index)?.id.clone(), member.link_bps? as f64))
-    });
-    hosts.collect()
+fn links_bps(prepared: &Prepared, spec: &RunSpec) -> Links {
+    let hosts = prepared.ids(&spec.hosts.inventory.hosts);
+    hosts.filter_map(|(index, id)| Some((id.clone(), prepared.members.get(&index)?.link_bps()?))).collect()
 }

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_carrier::Carrier;
+use linerate_doctor::separating;
 use linerate_fleet::coordinator::{Action, End, Input, NotRun, RoundPlan, RoundTask};
 use linerate_fleet::inventory::Host;
 use linerate_fleet::message::{ArmTask, Role};
 use linerate_lab::fleet::schedule::task_id;
 use linerate_lab::fleet::{FleetProgress, RoundError, RoundRunner};
-use linerate_model::fleet::{Cell, HostId, PlanHash, Round, Task};
+use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
+use linerate_model::snapshot::Snapshot;
 use linerate_model::{Direction, Transport};
 use linerate_report::fleet::{FleetLive, progress_line};
 use linerate_report::printable;
@@ -19,8 +21,11 @@ use super::TestOptions;
 use super::cell::{Lengths, Received, TaskReport, cells};
 use crate::Progress;
 use crate::fleet::control::{Control, Ended};
-use crate::fleet::prepare::{Member, Prepared};
+use crate::fleet::members::{Prepared, TestEnd};
 use crate::progress::style;
+
+/// Source of facts that the user named.
+const INVENTORY: &str = "inventory";
 
 /// Runs rounds at the hosts.
 pub(super) struct Rounds<'a, C> {
@@ -29,6 +34,8 @@ pub(super) struct Rounds<'a, C> {
     pub(super) hosts: &'a [Host],
     pub(super) plan: PlanHash,
     pub(super) options: TestOptions,
+    /// Hosts that take no part, with the id of the finding.
+    pub(super) excluded: &'a BTreeMap<HostId, String>,
     pub(super) progress: &'a mut Progress,
     pub(super) cells_planned: usize,
     pub(super) cells_done: usize,
@@ -40,7 +47,10 @@ pub(super) struct Rounds<'a, C> {
 impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
         let ids: Vec<_> = round.tasks.iter().map(|task| (task, task_id(self.plan, task))).collect();
-        let tasks: Vec<RoundTask> = ids.iter().filter_map(|(task, id)| self.round_task(task, *id)).collect();
+        let stagger = if round.mode == FleetMode::Ladder { self.options.stagger } else { Duration::ZERO };
+        let delays = (0..).map(|at| stagger.saturating_mul(at));
+        let tasks =
+            ids.iter().zip(delays).filter_map(|((task, id), delay)| self.round_task(task, *id, delay)).collect();
         self.number += 1;
         let plan = RoundPlan { number: self.number, tasks, data_rtt_ns: self.prepared.data_rtt_ns };
         let is_last = |action: &Action| matches!(action, Action::RoundDone { .. });
@@ -59,7 +69,9 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     }
 
     fn alive(&self) -> BTreeSet<HostId> {
-        let is_alive = |(index, _): &(usize, &HostId)| self.control.coordinator.is_planned(*index);
+        let is_alive = |(index, id): &(usize, &HostId)| {
+            self.control.coordinator.is_planned(*index) && !self.excluded.contains_key(*id)
+        };
         self.prepared.ids(self.hosts).filter(is_alive).map(|(_, id)| id.clone()).collect()
     }
 
@@ -77,13 +89,22 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
         };
         self.progress.update(progress_line(&live, style()).trim_end());
     }
+
+    fn link_bps(&self, host: &HostId) -> Option<f64> {
+        self.prepared.member(self.hosts, host)?.1.link_bps()
+    }
+
+    fn separating(&self, fast: &[HostId], slow: &[HostId]) -> Vec<String> {
+        let facts = |group: &[HostId]| group.iter().filter_map(|host| self.facts(host)).collect::<Vec<_>>();
+        separating(&facts(fast), &facts(slow))
+    }
 }
 
 impl<C: Carrier> Rounds<'_, C> {
-    /// The source is the client.
-    fn round_task(&self, task: &Task, id: linerate_fleet::TaskId) -> Option<RoundTask> {
-        let (source, from) = self.member(&task.source)?;
-        let (sink, to) = self.member(&task.sink)?;
+    /// The source is the client. The test starts `delay` after the round.
+    fn round_task(&self, task: &Task, id: linerate_fleet::TaskId, delay: Duration) -> Option<RoundTask> {
+        let (source, from) = self.end(&task.source, &task.path)?;
+        let (sink, to) = self.end(&task.sink, &task.path)?;
         let spec = |role, peer| ArmTask {
             task: id,
             role,
@@ -95,9 +116,10 @@ impl<C: Carrier> Rounds<'_, C> {
             streams: self.options.streams,
             time_ms: self.options.time_ms(),
             omit_ms: self.options.omit_ms(),
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             block_bytes: None,
-            rate_bps: None,
-            congestion: None,
+            rate_bps: self.options.rate_bps,
+            congestion: congestion(&task.variant),
             dscp: 0,
         };
         Some(RoundTask {
@@ -108,15 +130,27 @@ impl<C: Carrier> Rounds<'_, C> {
         })
     }
 
-    fn member(&self, id: &HostId) -> Option<(usize, &Member)> {
-        let index = self.hosts.iter().position(|host| host.id == *id)?;
-        Some((index, self.prepared.members.get(&index)?))
+    fn end(&self, id: &HostId, path: &str) -> Option<(usize, &TestEnd)> {
+        let (index, member) = self.prepared.member(self.hosts, id)?;
+        Some((index, member.ends.get(path)?))
+    }
+
+    /// Facts of a host with its rack and labels.
+    fn facts(&self, id: &HostId) -> Option<Snapshot> {
+        let (index, member) = self.prepared.member(self.hosts, id)?;
+        let host = self.hosts.get(index)?;
+        let mut facts = member.facts.clone()?;
+        facts.set_known("rack", host.rack.clone(), INVENTORY);
+        for (name, value) in &host.labels {
+            facts.set(format!("label.{name}"), value.clone(), INVENTORY);
+        }
+        Some(facts)
     }
 
     /// The smaller of the highest rates that both links support; `None` where one is not known.
     fn nominal_bps(&self, task: &Task) -> Option<f64> {
-        let (_, from) = self.member(&task.source)?;
-        let (_, to) = self.member(&task.sink)?;
+        let (_, from) = self.end(&task.source, &task.path)?;
+        let (_, to) = self.end(&task.sink, &task.path)?;
         Some(from.link_bps?.min(to.link_bps?) as f64)
     }
 
@@ -145,4 +179,9 @@ impl<C: Carrier> Rounds<'_, C> {
         }
         reports
     }
+}
+
+/// The congestion control of a variant: `bbr` of `cc=bbr,senders=4`.
+fn congestion(variant: &str) -> Option<String> {
+    variant.split(',').find_map(|part| part.strip_prefix("cc=")).map(str::to_owned)
 }

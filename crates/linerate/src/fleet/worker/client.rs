@@ -19,7 +19,7 @@ const CONNECT_AHEAD_NS: u64 = 1_200_000_000;
 /// Longest time to set up the control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Shortest time between two intervals of the record.
-const INTERVAL_MIN: Duration = Duration::from_millis(100);
+pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Intervals of a test, unless they would be shorter than that.
 const INTERVALS: u32 = 40;
 
@@ -60,7 +60,7 @@ pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
 }
 
 /// Time between two intervals of the record of a task.
-pub(super) fn interval(task: &ArmTask) -> Duration {
+fn interval(task: &ArmTask) -> Duration {
     (Duration::from_millis(task.time_ms) / INTERVALS).max(INTERVAL_MIN)
 }
 
@@ -107,6 +107,7 @@ mod tests {
             streams: 4,
             time_ms: 2_000,
             omit_ms: 500,
+            delay_ms: 0,
             block_bytes: None,
             rate_bps: Some(1_000_000_000),
             congestion: None,

@@ -16,10 +16,11 @@ use linerate_model::event::TestHeader;
 use linerate_model::policy::{AccessRules, AccessSource, FactsAccess, ServerPolicy};
 use linerate_model::record::RunId;
 use linerate_model::sink::PeerRequests;
-use linerate_model::spec::ServerSpec;
+use linerate_model::spec::{LocalOptions, ServerSpec};
 use linerate_model::{Event, EventSink, Failure, ServerEvent, ServerReporter, SinkError};
 use linerate_sys::sendfile_source::SourceFile;
 
+use super::client::INTERVAL_MIN;
 use super::emit;
 use super::input::WorkerInput;
 use super::lines::{FromWorker, ServerTask, ToWorker};
@@ -98,7 +99,9 @@ fn spec(address: IpAddr, port: u16, admitted: PathBuf) -> ServerSpec {
     let access = AccessRules { allow: vec![AccessSource::File(admitted)], deny: Vec::new() };
     let spec = crate::server::spec(Some(address.to_string()), port, access);
     let policy = ServerPolicy { facts: FactsAccess::None, liveness: LIVENESS, ..spec.policy };
-    ServerSpec { policy, ..spec }
+    // The period that tests have in common begins and ends within intervals. Of long tests neighbours are merged.
+    let local = LocalOptions { interval: Some(INTERVAL_MIN), ..spec.local };
+    ServerSpec { policy, local, ..spec }
 }
 
 /// Executes a line of the agent; true when the admitted addresses have changed.
@@ -233,6 +236,7 @@ mod tests {
             streams,
             time_ms: 1000,
             omit_ms: 0,
+            delay_ms: 0,
             block_bytes: None,
             rate_bps: None,
             congestion: None,

@@ -1,0 +1,116 @@
+//! Hosts that can be tested, and what they reported before the first round.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use linerate_fleet::inventory::Host;
+use linerate_fleet::message::{Preflighted, ProbeOutcome, ProbeReport};
+use linerate_model::fleet::HostId;
+use linerate_model::snapshot::{Snapshot, Value};
+
+/// A host that can be tested.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Member {
+    /// Where its tests end, by the name of the path.
+    pub(super) ends: BTreeMap<String, TestEnd>,
+    /// What its connections to the servers of the others found.
+    pub(super) probes: Vec<ProbeReport>,
+    /// Its facts, where they were collected.
+    pub(super) facts: Option<Snapshot>,
+}
+
+/// The end of the tests of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TestEnd {
+    /// Address of its tests.
+    pub(super) address: IpAddr,
+    /// Port of its server.
+    pub(super) port: u16,
+    /// Device that has the address.
+    pub(super) device: Option<String>,
+    /// Present speed of its link.
+    pub(super) speed_bps: Option<u64>,
+    /// Highest rate that its link supports, where that is known.
+    pub(super) link_bps: Option<u64>,
+}
+
+/// Hosts that can be tested, by their places in the inventory, and the longest round trip between them.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    pub(super) members: BTreeMap<usize, Member>,
+    pub(super) data_rtt_ns: u64,
+}
+
+impl Prepared {
+    /// Takes what a host found out.
+    pub(super) fn take(&mut self, index: usize, report: Preflighted) {
+        let Some(member) = self.members.get_mut(&index) else { return };
+        member.facts = report.facts.as_ref().and_then(|facts| serde_json::from_str(facts.as_str()).ok());
+        for end in member.ends.values_mut() {
+            let known = end.device.as_ref().zip(member.facts.as_ref());
+            end.link_bps = known.and_then(|(device, facts)| highest_speed_bps(facts, device));
+        }
+        let longest_ns = report.peers.iter().filter_map(|probe| probe.rtt_ns).max();
+        self.data_rtt_ns = self.data_rtt_ns.max(longest_ns.unwrap_or(0));
+        member.probes = report.peers;
+    }
+
+    /// Probes of the servers of this host that failed, and how many were made.
+    pub(super) fn failed_probes(&self, index: usize) -> (Vec<ProbeOutcome>, usize) {
+        let Some(target) = self.members.get(&index) else { return (Vec::new(), 0) };
+        let is_target =
+            |probe: &ProbeReport| target.ends.values().any(|end| (end.address, end.port) == (probe.peer, probe.port));
+        let probes = self.members.values().flat_map(|member| &member.probes);
+        let of_target: Vec<ProbeOutcome> = probes.filter(|probe| is_target(probe)).map(|probe| probe.outcome).collect();
+        let failed = of_target.iter().copied().filter(|outcome| *outcome != ProbeOutcome::Ok).collect();
+        (failed, of_target.len())
+    }
+
+    /// Which server cannot be reached by how many of the others, of all hosts.
+    pub(super) fn unreached(&self, hosts: &[Host]) -> Vec<String> {
+        let line = |index: &usize| Some(format!("{}: {}", hosts.get(*index)?.id, self.unreached_note(*index)?));
+        self.members.keys().filter_map(line).collect()
+    }
+
+    /// `port 5201: 3 of 3 hosts get no answer`
+    pub(super) fn unreached_note(&self, index: usize) -> Option<String> {
+        let port = self.members.get(&index)?.ends.values().next()?.port;
+        let (failed, all) = self.failed_probes(index);
+        let how = match failed.first()? {
+            outcome if failed.iter().any(|other| other != outcome) => "do not reach it",
+            ProbeOutcome::Refused => "are refused",
+            ProbeOutcome::Timeout => "get no answer",
+            ProbeOutcome::NoRoute => "have no route",
+            _ => "do not reach it",
+        };
+        Some(format!("port {port}: {} of {all} hosts {how}", failed.len()))
+    }
+
+    /// Ids of the hosts that can be tested now.
+    pub(super) fn ids<'a>(&'a self, hosts: &'a [Host]) -> impl Iterator<Item = (usize, &'a HostId)> {
+        self.members.keys().filter_map(|index| Some((*index, &hosts.get(*index)?.id)))
+    }
+
+    /// A host by its id, with its place in the inventory.
+    pub(super) fn member(&self, hosts: &[Host], id: &HostId) -> Option<(usize, &Member)> {
+        let index = hosts.iter().position(|host| host.id == *id)?;
+        Some((index, self.members.get(&index)?))
+    }
+}
+
+impl Member {
+    /// The fastest link that its tests use, in bit/s, where one is known.
+    pub(super) fn link_bps(&self) -> Option<f64> {
+        self.ends.values().filter_map(|end| end.link_bps).max().map(|bps| bps as f64)
+    }
+}
+
+/// Highest speed of the link modes that a device supports; the present speed may be lower.
+fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
+    let Value::List(modes) = facts.value(&format!("nic.{device}.link.modes.supported"))? else { return None };
+    let mbps = |mode: &Value| match mode {
+        Value::Text(name) => name.split("base").next()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    modes.iter().filter_map(mbps).max()?.checked_mul(1_000_000)
+}
