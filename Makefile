@@ -20,7 +20,7 @@ DIST_TOOLS := musl-gcc=musl-tools
 IPERF_FEATURES := --no-default-features --features auth
 
 .PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz vm vm-lab vm-path faults compare soak scale exporters reports http-lab path test-deps dist-deps history-scale
+	fuzz vm vm-lab vm-path faults compare soak scale exporters reports http-lab fleet path test-deps dist-deps history-scale
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -204,6 +204,12 @@ http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test interop http::lab_verdicts:: -- --ignored --nocapture
+
+# Hosts in namespaces that break off in the middle of a run; needs root.
+fleet: test-deps ## linerate fleet: breakdowns of hosts, links and coordinator (root)
+	$(CARGO) build --locked -p linerate-cli
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" \
+		$(CARGO) test --locked -p linerate-interop --test interop fleet:: -- --ignored --nocapture --test-threads=1
 
 # Full profiles over a shaped path, and waits as long as the protocol has; needs root.
 path: test-deps ## linerate test at full length (root)

@@ -199,7 +199,7 @@ impl Host {
             }
             Phase::Connect { .. } | Phase::Ready => {
                 self.attempts += 1;
-                let remote = command::start(&program.sha256);
+                let remote = command::start(&program.sha256, &program.arguments);
                 (options::connect(options, &self.destination, &remote), Feed::Lines)
             }
         };

@@ -16,7 +16,9 @@ mod diagnosis {
 mod fleet {
     mod agent;
     mod check;
+    mod failures;
     mod mesh;
+    mod records;
     mod worker;
 }
 

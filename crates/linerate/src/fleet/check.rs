@@ -4,8 +4,10 @@ use linerate_carrier::Carrier;
 use linerate_fleet::clock::Estimate;
 use linerate_fleet::inventory::Host;
 use linerate_fleet::message::{Hello, ProbeReport};
+use linerate_model::record::RunId;
 use linerate_report::fleet::{CheckReport, CheckRow, CheckState};
 use linerate_sys::clock::{monotonic_ns, unix_ns};
+use linerate_sys::random;
 use linerate_sys::signal::Signals;
 
 use super::connect::{FleetHosts, connect};
@@ -31,7 +33,8 @@ pub struct CheckResult {
 /// The inventory or this host lacks what the coordinator needs, or a signal ended it.
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
     let path = hosts.path_name()?;
-    let (_, control, prepared) = connect(hosts, &path, TEST_MS, signals)?;
+    let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
+    let (control, prepared) = connect(run, hosts, &path, TEST_MS, signals)?;
     let rows: Vec<CheckRow> =
         (hosts.inventory.hosts.iter().enumerate()).map(|(index, host)| row(index, host, &control, &prepared)).collect();
     control.finish();

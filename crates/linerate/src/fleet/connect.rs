@@ -7,9 +7,9 @@ use linerate_carrier::ssh::{AgentProgram, SshCarrier, SshOptions};
 use linerate_fleet::coordinator::{Coordinator, Settings};
 use linerate_fleet::inventory::{Host, Inventory, Reach};
 use linerate_model::record::RunId;
-use linerate_sys::clock::{monotonic_ns, unix_ns};
-use linerate_sys::random;
+use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
+use serde::{Deserialize, Serialize};
 
 use super::agent::sha256_of_program;
 use super::control::{Control, Ended};
@@ -17,7 +17,7 @@ use super::prepare::{CONTROL_PATH, Prepared, is_shared, prepare};
 use crate::{Error, Outcome};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
-const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
+pub(super) const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Period of the renewal of leases.
 const BEAT_NS: u64 = 1_000_000_000;
 /// Silence of a host after which it is dropped.
@@ -26,17 +26,23 @@ const SILENCE_MAX_NS: u64 = 10_000_000_000;
 pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 
 /// Hosts and the way to them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FleetHosts {
     /// The hosts.
     pub inventory: Inventory,
     /// Name of the path that is tested; `None` for the only one of the inventory.
     pub path: Option<String>,
-    /// Configuration of ssh instead of the user's.
+    /// Configuration of ssh instead of the user's. It starts programs, so no record determines it.
+    #[serde(skip)]
     pub ssh_config: Option<PathBuf>,
 }
 
 impl FleetHosts {
+    /// Name of the inventory; the number of hosts of one without a name.
+    pub(super) fn name(&self) -> String {
+        self.inventory.name.clone().unwrap_or_else(|| format!("{} hosts", self.inventory.hosts.len()))
+    }
+
     /// Name of the path that is tested.
     ///
     /// # Errors
@@ -54,16 +60,17 @@ impl FleetHosts {
     }
 }
 
-/// Connects to all hosts and prepares those that answer for tests of this length over the path. With the id of the run.
+/// Connects to all hosts and prepares those that answer for tests of this length over the path.
 pub(super) fn connect<'a>(
+    run: RunId,
     hosts: &FleetHosts,
     path: &str,
     test_ms: u64,
     signals: &'a Signals,
-) -> Result<(RunId, Control<'a, SshCarrier>, Prepared), Error> {
-    let (run, mut control) = begin(hosts, signals)?;
+) -> Result<(Control<'a, SshCarrier>, Prepared), Error> {
+    let mut control = begin(run, hosts, signals)?;
     match prepare(&mut control, &hosts.inventory, path, test_ms) {
-        Ok(prepared) => Ok((run, control, prepared)),
+        Ok(prepared) => Ok((control, prepared)),
         Err(ended) => {
             control.finish();
             Err(error_of(ended))
@@ -72,16 +79,8 @@ pub(super) fn connect<'a>(
 }
 
 /// Begins to connect.
-fn begin<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, Control<'a, SshCarrier>), Error> {
-    let program = AgentProgram::own(sha256_of_program().map_err(Error::failed)?).map_err(Error::failed)?;
-    let destination = |host: &Host| match &host.reach {
-        Reach::Ssh(destination) => Ok(destination.clone()),
-        Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
-    };
-    let destinations = hosts.inventory.hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
-    let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
-    let carrier = SshCarrier::new(options, program, destinations).map_err(Error::failed)?;
-    let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
+fn begin<'a>(run: RunId, hosts: &FleetHosts, signals: &'a Signals) -> Result<Control<'a, SshCarrier>, Error> {
+    let carrier = carrier(hosts, "fleet agent --stdio")?;
     let settings = Settings {
         run,
         epoch: 1,
@@ -91,7 +90,20 @@ fn begin<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, Control
         clock_budget_ns: CLOCK_BUDGET_NS,
     };
     let ids = hosts.inventory.hosts.iter().map(|host| host.id.clone()).collect();
-    Ok((run, Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals)))
+    Ok(Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals))
+}
+
+/// Connections to this program with these arguments at all hosts.
+pub(super) fn carrier(hosts: &FleetHosts, arguments: &str) -> Result<SshCarrier, Error> {
+    let sha256 = sha256_of_program().map_err(Error::failed)?;
+    let program = AgentProgram::own(sha256, arguments.to_owned()).map_err(Error::failed)?;
+    let destination = |host: &Host| match &host.reach {
+        Reach::Ssh(destination) => Ok(destination.clone()),
+        Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
+    };
+    let destinations = hosts.inventory.hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
+    let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
+    SshCarrier::new(options, program, destinations).map_err(Error::failed)
 }
 
 /// Why there is no result.

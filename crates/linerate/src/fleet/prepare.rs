@@ -26,7 +26,7 @@ const EXCHANGES: u32 = 20;
 const SNAPSHOTS_MAX: usize = 200;
 
 /// A host that can be tested.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Member {
     /// Address of its tests.
     pub(super) address: IpAddr,
@@ -38,6 +38,8 @@ pub(super) struct Member {
     pub(super) speed_bps: Option<u64>,
     /// Highest rate that its link supports, where that is known.
     pub(super) link_bps: Option<u64>,
+    /// Its facts, where they were collected.
+    pub(super) snapshot: Option<Box<Snapshot>>,
     /// What its connections to the servers of the others found.
     pub(super) probes: Vec<ProbeReport>,
 }
@@ -84,6 +86,7 @@ pub(super) fn prepare<C: Carrier>(
                 device: own.map(|own| own.device.clone()),
                 speed_bps: own.and_then(|own| own.speed_bps),
                 link_bps: None,
+                snapshot: None,
                 probes: Vec::new(),
             };
             prepared.members.insert(*index, member);
@@ -146,9 +149,9 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
 impl Prepared {
     fn take(&mut self, index: usize, report: Preflighted) {
         let Some(member) = self.members.get_mut(&index) else { return };
-        let facts = report.facts.as_ref().and_then(|facts| serde_json::from_str::<Snapshot>(facts.as_str()).ok());
-        member.link_bps =
-            member.device.as_ref().zip(facts).and_then(|(device, facts)| highest_speed_bps(&facts, device));
+        member.snapshot = report.facts.as_ref().and_then(|facts| serde_json::from_str(facts.as_str()).ok());
+        let of_device = member.device.as_ref().zip(member.snapshot.as_ref());
+        member.link_bps = of_device.and_then(|(device, facts)| highest_speed_bps(facts, device));
         let longest_ns = report.peers.iter().filter_map(|probe| probe.rtt_ns).max();
         self.data_rtt_ns = self.data_rtt_ns.max(longest_ns.unwrap_or(0));
         member.probes = report.peers;

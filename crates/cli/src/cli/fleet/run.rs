@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use linerate::fleet::run::{RunSpec, TestOptions, dry_run, run};
+use linerate::fleet::run::{RunResult, RunSpec, TestOptions, dry_run, run};
 use linerate::progress::style;
 use linerate::{Error, Outcome, Progress};
 use linerate_lab::fleet::Topology;
@@ -15,6 +15,7 @@ use linerate_report::fleet as report;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::hosts::HostArgs;
+use crate::cli::record::{RecordArgs, report as report_record};
 use crate::cli::{check_files, complain, print};
 
 const COMMAND: &str = "linerate fleet run";
@@ -81,11 +82,13 @@ struct OptionArgs {
     dry_run: bool,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// Destinations and forms of the reports.
 #[derive(Debug, Args)]
-struct OutputArgs {
+pub(super) struct OutputArgs {
     /// Write the report as one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -122,32 +125,24 @@ impl RunArgs {
             TopologyArgs::Mesh(options) => (Topology::Mesh, *options),
             TopologyArgs::Pairs(pairs) => (Topology::Pairs(pairs.pairs), pairs.options),
         };
-        let (spec, is_dry, output) = match options.resolve(topology) {
-            Ok(resolved) => resolved,
-            Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
-        };
-        match carry_out(&spec, is_dry, &output) {
+        match options.carry_out(topology) {
             Ok(outcome) => outcome,
             Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
         }
     }
 }
 
-fn carry_out(spec: &RunSpec, is_dry: bool, output: &OutputArgs) -> Result<Outcome, Error> {
-    if is_dry {
-        return print(&format!("{}\n", dry_run(spec)?)).map(|()| Outcome::Done).map_err(Error::failed);
-    }
-    check_files([&output.csv, &output.html].into_iter().flatten()).map_err(Error::failed)?;
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.map_err(|error| Error::failed(error.text()))?;
-    let mut progress = Progress::new(output.quiet);
-    let result = run(spec, &signals, &mut progress)?;
-    output.write(&result.report)?;
-    Ok(result.outcome)
-}
-
 impl OptionArgs {
-    fn resolve(self, topology: Topology) -> Result<(RunSpec, bool, OutputArgs), Error> {
+    fn carry_out(self, topology: Topology) -> Result<Outcome, Error> {
+        let (is_dry, record) = (self.dry_run, self.record.resolve(true).map_err(Error::usage)?);
+        let (spec, output) = self.resolve(topology)?;
+        if is_dry {
+            return print(&format!("{}\n", dry_run(&spec)?)).map(|()| Outcome::Done).map_err(Error::failed);
+        }
+        output.run(|signals, progress| run(&spec, record, signals, progress))
+    }
+
+    fn resolve(self, topology: Topology) -> Result<(RunSpec, OutputArgs), Error> {
         let mode = match self.mode {
             ModeArg::Isolated => FleetMode::Isolated,
             ModeArg::Rounds => FleetMode::Rounds,
@@ -164,18 +159,36 @@ impl OptionArgs {
             repetitions: self.repeat,
             seed: self.seed,
             test: TestOptions { time: seconds(self.time), omit: seconds(self.omit), streams: self.streams },
-            budget: self.budget.unwrap_or(Duration::MAX),
+            budget: self.budget,
         };
-        Ok((spec, self.dry_run, self.output))
+        Ok((spec, self.output))
     }
 }
 
 impl OutputArgs {
+    /// Runs tests that signals cancel, and writes the reports.
+    pub(super) fn run(
+        &self,
+        run: impl FnOnce(&Signals, &mut Progress) -> Result<RunResult, Error>,
+    ) -> Result<Outcome, Error> {
+        check_files([&self.csv, &self.html].into_iter().flatten()).map_err(Error::failed)?;
+        let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+        let signals = signals.map_err(|error| Error::failed(error.text()))?;
+        let result = run(&signals, &mut Progress::new(self.quiet))?;
+        report_record(result.message);
+        self.write(&result.report)?;
+        Ok(result.outcome)
+    }
+
     fn write(&self, run: &FleetReport) -> Result<(), Error> {
         let text = if self.json { report::json(run) } else { report::text(run, self.verbose, style()) };
         let printed = print(&text).map_err(Error::failed);
         let write = |path: &Path, text: String| {
-            fs::write(path, text).map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
+            fs::write(path, text).map_err(|error| {
+                // A part of a report could be taken for a whole one.
+                let _ = fs::remove_file(path);
+                Error::failed(format!("cannot write {}: {error}", path.display()))
+            })
         };
         let csv = self.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(run)));
         let html = self.html.as_deref().map_or(Ok(()), |path| write(path, report::html(run)));

@@ -27,7 +27,7 @@ fn findings(report: &Value) -> Vec<(String, String)> {
 /// Agents and workers end with their connections.
 #[track_caller]
 fn expect_nothing_left(lab: &FleetLab) {
-    assert!(wait_until(TIMEOUT, || lab.processes().is_empty()), "{:?}", lab.processes());
+    lab.expect_nothing_left(TIMEOUT);
 }
 
 #[test]
