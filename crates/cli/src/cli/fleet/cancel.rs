@@ -30,12 +30,18 @@ impl CancelArgs {
     fn carry_out(self) -> Result<Outcome, Error> {
         let Cancelled { run, confirmed, unconfirmed } = cancel(self.run.as_deref(), self.store.as_deref())?;
         let hosts = |hosts: &[String]| if hosts.is_empty() { "none".to_owned() } else { hosts.join(" ") };
-        let mut text = format!("run {} cancelled; end confirmed by: {}\n", run.short(), hosts(&confirmed));
+        let mut text = match confirmed.is_empty() && unconfirmed.is_empty() {
+            true => format!("run {} cancelled before its first round\n", run.short()),
+            false => format!("run {} cancelled; end confirmed by: {}\n", run.short(), hosts(&confirmed)),
+        };
         if !unconfirmed.is_empty() {
-            let hosts = hosts(&unconfirmed);
-            text += &format!("not confirmed by: {hosts}\nnext: linerate fleet leftovers {run} -i INVENTORY\n");
+            text += &format!("not confirmed by: {}\n", hosts(&unconfirmed));
+        }
+        let is_sure = unconfirmed.is_empty() && !confirmed.is_empty();
+        if !is_sure {
+            text += &format!("next: linerate fleet leftovers {run} -i INVENTORY\n");
         }
         print(&text).map_err(Error::failed)?;
-        Ok(if unconfirmed.is_empty() { Outcome::Done } else { Outcome::NotCompleted })
+        Ok(if is_sure { Outcome::Done } else { Outcome::NotCompleted })
     }
 }

@@ -10,6 +10,9 @@ use serde_json::Value;
 /// 1 s is promised from the end of the coordinator to the end of everything; the rest is for a busy machine.
 const GONE: Duration = Duration::from_secs(3);
 
+/// More than the preparation of a run moves.
+const DATA_BYTES: u64 = 8_000_000;
+
 fn trials(record: &Value) -> &Vec<Value> {
     record["trials"].as_array().expect("trials")
 }
@@ -78,7 +81,7 @@ fn run_of_seven_rounds_killed_in_the_fourth_is_resumed() {
 fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 3]) else { return };
     let run = Process::start(lab.command(&["run", "mesh", "-t", "20", "-O", "0"]));
-    assert!(wait_until(TIMEOUT, || lab.processes_of(1).len() > 2), "{run:?}");
+    assert!(wait_until(TIMEOUT, || lab.sent_bytes(1) > DATA_BYTES), "{run:?}");
     let (agent, _) = lab.processes_of(1).into_iter().find(|(_, line)| line.contains("fleet agent")).expect("an agent");
     Signal::Stop.send_to(agent);
 
