@@ -152,7 +152,7 @@ faults: test-deps ## faults that are made here: what doctor concludes, and what 
 		-E 'test(/^diagnosis::(faults|fixes|prove)::/)' --run-ignored all --retries 0 --no-capture
 
 # Each fault of a fleet FLEET_RUNS times, without a second attempt.
-fleet: test-deps ## fleets in namespaces: ladders, and faults of hosts, pairs and uplinks (root)
+fleet: test-deps ## fleets in namespaces: ladders, faults of hosts, pairs and uplinks, breakdowns (root)
 	$(CARGO) build --locked --workspace --all-targets
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FLEET_RUNS=$(FLEET_RUNS) $(NEXTEST) -p linerate-interop \
 		-E 'test(/^fleet::/)' --run-ignored only --retries 0 --no-capture

@@ -282,11 +282,30 @@ impl FleetLab {
     /// A command of `linerate fleet` at the coordinator, with the inventory of all hosts behind it.
     #[must_use]
     pub fn command(&self, words: &[&str]) -> Command {
-        let (inventory, config) = (self.inventory(), self.file("ssh_config"));
+        let (inventory, config) = (self.inventory(), self.ssh_config());
         let hosts = ["-i", path(&inventory), "--ssh-config", path(&config)];
-        let mut command = inside(&self.coordinator(), ours().path(), &[&["fleet"], words, &hosts[..]].concat());
+        self.linerate(&[&["fleet"], words, &hosts[..]].concat())
+    }
+
+    /// A command of `linerate` at the coordinator.
+    #[must_use]
+    pub fn linerate(&self, words: &[&str]) -> Command {
+        let mut command = inside(&self.coordinator(), ours().path(), words);
         command.env("XDG_STATE_HOME", self.folder.path());
         command
+    }
+
+    /// Configuration of ssh(1) that knows the hosts.
+    #[must_use]
+    pub fn ssh_config(&self) -> PathBuf {
+        self.file("ssh_config")
+    }
+
+    /// The record of a run of the coordinator's history.
+    #[track_caller]
+    #[must_use]
+    pub fn record(&self, name: &str) -> Value {
+        Process::start(self.linerate(&["history", "show", name, "--json"])).finish().record()
     }
 
     /// The report of a run as JSON. Whole runs take a minute or two.
@@ -302,18 +321,60 @@ impl FleetLab {
     /// Command lines of all processes of the hosts but sshd itself.
     #[must_use]
     pub fn processes(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        for number in 0..self.hosts {
-            let output = Command::new("ip").args(["netns", "pids", &self.host(number)]).output().expect("ip");
-            for pid in String::from_utf8_lossy(&output.stdout).split_whitespace() {
-                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                let line = String::from_utf8_lossy(&line).replace('\0', " ");
-                if !line.contains("sshd") && !line.trim().is_empty() {
-                    found.push(format!("h{number}: {line}"));
-                }
-            }
-        }
+        let of_host = |number| self.processes_of(number).into_iter().map(move |(_, line)| format!("h{number}: {line}"));
+        (0..self.hosts).flat_map(of_host).collect()
+    }
+
+    /// Ids and command lines of all processes of a host but sshd itself, in the order of their ids.
+    #[must_use]
+    pub fn processes_of(&self, number: usize) -> Vec<(u32, String)> {
+        let output = Command::new("ip").args(["netns", "pids", &self.host(number)]).output().expect("ip");
+        let pids = String::from_utf8_lossy(&output.stdout).into_owned();
+        let of_pid = |pid: &str| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let is_other = !line.contains("sshd") && !line.trim().is_empty();
+            is_other.then(|| (pid.parse().expect("a number"), line))
+        };
+        let mut found: Vec<(u32, String)> = pids.split_whitespace().filter_map(of_pid).collect();
+        found.sort_unstable();
         found
+    }
+
+    /// Bytes that a host has sent on the tested network.
+    #[must_use]
+    pub fn sent_bytes(&self, number: usize) -> u64 {
+        let file = format!("/sys/class/net/{DATA}/statistics/tx_bytes");
+        let output = inside(&self.host(number), Path::new("cat"), &[&file]).output().expect("cat");
+        String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+    }
+
+    /// Listening sockets of all hosts but those of sshd.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<String> {
+        let of_host = |number| {
+            let output = inside(&self.host(number), Path::new("ss"), &["-Hltn"]).output().expect("ss");
+            let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+            let of_tests = lines.lines().filter(|line| !line.contains(&format!(":{SSH_PORT} ")));
+            of_tests.map(|line| format!("h{number}: {line}")).collect::<Vec<_>>()
+        };
+        (0..self.hosts).flat_map(of_host).collect()
+    }
+
+    /// No process and no listener of a run is left on any host, soon.
+    #[track_caller]
+    pub fn expect_nothing_left(&self, within: Duration) {
+        let left = || [self.processes(), self.listeners()].concat();
+        assert!(wait_until(within, || left().is_empty()), "{:?}", left());
+    }
+
+    /// Takes the cables of a host out of the switch, without a message to anyone: that of the management network, and that of
+    /// the tested one as well if `are_both`.
+    pub fn unplug(&self, number: usize, are_both: bool) {
+        let ports = [format!("m{number}"), format!("d{number}")];
+        for port in ports.iter().take(1 + usize::from(are_both)) {
+            run(&format!("ip -n {} link set {port} nomaster", self.switch()));
+        }
     }
 }
 

@@ -39,6 +39,22 @@ pub enum Signal {
     Kill,
 }
 
+impl Signal {
+    /// Sends it to a process. The shell does it, because the call itself needs code this crate must not contain.
+    pub fn send_to(self, pid: u32) {
+        let name = match self {
+            Self::Interrupt => "INT",
+            Self::Terminate => "TERM",
+            Self::HangUp => "HUP",
+            Self::Stop => "STOP",
+            Self::Continue => "CONT",
+            Self::Kill => "KILL",
+        };
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} to {pid}");
+    }
+}
+
 impl Process {
     /// Starts the command without input.
     pub fn start(command: Command) -> Self {
@@ -116,18 +132,9 @@ impl Process {
         status.unwrap_or_else(|| panic!("{idle:?} became {:?}: {self:?}", Status::of(self.id())))
     }
 
-    /// Sends a signal. The shell does it, because the call itself needs code this crate must not contain.
+    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
-        let name = match signal {
-            Signal::Interrupt => "INT",
-            Signal::Terminate => "TERM",
-            Signal::HangUp => "HUP",
-            Signal::Stop => "STOP",
-            Signal::Continue => "CONT",
-            Signal::Kill => "KILL",
-        };
-        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.id())]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} to {self:?}");
+        signal.send_to(self.id());
     }
 
     /// Waits for the end.

@@ -291,7 +291,7 @@ pub fn by_name<T: serde::de::DeserializeOwned>(name: &str) -> Result<T, String> 
     T::deserialize(StrDeserializer::<NameError>::new(name)).map_err(|error| error.to_string())
 }
 
-fn one(store: &Store, name: &str) -> Result<linerate_model::record::RunId, Error> {
+pub(crate) fn one(store: &Store, name: &str) -> Result<linerate_model::record::RunId, Error> {
     match &*store.resolve(name).map_err(error)? {
         [run] => Ok(*run),
         several => Err(Error::usage(format!("{name:?} names {} runs, and one is needed", several.len()))),
@@ -330,7 +330,7 @@ pub fn local_time(unix_ms: u64) -> String {
     time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-fn error(error: StoreError) -> Error {
+pub(crate) fn error(error: StoreError) -> Error {
     let outcome = if error.is_usage() { Outcome::Usage } else { Outcome::NotCompleted };
     Error::new(outcome, error)
 }

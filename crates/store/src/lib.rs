@@ -31,6 +31,7 @@ pub use error::StoreError;
 pub use linerate_model::record::RunRow;
 pub use list::{Filter, Sort};
 pub use names::load_named;
+pub use owner::RunProcess;
 pub use place::{Place, state_directory};
 pub use recorder::{Recorded, Recorder};
 pub use store::Store;

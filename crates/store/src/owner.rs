@@ -2,6 +2,36 @@
 
 use std::fs;
 
+use linerate_model::record::RunId;
+
+use crate::database::params;
+use crate::{Store, StoreError};
+
+/// The process that writes a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunProcess {
+    /// Name of its host.
+    pub host: String,
+    /// Its process id; `None` of another host, or when it has ended.
+    pub pid: Option<u32>,
+}
+
+impl Store {
+    /// The process that writes a run; `None` of a run that is over.
+    ///
+    /// # Errors
+    /// What the database reports.
+    pub fn process_of(&self, run: RunId) -> Result<Option<RunProcess>, StoreError> {
+        let query = "SELECT owner FROM run WHERE run_id = $1 AND state = 'running'";
+        let owner: Option<Option<String>> = self.database.one(query, &params![run.to_string()], |row| row.get(0))?;
+        Ok(owner.flatten().map(|owner| {
+            let host = owner.split(' ').next().unwrap_or_default().to_owned();
+            let pid = owner.split(' ').nth(2).and_then(|pid| pid.parse().ok());
+            RunProcess { host, pid: pid.filter(|_| is_running_here(&owner)) }
+        }))
+    }
+}
+
 /// Host, boot, number and start time of this process.
 pub(crate) fn this_process() -> String {
     let pid = std::process::id();
@@ -10,15 +40,15 @@ pub(crate) fn this_process() -> String {
 
 /// Whether the process certainly ended. Processes of other hosts, which share a network file system, are not known.
 pub(crate) fn has_ended(owner: &str) -> bool {
-    let mut words = owner.split(' ');
-    let mut next = || words.next().unwrap_or_default();
-    let (host, boot_id, pid, started) = (next(), next(), next(), next());
     let here = boot();
-    let Some((this_host, this_boot)) = here.split_once(' ') else {
-        return false;
-    };
-    let is_running = || pid.parse().ok().and_then(start_time).is_some_and(|start| start == started);
-    host == this_host && (boot_id != this_boot || !is_running())
+    let host = here.split(' ').next();
+    owner.split(' ').next() == host && !is_running_here(owner)
+}
+
+fn is_running_here(owner: &str) -> bool {
+    let Some(process) = owner.strip_prefix(&boot()).and_then(|rest| rest.strip_prefix(' ')) else { return false };
+    let Some((pid, started)) = process.split_once(' ') else { return false };
+    pid.parse().ok().and_then(start_time).is_some_and(|start| start == started)
 }
 
 /// Name of the host and identity of its boot.

@@ -56,7 +56,7 @@ struct Counts {
 #[derive(Debug)]
 enum Job {
     Begin(Box<RunRecord>),
-    Trial(RunId, Box<Trial>),
+    Trials(RunId, Vec<Trial>),
     Finish(Box<RunRecord>),
 }
 
@@ -80,9 +80,9 @@ impl Recorder {
         let _ = self.try_send(Job::Begin(Box::new(record)));
     }
 
-    /// A trial of a run that began is complete, so that it survives a crash.
-    pub fn add_trial(&self, run: RunId, trial: Trial) {
-        let _ = self.try_send(Job::Trial(run, Box::new(trial)));
+    /// Trials of a run that began are complete, so that they survive a crash.
+    pub fn add_trials(&self, run: RunId, trials: Vec<Trial>) {
+        let _ = self.try_send(Job::Trials(run, trials));
     }
 
     /// A run ended; its record has all trials. Waits while the queue is full.
@@ -188,7 +188,7 @@ impl Writer {
         for job in jobs {
             match job {
                 Job::Begin(record) => drop(self.write(|store| store.begin(&record))),
-                Job::Trial(run, trial) => drop(self.write(|store| store.add_trial(run, &trial))),
+                Job::Trials(run, trials) => drop(self.write(|store| store.add_trials(run, &trials))),
                 Job::Finish(record) => self.finish(&record),
             }
             self.counts.waiting.fetch_sub(1, Ordering::Relaxed);

@@ -29,15 +29,15 @@ impl Store {
         self.put(record)
     }
 
-    /// Adds a trial to a run that began. A trial whose number is known is not written again.
+    /// Adds trials that ended together to a run that began. A trial whose number is known is not written again.
     ///
     /// # Errors
     /// An unknown run, or what the database reports; nothing is written then.
-    pub fn add_trial(&self, run: RunId, trial: &Trial) -> Result<(), StoreError> {
+    pub fn add_trials(&self, run: RunId, trials: &[Trial]) -> Result<(), StoreError> {
         let transaction = self.write()?;
         let row = row_of(&*transaction, run)?.ok_or_else(|| StoreError::damaged(run, "not in the store"))?;
-        put_trial(&*transaction, row, trial)?;
-        transaction.execute("UPDATE run SET trials = trials + 1 WHERE id = $1", &params![row])?;
+        trials.iter().try_for_each(|trial| put_trial(&*transaction, row, trial))?;
+        transaction.execute("UPDATE run SET trials = trials + $1 WHERE id = $2", &params![trials.len() as i64, row])?;
         transaction.commit()
     }
 
@@ -159,8 +159,7 @@ pub(crate) fn put_label(database: &dyn Database, row: i64, key: &str, value: &st
 
 /// Writes what lists show and returns the key.
 pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64, StoreError> {
-    let findings = record.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings);
-    let severity = findings.map(|finding| finding.severity as i64).max();
+    let severity = record.findings().map(|finding| finding.severity as i64).max();
     let (measure, value) = record.primary().unzip();
     let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, tool, version, path_key, spec_key, \
             client, server, watch, source_key, severity, trials, primary_measure, primary_value, owner) \

@@ -23,6 +23,7 @@ pub mod interfaces;
 pub mod memory;
 pub mod mptcp;
 pub mod netlink;
+pub mod other_process;
 pub mod page_buffer;
 pub mod poll;
 pub mod privileges;

@@ -12,14 +12,14 @@ pub(super) const NOT_EXECUTABLE_CODE: i32 = 94;
 /// Copies that are kept.
 const COPIES_MAX: u32 = 3;
 
-/// Starts the agent: of a `linerate` in the path of the login shell, else of the copy with this hash; prints `LRFLEET need` with
-/// system and machine where there is none.
-pub(super) fn start(sha256: &str) -> String {
+/// Starts a program with these arguments: a `linerate` in the path of the login shell that has agents, else the copy with this
+/// hash; prints `LRFLEET need` with system and machine where there is none.
+pub(super) fn start(sha256: &str, arguments: &str) -> String {
     format!(
         "exec sh -c 'IFS=; set -f; \
-         if linerate fleet agent --help >/dev/null 2>&1; then exec linerate fleet agent --stdio; fi; \
+         if linerate fleet agent --help >/dev/null 2>&1; then exec linerate {arguments}; fi; \
          f={CACHE}/{sha256}/linerate; \
-         if [ -x $f ]; then touch {CACHE}/{sha256}; exec $f fleet agent --stdio; fi; \
+         if [ -x $f ]; then touch {CACHE}/{sha256}; exec $f {arguments}; fi; \
          echo LRFLEET need $(uname -sm); exit {NEED_CODE}'"
     )
 }
@@ -54,6 +54,7 @@ mod tests {
     use super::*;
 
     const HASH: &str = "00ff";
+    const ARGUMENTS: &str = "fleet agent --stdio";
 
     /// What the login shell of a host with this folder for its cache does.
     fn at_host(cache: &Path, line: &str, input: &str) -> Output {
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn commands_are_one_line_that_every_login_shell_passes_on() {
-        for line in [start(HASH), copy(HASH), shell()] {
+        for line in [start(HASH, ARGUMENTS), copy(HASH), shell()] {
             assert_eq!(line.matches('\'').count(), 2, "{line}");
             assert!(line.starts_with("exec sh -c '") && line.ends_with('\''), "{line}");
             assert!(!line.contains(['!', '\n', '"', '\\', '`']), "{line}");
@@ -78,12 +79,12 @@ mod tests {
         let cache = tempfile::tempdir().expect("a folder");
         let cache = cache.path().join("with spaces");
         fs::create_dir(&cache).expect("a folder");
-        let without = at_host(&cache, &start(HASH), "");
+        let without = at_host(&cache, &start(HASH, ARGUMENTS), "");
         assert_eq!(without.status.code(), Some(NEED_CODE));
         assert!(String::from_utf8_lossy(&without.stdout).starts_with("LRFLEET need Linux "), "{without:?}");
         let copied = at_host(&cache, &copy(HASH), "#!/bin/sh\necho $*\n");
         assert_eq!(copied.status.code(), Some(0), "{copied:?}");
-        let started = at_host(&cache, &start(HASH), "");
+        let started = at_host(&cache, &start(HASH, ARGUMENTS), "");
         assert_eq!(String::from_utf8_lossy(&started.stdout), "fleet agent --stdio\n", "{started:?}");
     }
 

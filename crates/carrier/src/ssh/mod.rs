@@ -212,7 +212,7 @@ impl Host {
             _ => {
                 self.attempts += 1;
                 let remote = match remote {
-                    Remote::Agent(program) => command::start(&program.sha256),
+                    Remote::Agent(program) => command::start(&program.sha256, &program.arguments),
                     Remote::Shell => command::shell(),
                 };
                 (options::connect(options, &self.destination, &remote), Feed::Lines)

@@ -10,6 +10,8 @@ pub struct AgentProgram {
     pub sha256: String,
     /// What it is.
     pub kind: ProgramKind,
+    /// Its arguments on a host: words without characters of a shell.
+    pub arguments: String,
 }
 
 /// What an executable file needs of a host.
@@ -34,9 +36,9 @@ impl AgentProgram {
     ///
     /// # Errors
     /// The file is not readable.
-    pub fn own(sha256: String) -> io::Result<Self> {
+    pub fn own(sha256: String, arguments: String) -> io::Result<Self> {
         let mut file = File::open(OWN)?;
-        Ok(Self { sha256, kind: kind_of(&mut file)? })
+        Ok(Self { sha256, kind: kind_of(&mut file)?, arguments })
     }
 
     /// The file, if a host with this system and machine can run it.
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn only_a_static_program_of_the_machine_is_sent() {
-        let own = |kind| AgentProgram { sha256: String::new(), kind };
+        let own = |kind| AgentProgram { sha256: String::new(), kind, arguments: String::new() };
         assert!(own(ProgramKind::Static("x86_64")).open_for("Linux x86_64").is_ok());
         assert!(own(ProgramKind::Static("x86_64")).open_for("Linux aarch64").is_err());
         assert!(own(ProgramKind::Static("x86_64")).open_for("FreeBSD x86_64").is_err());

@@ -1,7 +1,11 @@
 //! The command line of `linerate fleet`.
 
+mod cancel;
 mod check;
 mod hosts;
+mod leftovers;
+mod list_hosts;
+mod resume;
 mod run;
 
 use clap::{Args, Subcommand};
@@ -10,7 +14,11 @@ use linerate::model::record::RunId;
 use linerate::{Error, Outcome, fleet};
 
 use super::complain;
+use cancel::CancelArgs;
 use check::CheckArgs;
+use leftovers::LeftoverArgs;
+use list_hosts::ListArgs;
+use resume::ResumeArgs;
 use run::RunArgs;
 
 /// Many hosts measured as one system.
@@ -26,6 +34,14 @@ enum FleetCommand {
     Check(CheckArgs),
     /// Test between the hosts of an inventory, over the user's ssh
     Run(RunArgs),
+    /// Run the tests of an earlier run that have no result, and report all of them
+    Resume(ResumeArgs),
+    /// End a run that goes on, and print which hosts confirmed it
+    Cancel(CancelArgs),
+    /// List processes and listeners that runs left on the hosts of an inventory
+    Leftovers(LeftoverArgs),
+    /// Print the hosts of an inventory, and connect to none
+    Hosts(ListArgs),
     /// Serve a coordinator as one host of a fleet
     ///
     /// Started by `linerate fleet` over ssh. Runs tests that the coordinator plans, and ends with its input.
@@ -54,6 +70,10 @@ pub(crate) fn main(args: FleetArgs) -> Outcome {
     let ended: Result<(), Error> = match args.command {
         FleetCommand::Check(args) => return args.main(),
         FleetCommand::Run(args) => return args.main(),
+        FleetCommand::Resume(args) => return args.main(),
+        FleetCommand::Cancel(args) => return args.main(),
+        FleetCommand::Leftovers(args) => return args.main(),
+        FleetCommand::Hosts(args) => return args.main(),
         FleetCommand::Agent(AgentArgs { .. }) => fleet::agent::run_stdio(),
         FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(run),
     };

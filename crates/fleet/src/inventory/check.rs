@@ -8,7 +8,10 @@ use super::{HOSTS_MAX, Host, Inventory, InventoryError, LABELS_MAX, PATHS_MAX, R
 const TEXT_MAX_BYTES: usize = 255;
 
 /// The inventory when it fits all bounds.
-pub(super) fn inventory(inventory: Inventory) -> Result<Inventory, InventoryError> {
+///
+/// # Errors
+/// The first host that does not, or that has the name or the address of another one.
+pub fn inventory(inventory: Inventory) -> Result<Inventory, InventoryError> {
     if inventory.hosts.len() > HOSTS_MAX {
         return Err(InventoryError::new(None, format!("more than {HOSTS_MAX} hosts")));
     }

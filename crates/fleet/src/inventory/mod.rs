@@ -15,10 +15,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_model::fleet::HostIdError;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use ansible::from_json as from_ansible_json;
 pub use ansible_ini::parse as from_ansible_ini;
+pub use check::inventory as checked;
 pub use file::parse as from_toml;
 pub use range::{RangeError, expand, expand_list};
 
@@ -37,7 +39,7 @@ pub const LABELS_MAX: usize = 64;
 pub const PORTS_DEFAULT: Ports = Ports { first: 5201, last: 5209 };
 
 /// Hosts and what is known about them before a connection.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inventory {
     /// Name of the site, `[a-z0-9-]{1,32}`.
     pub name: Option<String>,
@@ -58,7 +60,7 @@ impl Default for Inventory {
 }
 
 /// Relation of control path and tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     /// Tests must not use the port of the control path. The default of inventories with paths.
@@ -68,7 +70,7 @@ pub enum Control {
 }
 
 /// What connects a rack with the others.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rack {
     /// Rate of the uplink.
     pub uplink_bps: Option<u64>,
@@ -77,11 +79,12 @@ pub struct Rack {
 }
 
 /// A host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Its id in every report.
     pub id: HostId,
     /// Line of the inventory; `None` where the format has none.
+    #[serde(skip)]
     pub line: Option<usize>,
     /// How it is reached.
     pub reach: Reach,
@@ -94,7 +97,8 @@ pub struct Host {
 }
 
 /// How a host is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// Destination of ssh(1).
     Ssh(String),

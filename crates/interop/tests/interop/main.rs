@@ -16,9 +16,11 @@ mod diagnosis {
 mod fleet {
     mod agent;
     mod check;
+    mod failures;
     mod ladder;
     mod matrix;
     mod mesh;
+    mod records;
     mod report;
     mod script;
     mod signatures;

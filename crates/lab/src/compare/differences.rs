@@ -93,6 +93,7 @@ fn specification(trial: Option<&Trial>) -> Members {
             members.insert("profile".to_owned(), stored_name(report.profile));
             members.insert("dialect".to_owned(), stored_name(report.target.dialect));
         }
+        Some(Detail::FleetCell(cell)) => drop(members.insert("mode".to_owned(), stored_name(cell.mode))),
         None => {}
     }
     members

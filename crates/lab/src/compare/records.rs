@@ -125,7 +125,7 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
 /// The measure by which runs of a kind are compared.
 fn primary(kind: RunKind) -> Option<MeasureName> {
     match kind {
-        RunKind::Test | RunKind::Sweep | RunKind::Session => Some(MeasureName::ReceivedBps),
+        RunKind::Test | RunKind::Sweep | RunKind::Session | RunKind::Fleet => Some(MeasureName::ReceivedBps),
         RunKind::HttpLoad | RunKind::HttpLab => Some(MeasureName::OkPerS),
         RunKind::Doctor => None,
     }

@@ -7,6 +7,7 @@
 pub mod analysis;
 mod explore;
 pub mod schedule;
+pub mod trials;
 
 pub use explore::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner, explore};
 pub use schedule::{FleetPlan, PlanHost, Topology};

@@ -6,8 +6,10 @@ use linerate_fleet::inventory::Host;
 use linerate_fleet::message::{Caps, Hello, ProbeReport};
 use linerate_lab::fleet::analysis::hosts::HostFindings;
 use linerate_model::finding::Finding;
+use linerate_model::record::RunId;
 use linerate_report::fleet::{CheckReport, CheckRow, CheckState};
 use linerate_sys::clock::{monotonic_ns, unix_ns};
+use linerate_sys::random;
 use linerate_sys::signal::Signals;
 
 use super::connect::{FleetHosts, connect};
@@ -36,7 +38,8 @@ pub struct CheckResult {
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
     let paths = hosts.path_names()?;
     let caps = Caps { time_ms: Some(TEST_MS), ..Caps::default() };
-    let (_, control, prepared) = connect(hosts, Planned { paths: &paths, caps }, signals)?;
+    let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
+    let (control, prepared) = connect(run, hosts, Planned { paths: &paths, caps }, signals)?;
     let found = host_findings(&control, &prepared, &hosts.inventory);
     let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
         .map(|(index, host)| row(index, host, &control, &prepared, &found))

@@ -8,9 +8,9 @@ use linerate_carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
 use linerate_fleet::coordinator::{Coordinator, Settings};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory, Reach};
 use linerate_model::record::RunId;
-use linerate_sys::clock::{monotonic_ns, unix_ns};
-use linerate_sys::random;
+use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
+use serde::{Deserialize, Serialize};
 
 use super::agent::sha256_of_program;
 use super::control::{Control, Ended};
@@ -20,7 +20,7 @@ use super::script::ScriptCarrier;
 use crate::{Error, Outcome};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
-const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
+pub(super) const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Period of the renewal of leases.
 const BEAT_NS: u64 = 1_000_000_000;
 /// Silence of a host after which it is dropped.
@@ -29,13 +29,14 @@ const SILENCE_MAX_NS: u64 = 10_000_000_000;
 pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 
 /// Hosts and the way to them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FleetHosts {
     /// The hosts.
     pub inventory: Inventory,
     /// Names of the paths that are tested; empty for the only one of the inventory.
     pub paths: Vec<String>,
-    /// Configuration of ssh instead of the user's.
+    /// Configuration of ssh instead of the user's. It starts programs, so no record determines it.
+    #[serde(skip)]
     pub ssh_config: Option<PathBuf>,
     /// The hosts run sh(1) and iperf3 instead of an agent.
     pub is_scripted: bool,
@@ -45,6 +46,11 @@ pub struct FleetHosts {
 pub(super) type HostControl<'a> = Control<'a, Box<dyn Carrier>>;
 
 impl FleetHosts {
+    /// Name of the inventory; the number of hosts of one without a name.
+    pub(super) fn name(&self) -> String {
+        self.inventory.name.clone().unwrap_or_else(|| format!("{} hosts", self.inventory.hosts.len()))
+    }
+
     /// Tests may use the network of the control connections.
     pub fn share_path(&mut self) {
         self.inventory.control = ControlPath::Shared;
@@ -69,15 +75,16 @@ impl FleetHosts {
     }
 }
 
-/// Connects to all hosts and prepares those that answer for the planned tests. With the id of the run.
+/// Connects to all hosts and prepares those that answer for the planned tests.
 pub(super) fn connect<'a>(
+    run: RunId,
     hosts: &FleetHosts,
     planned: Planned<'_>,
     signals: &'a Signals,
-) -> Result<(RunId, HostControl<'a>, Prepared), Error> {
-    let (run, mut control) = begin(hosts, signals)?;
+) -> Result<(HostControl<'a>, Prepared), Error> {
+    let mut control = begin(run, hosts, signals)?;
     match prepare(&mut control, &hosts.inventory, planned) {
-        Ok(prepared) => Ok((run, control, prepared)),
+        Ok(prepared) => Ok((control, prepared)),
         Err(ended) => {
             control.finish();
             Err(error_of(ended))
@@ -86,21 +93,12 @@ pub(super) fn connect<'a>(
 }
 
 /// Begins to connect.
-fn begin<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, HostControl<'a>), Error> {
-    let destination = |host: &Host| match &host.reach {
-        Reach::Ssh(destination) => Ok(destination.clone()),
-        Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
-    };
-    let destinations = hosts.inventory.hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
-    let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
-    let ssh = |remote| SshCarrier::new(options, remote, destinations).map_err(Error::failed);
+fn begin<'a>(run: RunId, hosts: &FleetHosts, signals: &'a Signals) -> Result<HostControl<'a>, Error> {
     let carrier: Box<dyn Carrier> = if hosts.is_scripted {
-        Box::new(ScriptCarrier::new(ssh(Remote::Shell)?, hosts.inventory.hosts.len()))
+        Box::new(ScriptCarrier::new(ssh(hosts, Remote::Shell)?, hosts.inventory.hosts.len()))
     } else {
-        let program = AgentProgram::own(sha256_of_program().map_err(Error::failed)?).map_err(Error::failed)?;
-        Box::new(ssh(Remote::Agent(program))?)
+        Box::new(carrier(hosts, "fleet agent --stdio")?)
     };
-    let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
     let settings = Settings {
         run,
         epoch: 1,
@@ -110,7 +108,24 @@ fn begin<'a>(hosts: &FleetHosts, signals: &'a Signals) -> Result<(RunId, HostCon
         clock_budget_ns: CLOCK_BUDGET_NS,
     };
     let ids = hosts.inventory.hosts.iter().map(|host| host.id.clone()).collect();
-    Ok((run, Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals)))
+    Ok(Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals))
+}
+
+/// Connections to this program with these arguments at all hosts.
+pub(super) fn carrier(hosts: &FleetHosts, arguments: &str) -> Result<SshCarrier, Error> {
+    let sha256 = sha256_of_program().map_err(Error::failed)?;
+    let program = AgentProgram::own(sha256, arguments.to_owned()).map_err(Error::failed)?;
+    ssh(hosts, Remote::Agent(program))
+}
+
+fn ssh(hosts: &FleetHosts, remote: Remote) -> Result<SshCarrier, Error> {
+    let destination = |host: &Host| match &host.reach {
+        Reach::Ssh(destination) => Ok(destination.clone()),
+        Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
+    };
+    let destinations = hosts.inventory.hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
+    let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
+    SshCarrier::new(options, remote, destinations).map_err(Error::failed)
 }
 
 /// Why there is no result.

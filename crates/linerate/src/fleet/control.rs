@@ -21,6 +21,8 @@ pub(super) struct Control<'a, C> {
     /// Why hosts take part no longer. Untrusted text.
     pub(super) reasons: BTreeMap<usize, String>,
     cancels: u32,
+    /// Hosts that had no plan when the run was ended: they confirm nothing.
+    without_plan: Vec<usize>,
 }
 
 /// The run ended before the awaited action.
@@ -34,7 +36,7 @@ pub(super) enum Ended {
 
 impl<'a, C: Carrier> Control<'a, C> {
     pub(super) fn new(coordinator: Coordinator, carrier: C, signals: &'a Signals) -> Self {
-        Self { coordinator, carrier, signals, reasons: BTreeMap::new(), cancels: 0 }
+        Self { coordinator, carrier, signals, reasons: BTreeMap::new(), cancels: 0, without_plan: Vec::new() }
     }
 
     /// Passes a decision on, and runs until the last of the awaited actions: all of them in order.
@@ -55,7 +57,11 @@ impl<'a, C: Carrier> Control<'a, C> {
                         self.reasons.entry(host).or_insert_with(|| reason.to_string());
                         self.carrier.close(host);
                     }
-                    Action::Finished { unconfirmed } => return Err(Ended::Cancelled(unconfirmed)),
+                    Action::Finished { unconfirmed } => {
+                        let mut all = std::mem::take(&mut self.without_plan);
+                        all.extend(unconfirmed);
+                        return Err(Ended::Cancelled(all));
+                    }
                     action => {
                         let is_over = is_last(&action);
                         actions.push(action);
@@ -71,6 +77,7 @@ impl<'a, C: Carrier> Control<'a, C> {
 
     /// Ends the run at all hosts and closes their connections. Hosts that did not confirm their end.
     pub(super) fn finish(mut self) -> Vec<usize> {
+        self.without_plan = self.hosts_by_plan(false);
         let unconfirmed = match self.step(Input::Cancel, |_| false) {
             Err(Ended::Cancelled(unconfirmed)) => unconfirmed,
             // It has ended before.
@@ -92,6 +99,11 @@ impl<'a, C: Carrier> Control<'a, C> {
             }
             self.carrier.poll(monotonic_ns());
         }
+    }
+
+    /// Hosts that have a plan, or those that have none.
+    fn hosts_by_plan(&self, has_plan: bool) -> Vec<usize> {
+        (0..self.hosts()).filter(|host| self.coordinator.is_planned(*host) == has_plan).collect()
     }
 
     fn hosts(&self) -> usize {
@@ -131,10 +143,9 @@ impl<'a, C: Carrier> Control<'a, C> {
     fn cancel(&mut self) -> Result<(), Ended> {
         self.cancels += 1;
         if self.cancels > 1 {
-            return Err(Ended::Cancelled(
-                (0..self.hosts()).filter(|host| self.coordinator.is_planned(*host)).collect(),
-            ));
+            return Err(Ended::Cancelled(self.hosts_by_plan(true)));
         }
+        self.without_plan = self.hosts_by_plan(false);
         let cancelled = self.coordinator.handle_local(monotonic_ns(), Input::Cancel);
         cancelled.map_err(|busy| Ended::Failed(busy.to_string()))
     }

@@ -139,14 +139,38 @@ impl Recording {
         self.record.started_unix_ms
     }
 
+    /// Identity of the run.
+    #[must_use]
+    pub fn run_id(&self) -> RunId {
+        self.record.run_id
+    }
+
     /// Adds a trial.
     pub fn add(&mut self, trial: Trial) {
-        let no = u32::try_from(self.record.trials.len()).unwrap_or(u32::MAX);
-        let trial = Trial { no, ..trial };
+        self.add_all(std::iter::once(trial));
+    }
+
+    /// Adds trials that ended together.
+    pub fn add_all(&mut self, trials: impl Iterator<Item = Trial>) {
+        let first = u32::try_from(self.record.trials.len()).unwrap_or(u32::MAX);
+        let trials: Vec<Trial> = (first..).zip(trials).map(|(no, trial)| Trial { no, ..trial }).collect();
+        self.record.trials.extend_from_slice(&trials);
         if let Some(recorder) = &self.recorder {
-            recorder.add_trial(self.record.run_id, trial.clone());
+            recorder.add_trials(self.record.run_id, trials);
         }
-        self.record.trials.push(trial);
+    }
+
+    /// Takes over trials of an earlier run. They begin with the record.
+    pub fn take_over(&mut self, earlier: RunId, trials: Vec<Trial>) {
+        self.record.links.parent = Some(earlier);
+        self.add_all(trials.into_iter().map(|trial| Trial { started_ns: 0, ..trial }));
+    }
+
+    /// Sets the hosts of a run with more of them than a client and a server, and the name of the path between them.
+    pub fn between(&mut self, hosts: Vec<HostPart>, path: &str) {
+        let server = self.record.path.server.as_deref().unwrap_or_default();
+        self.record.path.key = keys::path_key(&host_key().unwrap_or_default(), server, "", path);
+        self.record.hosts = hosts;
     }
 
     /// Adds what a reader should know, one sentence each.
@@ -173,7 +197,9 @@ impl Recording {
     pub fn finish(mut self, state: RunState, reason: Option<String>, body: Body) -> Recorded {
         self.record.elapsed_ns = self.elapsed_ns();
         (self.record.state, self.record.reason, self.record.body) = (state, reason, body);
-        describe_path(&mut self.record, self.peer, self.snapshot);
+        if self.record.hosts.is_empty() {
+            describe_path(&mut self.record, self.peer, self.snapshot);
+        }
         let message = self.recorder.and_then(|recorder| {
             recorder.finish(self.record.clone());
             recorder.close().message()
@@ -306,7 +332,7 @@ fn stream_addresses(detail: &Detail) -> Option<(SocketAddr, SocketAddr)> {
             let mut streams = report.phases.iter().flat_map(|phase| &phase.stream_info);
             streams.find_map(|stream| Some((stream.local?, stream.remote?)))
         }
-        Detail::Cell(_) => None,
+        Detail::Cell(_) | Detail::FleetCell(_) => None,
     }
 }
 

@@ -63,7 +63,7 @@ pub struct RunPath {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostPart {
-    /// `client`, `server` or `here`.
+    /// `client`, `server` or `here`; of a fleet the id of the host.
     pub role: String,
     /// Its name.
     pub name: String,

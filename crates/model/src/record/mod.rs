@@ -18,7 +18,8 @@ pub use row::RunRow;
 pub use run_id::{RunId, RunIdError};
 pub use trial::{Detail, Measure, Series, SeriesOf, TestDetail, TestStep, Times, Trial, Way};
 
-use crate::finding::Diagnosis;
+use crate::finding::{Diagnosis, Finding};
+use crate::fleet::FleetRun;
 use crate::http::{CellVerdict, Study};
 use crate::measure::MeasureName;
 use crate::service::Outcome;
@@ -78,6 +79,16 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Findings of the diagnosis and of a fleet.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        let of_fleet = match &self.body {
+            Body::Fleet(run) => run.report.as_deref(),
+            _ => None,
+        };
+        let of_fleet = of_fleet.into_iter().flat_map(|report| &report.findings);
+        self.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings).chain(of_fleet)
+    }
+
     /// The measure that stands for the run in lists, and its median over the complete trials: received bits per second of
     /// a test, successful responses per second of a load. `None` where no trial has it.
     #[must_use]
@@ -115,6 +126,8 @@ pub enum RunKind {
     Doctor,
     /// One test of a server.
     Session,
+    /// Tests between the hosts of a fleet.
+    Fleet,
 }
 
 /// Whether a run reached its end.
@@ -153,6 +166,8 @@ pub enum Body {
     Doctor,
     /// A test of a server.
     Session(Session),
+    /// Tests between the hosts of a fleet.
+    Fleet(Box<FleetRun>),
 }
 
 /// What was asked of a server, and what limited it.
@@ -196,7 +211,7 @@ pub struct Links {
     /// Name of the watch that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
-    /// The run it is a part of.
+    /// The run it is a part of, or whose finished trials it has taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// The record of the same test by the other end.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::RunState;
 use crate::data_path::DataPath;
 use crate::event::{Event, TestHeader};
+use crate::fleet;
 use crate::http::CellRun;
 use crate::measure::MeasureName;
 use crate::path::PathReport;
@@ -229,6 +230,8 @@ pub enum Detail {
     Cell(Box<CellRun>),
     /// A test of a path.
     Path(Box<PathReport>),
+    /// A test between two hosts of a fleet.
+    FleetCell(Box<fleet::Cell>),
 }
 
 /// Everything of a throughput test but its intervals, which are series.

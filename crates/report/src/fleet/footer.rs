@@ -27,7 +27,7 @@ pub(super) fn line(report: &FleetReport) -> String {
 }
 
 /// Which pairs, and what ran at the same time: `mesh`, `both ways`, `rack-safe`.
-fn kind(header: &FleetHeader) -> Vec<String> {
+pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
     let topology = match &header.topology {
         FleetTopology::Mesh => "mesh".to_owned(),
         FleetTopology::Pairs => "pairs".to_owned(),

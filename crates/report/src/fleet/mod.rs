@@ -5,27 +5,33 @@ mod cells;
 mod check;
 mod csv;
 mod footer;
+mod hosts;
 mod ladder;
 mod large;
+mod leftovers;
 mod matrix;
 mod not_run;
 mod opening;
 mod progress;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use linerate_lab::fleet::trials::with_trials;
 use linerate_lab::fleet::{FleetEnd, FleetOutcome, FleetPlan, Topology};
 use linerate_model::fleet::{
-    FLEET_SCHEMA, FleetHeader, FleetHost, FleetReport, FleetTopology, HostId, NotRun, NotRunReason,
+    FLEET_SCHEMA, FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
 };
+use linerate_model::record::Trial;
 
 use crate::document::style::Style;
 use crate::document::{Block, Document};
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
 pub use csv::csv;
+pub use hosts::{HostRow, hosts_text};
+pub use leftovers::{LeftoverRow, leftovers_text};
 pub use progress::{Announced, FleetLive, PairRate, announcement, live, progress_line};
 
 /// What the coordinator knows about a run beside its plan and its outcome.
@@ -110,6 +116,23 @@ pub fn html(report: &FleetReport) -> String {
 #[must_use]
 pub fn json(report: &FleetReport) -> String {
     crate::pretty_json(report)
+}
+
+/// What a run of a record is: `fleet, mesh, both ways`.
+pub(crate) fn name(run: &FleetRun) -> String {
+    let kind = run.report.iter().flat_map(|report| footer::kind(&report.header));
+    std::iter::once("fleet".to_owned()).chain(kind).collect::<Vec<_>>().join(", ")
+}
+
+/// What a run of a record found.
+pub(crate) fn answer(run: &FleetRun, trials: &[Trial]) -> Vec<String> {
+    run.report.iter().map(|report| opening::title(&with_trials(report, trials))).collect()
+}
+
+/// The report of a run of a record but its title; nothing of one that did not end.
+pub(crate) fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> {
+    let depth = if is_page { Depth::Page } else { Depth::Short };
+    run.report.iter().flat_map(|report| blocks(&with_trials(report, trials), depth)).collect()
 }
 
 /// How much a report shows.

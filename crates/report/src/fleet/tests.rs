@@ -12,6 +12,11 @@ use crate::expected::assert_expected;
 use crate::glyphs::Glyphs;
 use fixtures::{incast, mesh, racked};
 
+/// A mesh of four hosts, of which `h3` is slow.
+pub(crate) fn slow_host() -> FleetReport {
+    mesh(4).slow("h3", 90e6).run()
+}
+
 fn short(report: &FleetReport) -> String {
     text(report, false, Style::PLAIN)
 }

@@ -1,9 +1,9 @@
 //! A record without names and addresses, for others to read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use linerate_model::record::{Body, Detail, RunRecord};
+use linerate_model::record::{Body, Detail, HostPart, RunKind, RunRecord};
 use serde_json::Value;
 
 /// The record with roles in place of host names, addresses for documentation (RFC 5737, RFC 3849) in place of real ones, and
@@ -17,6 +17,10 @@ pub fn anonymized(record: &RunRecord) -> RunRecord {
         if let Some(snapshot) = &mut host.snapshot {
             snapshot.boot_id = None;
         }
+    }
+    if let Body::Fleet(run) = &mut copy.body {
+        // They have destinations and labels.
+        run.inputs = Value::Null;
     }
     for trial in &mut copy.trials {
         if let Some(Detail::Path(report)) = &mut trial.detail {
@@ -54,11 +58,13 @@ struct Names {
 impl Names {
     fn of(record: &RunRecord) -> Self {
         let mut names = Self::default();
+        if record.kind == RunKind::Fleet {
+            names.add_fleet(record);
+        }
         names.add(record.path.client.as_deref(), "client");
         names.add(record.path.server.as_deref(), "server");
         for host in &record.hosts {
-            names.add(Some(&host.name), &host.role);
-            names.add(host.snapshot.as_ref().map(|snapshot| snapshot.host.as_str()), &host.role);
+            names_of(Some(host)).for_each(|name| names.add(Some(name), &host.role));
         }
         for trial in &record.trials {
             match &trial.detail {
@@ -73,6 +79,21 @@ impl Names {
             _ => {}
         }
         names
+    }
+
+    /// The ids of a fleet, which are also the roles of its hosts.
+    fn add_fleet(&mut self, record: &RunRecord) {
+        let of_report = match &record.body {
+            Body::Fleet(run) => run.report.as_deref(),
+            _ => None,
+        };
+        let all = of_report.into_iter().flat_map(|report| &report.header.hosts).map(|host| host.id.as_str());
+        let all: BTreeSet<&str> = all.chain(record.hosts.iter().map(|host| host.role.as_str())).collect();
+        for (number, id) in (1..).zip(all) {
+            let known_as = format!("host{number}");
+            let own = record.hosts.iter().find(|host| host.role == id);
+            names_of(own).chain([id]).for_each(|name| self.add(Some(name), &known_as));
+        }
     }
 
     fn add(&mut self, name: Option<&str>, role: &str) {
@@ -158,6 +179,12 @@ impl Names {
             IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number).into(),
         })
     }
+}
+
+/// Names that a host has for itself.
+fn names_of(host: Option<&HostPart>) -> impl Iterator<Item = &str> {
+    let of_snapshot = host.and_then(|host| host.snapshot.as_ref()).map(|snapshot| snapshot.host.as_str());
+    host.map(|host| host.name.as_str()).into_iter().chain(of_snapshot)
 }
 
 fn is_hardware_address(word: &str) -> bool {

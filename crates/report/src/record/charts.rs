@@ -5,7 +5,7 @@ use linerate_model::record::{RunRecord, Trial, Way};
 
 use super::intervals::{Value, by_interval, merged, streams, sum, values, warm_up_ns};
 use super::measures::{Values, value, way};
-use super::page::is_swept;
+use super::page::has_own_trials;
 use super::{Stretch, measures};
 use crate::document::chart::{Axis, Band, Chart, LineStyle, Point, SERIES_MAX, Series, from_zero};
 use crate::document::plot::Plot;
@@ -28,8 +28,7 @@ const WAYS: [Way; 2] = [Way::Forward, Way::Reverse];
 /// The charts of a run.
 pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: Stretch) -> Vec<Plot> {
     let mut plots: Vec<Plot> = match over_settings(measures) {
-        // The report of a sweep has its own.
-        _ if is_swept(record) => Vec::new(),
+        _ if has_own_trials(record) => Vec::new(),
         Some(settings) => vec![settings],
         None => over_trials(measures).into_iter().collect(),
     };

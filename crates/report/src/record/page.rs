@@ -20,7 +20,7 @@ use crate::http::{LoadReport, load_blocks, study};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
 use crate::path::Depth;
-use crate::sweep;
+use crate::{fleet, sweep};
 
 /// Most runs of one report.
 pub const RUNS_MAX: usize = 200;
@@ -103,6 +103,7 @@ fn title(record: &RunRecord) -> String {
         Body::HttpLoad(_) => "HTTP load".to_owned(),
         Body::HttpLab(_) => "HTTP lab".to_owned(),
         Body::Doctor => "diagnosis".to_owned(),
+        Body::Fleet(run) => fleet::name(run),
     };
     let ends = match (&record.path.client, &record.path.server) {
         (Some(client), Some(server)) => format!("{client} to {server}: "),
@@ -179,6 +180,7 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         Body::HttpLab(Some(found)) => {
             blocks.extend(study::blocks(&with_runs(found, &record.trials)).into_iter().skip(1));
         }
+        Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
         Body::HttpLoad(found) => blocks.extend(load(record, found)),
         _ => blocks.extend(path_blocks(record, has_charts)),
     }
@@ -199,8 +201,7 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
             None => vec![Block::Heading("Figures".to_owned()), Block::Table(table)],
         });
     }
-    // The report of a sweep has them with what it compares.
-    let trials = measures::trials(record, &measures).filter(|_| !is_swept(record));
+    let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
     blocks.extend(trials.map(|table| Block::Details("All trials".to_owned(), Box::new(Block::Table(table)))));
     blocks.extend(hosts::hosts(record));
     blocks.extend(repeat(record));
@@ -253,11 +254,12 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
     };
     let answers: Vec<String> = match &record.body {
         Body::Sweep(Some(found)) => vec![sweep::verdict(found)],
+        Body::Fleet(run) if run.report.is_some() => fleet::answer(run, &record.trials),
         // Its cells have no common value.
         Body::HttpLab(Some(_)) => Vec::new(),
         _ => measures::primary(measures).into_iter().filter_map(Values::best).collect(),
     };
-    let loss = measures.iter().filter(|values| is_loss(values) && !is_swept(record)).filter_map(|values| {
+    let loss = measures.iter().filter(|values| is_loss(values) && !has_own_trials(record)).filter_map(|values| {
         let median = values.median().filter(|median| *median > 0.0)?;
         let way = measures::way(values.way);
         Some(format!("{} of the datagrams lost {way}", value(&values.info, median)).trim_end().to_owned())
@@ -267,9 +269,13 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
     if answers.is_empty() && !has_own { vec!["No result was recorded.".to_owned()] } else { answers }
 }
 
-/// Whether a sweep has its own report.
-pub(super) fn is_swept(record: &RunRecord) -> bool {
-    matches!(record.body, Body::Sweep(Some(_)))
+/// Whether the report of its kind has all trials with what it compares.
+pub(super) fn has_own_trials(record: &RunRecord) -> bool {
+    match &record.body {
+        Body::Sweep(found) => found.is_some(),
+        Body::Fleet(run) => run.report.is_some(),
+        _ => false,
+    }
 }
 
 fn is_loss(values: &Values<'_>) -> bool {

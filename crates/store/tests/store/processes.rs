@@ -38,7 +38,7 @@ fn writer_of_one_run() {
     let store = Store::open(&place).expect("open");
     store.begin(&begun(&whole)).expect("begun");
     for trial in &whole.trials {
-        store.add_trial(whole.run_id, trial).expect("added");
+        store.add_trials(whole.run_id, std::slice::from_ref(trial)).expect("added");
         // The other end closes when it has read enough.
         let _ = writeln!(std::io::stdout().lock(), "\nwritten {}", trial.no + 1);
     }
@@ -53,7 +53,7 @@ fn recorder_of_five_hundred_trials() {
     let recorder = Recorder::new(place);
     recorder.begin(begun(&whole));
     for trial in &whole.trials {
-        recorder.add_trial(whole.run_id, trial.clone());
+        recorder.add_trials(whole.run_id, vec![trial.clone()]);
     }
     recorder.finish(whole);
     let recorded = recorder.close();

@@ -29,7 +29,7 @@ fn trials_are_readable_during_a_run_and_its_end_adds_the_missing_ones() {
     let (_directory, store) = store();
     let whole = run(1, 3);
     store.begin(&begun(&whole)).expect("begun");
-    store.add_trial(whole.run_id, &whole.trials[0]).expect("added");
+    store.add_trials(whole.run_id, &whole.trials[..1]).expect("added");
     let so_far = store.load(whole.run_id).expect("loaded");
     assert_eq!((so_far.state, &so_far.trials[..]), (RunState::Running, &whole.trials[..1]));
     store.finish(&whole).expect("finished");
@@ -206,7 +206,7 @@ fn a_recorder_writes_what_is_handed_to_it() {
     let whole = run(1, 3);
     recorder.begin(begun(&whole));
     for trial in &whole.trials {
-        recorder.add_trial(whole.run_id, trial.clone());
+        recorder.add_trials(whole.run_id, vec![trial.clone()]);
     }
     recorder.finish(whole.clone());
     recorder.offer(run(2, 1));

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use linerate::fleet::run::{dry_run, run};
-use linerate::{Error, Outcome, Progress};
+use linerate::{Error, Outcome};
 use linerate_lab::fleet::Topology;
 use linerate_model::fleet::{FleetMode, HostId};
-use linerate_sys::signal::{Signal, Signals};
 
-use crate::cli::{check_files, complain, doctor, print};
+use crate::cli::{complain, doctor, print};
+pub(super) use options::OutputArgs;
 use options::{CommonArgs, PairingArgs, Resolved};
 
 const COMMAND: &str = "linerate fleet run";
@@ -129,17 +129,11 @@ impl RunArgs {
 }
 
 fn carry_out(run_of: Resolved) -> Result<Outcome, Error> {
-    let Resolved { spec, is_dry, output } = run_of;
+    let Resolved { spec, is_dry, output, record } = run_of;
     if is_dry {
         return print(&format!("{}\n", dry_run(&spec)?)).map(|()| Outcome::Done).map_err(Error::failed);
     }
-    check_files([&output.csv, &output.html].into_iter().flatten()).map_err(Error::failed)?;
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.map_err(|error| Error::failed(error.text()))?;
-    let mut progress = Progress::new(output.quiet);
-    let result = run(&spec, &signals, &mut progress)?;
-    output.write(&result.report)?;
-    Ok(output.outcome(&result.report, result.outcome))
+    output.run(|signals, progress| run(&spec, record, signals, progress))
 }
 
 impl KindArgs {

@@ -26,5 +26,5 @@ pub(super) fn findings(report: &Value) -> Vec<(String, String)> {
 /// Agents and workers end with their connections.
 #[track_caller]
 pub(super) fn expect_nothing_left(lab: &FleetLab) {
-    assert!(wait_until(TIMEOUT, || lab.processes().is_empty()), "{:?}", lab.processes());
+    lab.expect_nothing_left(TIMEOUT);
 }

@@ -22,6 +22,9 @@ pub trait RoundRunner {
     /// When no other round can be run; see [`RoundError`].
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError>;
 
+    /// Called after each round with its cells as they count. Those that may run once more are not among them.
+    fn keep(&mut self, _cells: &[Cell]) {}
+
     /// Hosts that can take part in a round now.
     fn alive(&self) -> BTreeSet<HostId>;
 

@@ -58,13 +58,10 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     fn pass(&mut self, planned: &[Round], is_catch_up: bool, again: &mut BTreeSet<Task>) -> bool {
         for (at, round) in planned.iter().enumerate() {
             let Some(cells) = self.run(round, planned.len() - at) else { return false };
-            for cell in cells {
-                if !is_catch_up && is_transient(&cell) {
-                    again.insert(cell.task);
-                } else {
-                    self.keep(cell, is_catch_up);
-                }
-            }
+            let (unconfirmed, cells): (Vec<Cell>, _) =
+                cells.into_iter().partition(|cell| !is_catch_up && is_transient(cell));
+            again.extend(unconfirmed.into_iter().map(|cell| cell.task));
+            self.keep(cells, is_catch_up);
             if self.has_changed() {
                 return true;
             }
@@ -72,13 +69,16 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         false
     }
 
-    fn keep(&mut self, mut cell: Cell, is_catch_up: bool) {
-        if let CellOutcome::Measured(measurement) = &mut cell.outcome
-            && is_catch_up
-        {
-            measurement.flags.push(CellFlag::CaughtUp);
+    fn keep(&mut self, mut cells: Vec<Cell>, is_catch_up: bool) {
+        for cell in &mut cells {
+            if let CellOutcome::Measured(measurement) = &mut cell.outcome
+                && is_catch_up
+            {
+                measurement.flags.push(CellFlag::CaughtUp);
+            }
         }
-        self.cells.insert(cell.task.clone(), cell);
+        self.runner.keep(&cells);
+        self.cells.extend(cells.into_iter().map(|cell| (cell.task.clone(), cell)));
     }
 
     /// Looks which hosts are alive. Whether others are than before.
@@ -113,7 +113,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
                 continue;
             }
             let Some(cells) = self.run(round, planned.len() - at) else { return };
-            cells.into_iter().for_each(|cell| self.keep(cell, is_catch_up));
+            self.keep(cells, is_catch_up);
             self.has_changed();
         }
     }

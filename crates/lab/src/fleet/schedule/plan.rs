@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
 use linerate_model::stored_name;
+use serde::{Deserialize, Serialize};
 
 use super::rounds::Caps;
 use super::{ladder, sample};
@@ -58,7 +59,8 @@ pub struct PlanHost {
 }
 
 /// Which hosts exchange data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Topology {
     /// Each with each other.
     Mesh,

@@ -1,31 +1,45 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
 mod cell;
+mod kept;
 mod plan;
+mod resume;
 mod rounds;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use linerate_carrier::Carrier;
+use linerate_fleet::inventory::Host;
 use linerate_fleet::message::Caps;
 use linerate_lab::fleet::analysis::hosts::HostFindings;
 use linerate_lab::fleet::analysis::ranked;
 use linerate_lab::fleet::analysis::shared_slot::{self, Forwarder};
-use linerate_lab::fleet::{FleetOutcome, Topology, explore};
+use linerate_lab::fleet::{FleetOutcome, FleetPlan, Topology, explore};
 use linerate_model::finding::Finding;
-use linerate_model::fleet::{CellOutcome, FleetMode, FleetReport, HostId, NotRun, NotRunReason, PairDirection};
+use linerate_model::fleet::{
+    Cell, CellOutcome, FleetMode, FleetReport, HostId, NotRun, NotRunReason, PairDirection, PlanHash, Task,
+};
+use linerate_model::record::HostPart;
+use linerate_record::keys;
 use linerate_report::fleet::{RunFacts, report};
 use linerate_sys::signal::Signals;
+use serde::{Deserialize, Serialize};
 
 use super::connect::{FleetHosts, connect};
+use super::control::Control;
 use super::host_rules::{forwarders, host_findings};
-use super::members::Prepared;
+use super::members::{Member, Prepared};
 use super::prepare::{Planned, is_shared};
+use crate::record::RecordOptions;
 use crate::{Error, Outcome, Progress};
+use kept::KeptRun;
 use plan::{Links, announced, plan};
+pub use resume::resume;
 use rounds::Rounds;
 
-/// What is run.
-#[derive(Debug, Clone, PartialEq)]
+/// What is run. A record has it as the inputs of the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The hosts.
     pub hosts: FleetHosts,
@@ -45,14 +59,14 @@ pub struct RunSpec {
     pub seed: u64,
     /// Each test.
     pub test: TestOptions,
-    /// No round is started that would end later.
-    pub budget: Duration,
+    /// No round is started that would end later; `None` for no limit.
+    pub budget: Option<Duration>,
     /// Most payload of all tests in bytes; absent for a terabyte, where the rates are known.
     pub bytes_max: Option<u64>,
 }
 
 /// Options of each test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestOptions {
     /// Measured time.
     pub time: Duration,
@@ -73,6 +87,8 @@ pub struct RunResult {
     pub report: FleetReport,
     /// How it ended.
     pub outcome: Outcome,
+    /// What the user should know about its record.
+    pub message: Option<String>,
 }
 
 impl TestOptions {
@@ -106,7 +122,7 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
     let links_bps = Links::new();
     let plan = plan(spec, &spec.hosts.path_names()?, &links_bps);
     let all = plan.hosts.iter().map(|host| host.id.clone()).collect();
-    announced(&plan, spec, &all, &links_bps).map(|(line, _)| line)
+    announced(&plan, &plan.tasks(), spec, &all, &links_bps).map(|(line, _)| line)
 }
 
 /// The hub of a ladder is a host of the inventory.
@@ -122,20 +138,56 @@ fn check_hub(spec: &RunSpec) -> Result<(), Error> {
 ///
 /// # Errors
 /// Fewer than two hosts can be tested, or this host lacks what the coordinator needs.
-pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result<RunResult, Error> {
-    let started = Instant::now();
+pub fn run(
+    spec: &RunSpec,
+    record: RecordOptions,
+    signals: &Signals,
+    progress: &mut Progress,
+) -> Result<RunResult, Error> {
     check_hub(spec)?;
+    let kept = KeptRun::begin(record, spec, identity(spec)?)?;
+    execute(spec, Vec::new(), kept, signals, progress)
+}
+
+/// Hash of the plan as far as it does not depend on what the hosts report.
+fn identity(spec: &RunSpec) -> Result<PlanHash, Error> {
+    Ok(plan(spec, &spec.hosts.path_names()?, &Links::new()).hash())
+}
+
+/// Runs the tasks of a plan but the finished ones.
+fn execute(
+    spec: &RunSpec,
+    finished: Vec<Cell>,
+    mut kept: KeptRun,
+    signals: &Signals,
+    progress: &mut Progress,
+) -> Result<RunResult, Error> {
+    match all_rounds(spec, finished, &mut kept, signals, progress) {
+        Ok((report, unconfirmed)) => Ok(kept.finish(report, unconfirmed)),
+        Err(error) => {
+            kept.fail(&error);
+            Err(error)
+        }
+    }
+}
+
+/// The report, and the hosts that did not confirm their end.
+fn all_rounds(
+    spec: &RunSpec,
+    finished: Vec<Cell>,
+    kept: &mut KeptRun,
+    signals: &Signals,
+    progress: &mut Progress,
+) -> Result<(FleetReport, Vec<HostId>), Error> {
+    let started = Instant::now();
     let paths = spec.hosts.path_names()?;
     let hosts = &spec.hosts.inventory.hosts;
     let planned = Planned { paths: &paths, caps: spec.test.caps() };
-    let (run, control, prepared) = connect(&spec.hosts, planned, signals)?;
+    let run_id = kept.id().to_string();
+    let (control, prepared) = connect(kept.id(), &spec.hosts, planned, signals)?;
     let found = host_findings(&control, &prepared, &spec.hosts.inventory);
-    let reasons =
-        control.reasons.iter().filter_map(|(index, reason)| Some(format!("{}: {reason}", hosts.get(*index)?.id)));
-    let excluding = found.findings.iter().filter(|finding| found.excluded.values().any(|id| *id == finding.id));
-    for line in reasons.chain(prepared.unreached(hosts)).chain(excluding.map(finding_line)) {
-        progress.line(&linerate_report::printable(&line));
-    }
+    notes(&control, &prepared, &found, hosts).iter().for_each(|note| progress.line(note));
+    kept.between(host_parts(&control, &prepared, hosts), &paths.join(","));
     if prepared.members.len() < found.excluded.len() + 2 {
         control.finish();
         return Err(Error::new(Outcome::Unreachable, "fewer than two hosts can be tested"));
@@ -144,7 +196,7 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
     let links_bps = links_bps(&prepared, spec);
     let plan = plan(spec, &paths, &links_bps);
     let alive = prepared.ids(hosts).map(|(_, id)| id.clone()).filter(|id| !found.excluded.contains_key(id)).collect();
-    let (line, cells_planned) = match announced(&plan, spec, &alive, &links_bps) {
+    let (line, cells_planned) = match announced(&plan, &open_tasks(&plan, &finished), spec, &alive, &links_bps) {
         Ok(announced) => announced,
         Err(error) => {
             control.finish();
@@ -164,23 +216,41 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
         cells_done: 0,
         number: 0,
         unconfirmed: Vec::new(),
+        kept,
     };
-    let outcome = explore(&plan, Vec::new(), &mut rounds);
-    let Rounds { control, progress, mut unconfirmed, .. } = rounds;
+    let outcome = explore(&plan, finished, &mut rounds);
+    let Rounds { control, prepared, progress, mut unconfirmed, .. } = rounds;
     unconfirmed.extend(control.finish());
     progress.clear();
-    for host in unconfirmed.iter().filter_map(|index| hosts.get(*index)) {
-        progress.line(&format!("{}: did not confirm its end", host.id));
-    }
+    let of_plan = prepared.ids(hosts).filter(|(index, _)| unconfirmed.contains(index));
+    let unconfirmed: Vec<HostId> = of_plan.map(|(_, id)| id.clone()).collect();
+    unconfirmed.iter().for_each(|id| progress.line(&format!("{id}: did not confirm its end")));
     let facts = RunFacts {
-        run_id: Some(run.to_string()),
+        run_id: Some(run_id),
         elapsed: started.elapsed(),
         is_control_shared: is_shared(&spec.hosts.inventory),
         links_bps,
     };
-    let report = report(&plan, with_hosts(outcome, &found, &forwarders), facts);
-    let outcome = outcome_of(&report);
-    Ok(RunResult { report, outcome })
+    Ok((report(&plan, with_hosts(outcome, &found, &forwarders), facts), unconfirmed))
+}
+
+/// What is known about the hosts before the first round, a line each.
+fn notes<C: Carrier>(
+    control: &Control<'_, C>,
+    prepared: &Prepared,
+    found: &HostFindings,
+    hosts: &[Host],
+) -> Vec<String> {
+    let reasons =
+        control.reasons.iter().filter_map(|(index, reason)| Some(format!("{}: {reason}", hosts.get(*index)?.id)));
+    let excluding = found.findings.iter().filter(|finding| found.excluded.values().any(|id| *id == finding.id));
+    let lines = reasons.chain(prepared.unreached(hosts)).chain(excluding.map(finding_line));
+    lines.map(|line| linerate_report::printable(&line)).collect()
+}
+
+fn open_tasks(plan: &FleetPlan, finished: &[Cell]) -> Vec<Task> {
+    let known: BTreeSet<&Task> = finished.iter().map(|cell| &cell.task).collect();
+    plan.tasks().into_iter().filter(|task| !known.contains(task)).collect()
 }
 
 /// `h2: tests use the port of the control connection (FLT-13): route to …; next: …`
@@ -217,4 +287,20 @@ fn outcome_of(report: &FleetReport) -> Outcome {
 fn links_bps(prepared: &Prepared, spec: &RunSpec) -> Links {
     let hosts = prepared.ids(&spec.hosts.inventory.hosts);
     hosts.filter_map(|(index, id)| Some((id.clone(), prepared.members.get(&index)?.link_bps()?))).collect()
+}
+
+/// The hosts that can be tested, as their record has them.
+fn host_parts<C: Carrier>(control: &Control<'_, C>, prepared: &Prepared, hosts: &[Host]) -> Vec<HostPart> {
+    let part = |(index, member): (&usize, &Member)| {
+        let hello = control.coordinator.hello(*index)?;
+        Some(HostPart {
+            role: hosts.get(*index)?.id.to_string(),
+            name: hello.host.clone(),
+            host_key: hello.host_key.clone(),
+            facts_key: member.facts.as_ref().map(keys::facts_key),
+            snapshot: member.facts.clone().map(Box::new),
+            is_same_host: false,
+        })
+    };
+    prepared.members.iter().filter_map(part).collect()
 }

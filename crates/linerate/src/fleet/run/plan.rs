@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_fleet::inventory::{Host, Reach};
 use linerate_lab::fleet::schedule::{Estimate, estimate};
 use linerate_lab::fleet::{FleetPlan, PlanHost};
-use linerate_model::fleet::{FleetMode, HostId};
+use linerate_model::fleet::{FleetMode, HostId, Task};
 use linerate_model::numbers::bytes;
 use linerate_report::fleet::{Announced, announcement};
 
@@ -47,7 +47,7 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
         seed: spec.seed,
         options: format!("{test:?}"),
         round_time: test.time + test.omit + ROUND_OVERHEAD + test.stagger.saturating_mul(hosts_staggered),
-        budget: spec.budget,
+        budget: spec.budget.unwrap_or(Duration::MAX),
     }
 }
 
@@ -66,18 +66,19 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
     inventory.racks.iter().filter_map(of_entry).collect()
 }
 
-/// What the plan takes, as a line, and the number of its cells.
+/// What these tasks of the plan take, as a line, and the number of their cells.
 ///
 /// # Errors
 /// It may move more data than is allowed.
 pub(super) fn announced(
     plan: &FleetPlan,
+    tasks: &[Task],
     spec: &RunSpec,
     alive: &BTreeSet<HostId>,
     links_bps: &Links,
 ) -> Result<(String, usize), Error> {
-    let estimate = estimate(plan, &plan.tasks(), alive);
-    let bytes_max = bytes_max(plan, spec, alive, links_bps);
+    let estimate = estimate(plan, tasks, alive);
+    let bytes_max = bytes_max(tasks, spec, alive, links_bps);
     let allowed = spec.bytes_max.unwrap_or(BYTES_MAX);
     if let Some(most) = bytes_max.filter(|most| *most > allowed) {
         let (most, allowed) = (bytes(most as f64), bytes(allowed as f64));
@@ -98,11 +99,10 @@ fn line(plan: &FleetPlan, spec: &RunSpec, estimate: Estimate, bytes_max: Option<
 }
 
 /// Most payload of all tests in bytes; `None` where nothing bounds one of them.
-fn bytes_max(plan: &FleetPlan, spec: &RunSpec, alive: &BTreeSet<HostId>, links_bps: &Links) -> Option<u64> {
+fn bytes_max(tasks: &[Task], spec: &RunSpec, alive: &BTreeSet<HostId>, links_bps: &Links) -> Option<u64> {
     let seconds = (spec.test.time + spec.test.omit).as_secs_f64();
-    let tasks = plan.tasks();
     let runnable = tasks.iter().filter(|task| alive.contains(&task.source) && alive.contains(&task.sink));
-    let of_task = |task: &linerate_model::fleet::Task| {
+    let of_task = |task: &Task| {
         let links = [&task.source, &task.sink].into_iter().filter_map(|host| links_bps.get(host)).copied();
         let bps = links.chain(spec.test.rate_bps.map(|bps| bps as f64)).reduce(f64::min)?;
         Some(bps * seconds / 8.0)

@@ -19,6 +19,7 @@ use linerate_sys::clock::monotonic_ns;
 
 use super::TestOptions;
 use super::cell::{Lengths, Received, TaskReport, cells};
+use super::kept::KeptRun;
 use crate::Progress;
 use crate::fleet::control::{Control, Ended};
 use crate::fleet::members::{Prepared, TestEnd};
@@ -42,6 +43,7 @@ pub(super) struct Rounds<'a, C> {
     pub(super) number: u32,
     /// Hosts that did not confirm the end of a cancelled run.
     pub(super) unconfirmed: Vec<usize>,
+    pub(super) kept: &'a mut KeptRun,
 }
 
 impl<C: Carrier> RoundRunner for Rounds<'_, C> {
@@ -66,6 +68,10 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
         let tasks: Vec<_> = ids.iter().map(|(task, id)| ((*task).clone(), *id, self.nominal_bps(task))).collect();
         self.cells_done += tasks.len();
         Ok(cells(round.mode, &tasks, self.reports(actions), lengths))
+    }
+
+    fn keep(&mut self, cells: &[Cell]) {
+        self.kept.add(cells);
     }
 
     fn alive(&self) -> BTreeSet<HostId> {

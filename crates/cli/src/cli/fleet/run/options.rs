@@ -5,17 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::fleet::run::{RunSpec, TestOptions};
+use linerate::fleet::run::{RunResult, RunSpec, TestOptions};
 use linerate::progress::style;
-use linerate::{Error, Outcome};
+use linerate::record::RecordOptions;
+use linerate::{Error, Outcome, Progress};
 use linerate_lab::fleet::Topology;
 use linerate_lab::sweep::grammar;
 use linerate_model::fleet::{FleetMode, FleetReport, PairDirection};
 use linerate_report::fleet as report;
+use linerate_sys::signal::{Signal, Signals};
 
 use crate::cli::doctor::FailOn;
 use crate::cli::fleet::hosts::HostArgs;
-use crate::cli::print;
+use crate::cli::record::{RecordArgs, report as report_record};
+use crate::cli::{check_files, print};
 
 /// Options of every run.
 #[derive(Debug, Args)]
@@ -54,6 +57,8 @@ pub(super) struct CommonArgs {
     dry_run: bool,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// Options of runs with pairs.
@@ -75,22 +80,22 @@ pub(super) struct PairingArgs {
 
 /// Destinations and forms of the reports.
 #[derive(Debug, Args)]
-pub(super) struct OutputArgs {
+pub(in crate::cli::fleet) struct OutputArgs {
     /// Write the report as one JSON object instead of text
     #[arg(long)]
     json: bool,
     /// Write one line for each cell to a file, comma-separated
     #[arg(long, value_name = "FILE")]
-    pub(super) csv: Option<PathBuf>,
+    csv: Option<PathBuf>,
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
-    pub(super) html: Option<PathBuf>,
+    html: Option<PathBuf>,
     /// Exit with 3 when something at least this severe was found
     #[arg(long, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
     /// Print no progress
     #[arg(short, long)]
-    pub(super) quiet: bool,
+    quiet: bool,
     /// Print every finding in full, and all effects
     #[arg(short, long)]
     verbose: bool,
@@ -114,6 +119,7 @@ pub(super) struct Resolved {
     pub(super) spec: RunSpec,
     pub(super) is_dry: bool,
     pub(super) output: OutputArgs,
+    pub(super) record: RecordOptions,
 }
 
 impl CommonArgs {
@@ -141,10 +147,11 @@ impl CommonArgs {
             repetitions: self.repeat.unwrap_or(repetitions),
             seed: self.seed,
             test,
-            budget: self.budget.unwrap_or(Duration::MAX),
+            budget: self.budget,
             bytes_max: self.max_bytes,
         };
-        Ok(Resolved { spec, is_dry: self.dry_run, output: self.output })
+        let record = self.record.resolve(true).map_err(Error::usage)?;
+        Ok(Resolved { spec, is_dry: self.dry_run, output: self.output, record })
     }
 }
 
@@ -162,11 +169,29 @@ impl PairingArgs {
 }
 
 impl OutputArgs {
-    pub(super) fn write(&self, run: &FleetReport) -> Result<(), Error> {
+    /// Runs tests that signals cancel, and writes the reports.
+    pub(in crate::cli::fleet) fn run(
+        &self,
+        run: impl FnOnce(&Signals, &mut Progress) -> Result<RunResult, Error>,
+    ) -> Result<Outcome, Error> {
+        check_files([&self.csv, &self.html].into_iter().flatten()).map_err(Error::failed)?;
+        let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+        let signals = signals.map_err(|error| Error::failed(error.text()))?;
+        let result = run(&signals, &mut Progress::new(self.quiet))?;
+        report_record(result.message);
+        self.write(&result.report)?;
+        Ok(self.outcome(&result.report, result.outcome))
+    }
+
+    fn write(&self, run: &FleetReport) -> Result<(), Error> {
         let text = if self.json { report::json(run) } else { report::text(run, self.verbose, style()) };
         let printed = print(&text).map_err(Error::failed);
         let write = |path: &Path, text: String| {
-            fs::write(path, text).map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
+            fs::write(path, text).map_err(|error| {
+                // A part of a report could be taken for a whole one.
+                let _ = fs::remove_file(path);
+                Error::failed(format!("cannot write {}: {error}", path.display()))
+            })
         };
         let csv = self.csv.as_deref().map_or(Ok(()), |path| write(path, report::csv(run)));
         let html = self.html.as_deref().map_or(Ok(()), |path| write(path, report::html(run)));
@@ -174,7 +199,7 @@ impl OutputArgs {
     }
 
     /// The outcome of a run that is done, by its findings.
-    pub(super) fn outcome(&self, run: &FleetReport, outcome: Outcome) -> Outcome {
+    fn outcome(&self, run: &FleetReport, outcome: Outcome) -> Outcome {
         let is_found = |level: FailOn| run.findings.iter().any(|found| found.severity >= level.into());
         match outcome {
             Outcome::Done if self.fail_on.is_some_and(is_found) => Outcome::CheckFailed,

@@ -1,0 +1,126 @@
+//! Cells of a fleet as trials of a record.
+
+use std::collections::BTreeMap;
+
+use linerate_model::fleet::{Cell, FleetReport, Measurement, Task};
+use linerate_model::measure::MeasureName;
+use linerate_model::record::{Detail, Measure, RunState, Trial, Way};
+use linerate_model::stored_name;
+
+/// A cell with a result as a trial; `None` of one without. Its number and its times are those of the run it belongs to, and
+/// set there.
+#[must_use]
+pub fn trial(cell: &Cell) -> Option<Trial> {
+    let measurement = cell.measurement()?;
+    let Task { source, sink, path, variant, repetition } = &cell.task;
+    let factors = [("source", source.as_str()), ("sink", sink.as_str()), ("path", path), ("variant", variant)];
+    let factors = factors.into_iter().filter(|(_, level)| !level.is_empty());
+    let flags: Vec<String> = measurement.flags.iter().map(|flag| stored_name(*flag)).collect();
+    let (state, reason) = match cell.usable() {
+        Some(_) => (RunState::Complete, None),
+        None => (RunState::Failed, Some(flags.join(", "))),
+    };
+    Some(Trial {
+        no: 0,
+        repeat: *repetition,
+        factors: factors.map(|(name, level)| (name.to_owned(), level.to_owned())).collect(),
+        is_warm_up: false,
+        state,
+        reason,
+        started_ns: 0,
+        elapsed_ns: 0,
+        flags,
+        measures: cell.usable().map(measures).unwrap_or_default(),
+        series: Vec::new(),
+        detail: Some(Detail::FleetCell(Box::new(cell.clone()))),
+    })
+}
+
+/// The source is the client.
+fn measures(measured: &Measurement) -> Vec<Measure> {
+    let values = [
+        (MeasureName::ReceivedBps, Some(measured.goodput_bps)),
+        (MeasureName::Retransmits, measured.retransmits.map(|count| count as f64)),
+        (MeasureName::RttMeanNs, measured.rtt_us.map(|us| us as f64 * 1e3)),
+    ];
+    let measure = |(name, value): (_, Option<f64>)| {
+        Some(Measure { name, way: Way::Forward, value: value?, n: None, is_lower_bound: false })
+    };
+    values.into_iter().filter_map(measure).collect()
+}
+
+/// The cells of trials, in the order of their tasks; of a task that was run again the last one.
+#[must_use]
+pub fn cells(trials: &[Trial]) -> Vec<Cell> {
+    by_task(trials).into_values().collect()
+}
+
+fn by_task(trials: &[Trial]) -> BTreeMap<&Task, Cell> {
+    let cells = trials.iter().filter_map(|trial| match &trial.detail {
+        Some(Detail::FleetCell(cell)) => Some((&cell.task, (**cell).clone())),
+        _ => None,
+    });
+    cells.collect()
+}
+
+/// The report without the cells that are trials of its record.
+#[must_use]
+pub fn without_trials(mut report: FleetReport) -> FleetReport {
+    report.cells.retain(|cell| cell.measurement().is_none());
+    report
+}
+
+/// The report with all of its cells.
+#[must_use]
+pub fn with_trials(report: &FleetReport, trials: &[Trial]) -> FleetReport {
+    let mut cells = by_task(trials);
+    cells.extend(report.cells.iter().map(|cell| (&cell.task, cell.clone())));
+    FleetReport { cells: cells.into_values().collect(), ..report.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::fleet::{CellFlag, CellOutcome, FleetMode, HostId, NotRun, NotRunReason};
+
+    use super::*;
+
+    fn cell(source: &str, repetition: u32, outcome: CellOutcome) -> Cell {
+        let id = |name: &str| name.parse::<HostId>().expect("an id");
+        let (path, variant) = ("lab".to_owned(), String::new());
+        let task = Task { source: id(source), sink: id("z"), path, variant, repetition };
+        Cell { task, mode: FleetMode::Rounds, outcome }
+    }
+
+    fn measured(goodput_bps: f64, flags: &[CellFlag]) -> CellOutcome {
+        let flags = flags.to_vec();
+        CellOutcome::Measured(Measurement { goodput_bps, rtt_us: Some(250), flags, ..Measurement::default() })
+    }
+
+    #[test]
+    fn cell_with_a_result_survives_as_a_trial_and_one_without_is_none() {
+        let kept = cell("a", 2, measured(9e8, &[CellFlag::CaughtUp]));
+        let trial = trial(&kept).expect("a trial");
+        assert_eq!(
+            (trial.state, trial.repeat, trial.flags.as_slice()),
+            (RunState::Complete, 2, &["caught-up".to_owned()][..])
+        );
+        let factors: Vec<_> = trial.factors.iter().map(|(name, level)| (name.as_str(), level.as_str())).collect();
+        assert_eq!(factors, [("path", "lab"), ("sink", "z"), ("source", "a")]);
+        let values: Vec<_> = trial.measures.iter().map(|measure| (measure.name, measure.value)).collect();
+        assert_eq!(values, [(MeasureName::ReceivedBps, 9e8), (MeasureName::RttMeanNs, 250_000.0)]);
+        assert_eq!(cells(&[trial]), [kept]);
+        let not_run = CellOutcome::NotRun(NotRun { reason: NotRunReason::Unreachable, detail: None });
+        assert_eq!(super::trial(&cell("a", 0, not_run)), None);
+    }
+
+    #[test]
+    fn implausible_cell_has_no_measures_and_of_a_task_run_twice_the_last_counts() {
+        let first = trial(&cell("a", 0, measured(1e8, &[]))).expect("a trial");
+        let last = trial(&cell("a", 0, measured(9e12, &[CellFlag::Implausible]))).expect("a trial");
+        assert_eq!((last.state, last.reason.as_deref()), (RunState::Failed, Some("implausible")));
+        assert_eq!(last.measures, []);
+        let goodput: Vec<f64> =
+            cells(&[first, last]).iter().filter_map(Cell::measurement).map(|measured| measured.goodput_bps).collect();
+        assert_eq!(goodput, [9e12]);
+    }
+}

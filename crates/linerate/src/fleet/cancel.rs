@@ -1,0 +1,89 @@
+//! `linerate fleet cancel`: ends a run that goes on.
+//!
+//! The coordinator of a run over ssh is a process of this host, which the history names while the run goes on. At `SIGTERM` it
+//! ends the tests at all hosts, and its record states which of them confirmed that.
+
+use std::time::Duration;
+
+use linerate_model::record::{Body, RunId, RunKind, RunState};
+use linerate_store::{Filter, Place, RunProcess, Store};
+use linerate_sys::OsError;
+use linerate_sys::other_process::OtherProcess;
+
+use crate::Error;
+use crate::history::{error, one};
+
+/// Longest wait for the end of the coordinator: 2 s until all hosts confirm, 3 s until connections end, and its report.
+const END_MAX: Duration = Duration::from_secs(15);
+
+/// A run that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancelled {
+    /// The run.
+    pub run: RunId,
+    /// Its hosts that confirmed that nothing runs any more.
+    pub confirmed: Vec<String>,
+    /// Those that did not.
+    pub unconfirmed: Vec<String>,
+}
+
+/// Ends the run of this name in a history, or the only one that goes on, and waits for its coordinator.
+///
+/// # Errors
+/// There is no such run, its coordinator is on another host or of another user, or it does not end.
+pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Error> {
+    let store = opened(store)?;
+    let run = match name {
+        Some(name) => one(&store, name)?,
+        None => only_running(&store)?,
+    };
+    let id = run.short();
+    match store.process_of(run).map_err(error)? {
+        Some(RunProcess { pid: Some(pid), .. }) => end(&store, run, pid)?,
+        Some(RunProcess { host, .. }) => {
+            return Err(Error::failed(format!("the coordinator of run {id} is a process of {host}; cancel it there")));
+        }
+        None => return Err(Error::usage(format!("run {id} is over"))),
+    }
+    let record = store.load(run).map_err(error)?;
+    let Body::Fleet(found) = &record.body else {
+        return Err(Error::usage(format!("run {id} is none of a fleet")));
+    };
+    let unconfirmed: Vec<String> = found.unconfirmed.iter().map(ToString::to_string).collect();
+    // A run that had not begun has no hosts yet.
+    let all = record.hosts.into_iter().filter(|_| found.report.is_some()).map(|host| host.role);
+    Ok(Cancelled { run, confirmed: all.filter(|host| !unconfirmed.contains(host)).collect(), unconfirmed })
+}
+
+/// The history of `--store`.
+pub(super) fn opened(store: Option<&str>) -> Result<Store, Error> {
+    let place = Place::find(store).map_err(error)?.ok_or_else(|| Error::usage("--store off: there is no history"))?;
+    Store::open_existing(&place).map_err(error)
+}
+
+fn only_running(store: &Store) -> Result<RunId, Error> {
+    let filter = Filter { kind: Some(RunKind::Fleet), state: Some(RunState::Running), ..Filter::default() };
+    let rows = store.list(&filter).map_err(error)?;
+    match rows.as_slice() {
+        [] => Err(Error::usage("no run of a fleet goes on")),
+        [row] => Ok(row.run_id),
+        rows => {
+            let ids: Vec<String> = rows.iter().map(|row| row.run_id.short()).collect();
+            Err(Error::usage(format!("several runs go on, name one: {}", ids.join(", "))))
+        }
+    }
+}
+
+fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
+    let failed = |error: OsError| Error::failed(error.text());
+    let coordinator = OtherProcess::open(pid).map_err(failed)?;
+    // Asked again: the number may have come to mean another process before it was opened.
+    let is_coordinator = |process: &RunProcess| process.pid == Some(pid);
+    if store.process_of(run).map_err(error)?.as_ref().is_some_and(is_coordinator) {
+        coordinator.terminate().map_err(failed)?;
+    }
+    match coordinator.ends_within(END_MAX).map_err(Error::failed)? {
+        true => Ok(()),
+        false => Err(Error::failed(format!("process {pid} has not ended within {} s", END_MAX.as_secs()))),
+    }
+}

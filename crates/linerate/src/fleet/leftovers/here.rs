@@ -1,0 +1,151 @@
+//! Workers of this user on this host.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use linerate_model::record::RunId;
+use linerate_sys::other_process::OtherProcess;
+use serde::{Deserialize, Serialize};
+
+/// Most workers that are listed.
+const FOUND_MAX: usize = 1000;
+/// Time from `SIGTERM` to `SIGKILL`, and to the end after it.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A worker of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Its process id.
+    pub pid: u32,
+    /// The run.
+    pub run: RunId,
+    /// TCP ports on which it listens.
+    pub ports: Vec<u16>,
+    /// Process id of its agent, which ends it with the run; absent where the agent has ended.
+    pub agent: Option<u32>,
+    /// Whether it ended; absent where that was not requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_ended: Option<bool>,
+}
+
+/// The workers of one run, or of all runs.
+pub(super) fn find(run: Option<RunId>) -> Vec<Leftover> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_of_run = |found: &Leftover| run.is_none_or(|run| run == found.run);
+    pids.filter_map(worker).filter(is_of_run).take(FOUND_MAX).collect()
+}
+
+/// Ends workers without an agent; with `are_all` the others too, with their agents.
+pub(super) fn end(found: &mut [Leftover], are_all: bool) {
+    let due = |worker: &&mut Leftover| are_all || worker.agent.is_none();
+    for worker in found.iter_mut().filter(due) {
+        let is_worker = |words: &[String]| run_of(words) == Some(worker.run);
+        let agent = worker.agent.and_then(|pid| open(pid, is_agent));
+        let process = open(worker.pid, is_worker);
+        [agent, process].iter().flatten().for_each(end_group);
+        worker.is_ended = Some(!own_command_line(worker.pid).is_some_and(|words| is_worker(&words)));
+    }
+}
+
+/// The process with this number, if it is of this user and has this command line.
+fn open(pid: u32, is_it: impl Fn(&[String]) -> bool) -> Option<OtherProcess> {
+    let process = OtherProcess::open(pid).ok()?;
+    is_it(&own_command_line(pid)?).then_some(process)
+}
+
+/// Whether it has worked is seen afterwards.
+fn end_group(process: &OtherProcess) {
+    let _ = process.terminate_group();
+    if !process.ends_within(GRACE).unwrap_or(false) {
+        let _ = process.kill_group();
+        let _ = process.ends_within(GRACE);
+    }
+}
+
+fn worker(pid: u32) -> Option<Leftover> {
+    let run = run_of(&own_command_line(pid)?)?;
+    let agent = parent(pid).filter(|parent| own_command_line(*parent).is_some_and(|words| is_agent(&words)));
+    Some(Leftover { pid, run, ports: ports(pid), agent, is_ended: None })
+}
+
+/// Words of the command line of a process of this user.
+fn own_command_line(pid: u32) -> Option<Vec<String>> {
+    let user = |process: &str| fs::metadata(format!("/proc/{process}")).map(|folder| folder.uid()).ok();
+    if user(&pid.to_string())? != user("self")? {
+        return None;
+    }
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    Some(line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+}
+
+/// `linerate fleet worker --run ID`
+fn run_of(words: &[String]) -> Option<RunId> {
+    match words {
+        [_, fleet, worker, option, id, ..] if (&**fleet, &**worker, &**option) == ("fleet", "worker", "--run") => {
+            id.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// `linerate fleet agent --stdio`
+fn is_agent(words: &[String]) -> bool {
+    matches!(words, [_, fleet, agent, ..] if (&**fleet, &**agent) == ("fleet", "agent"))
+}
+
+/// Field 4 of /proc/PID/stat (proc(5)).
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may contain spaces.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Ports of the listening sockets of a process.
+fn ports(pid: u32) -> Vec<u16> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let inode =
+        |link: std::path::PathBuf| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok();
+    let inodes: Vec<u64> = entries.filter_map(|entry| inode(fs::read_link(entry.path()).ok()?)).collect();
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+    let all = [read("tcp"), read("tcp6")].concat();
+    listening(&all).filter(|(_, inode)| inodes.contains(inode)).map(|(port, _)| port).collect()
+}
+
+/// Port and inode of each listening socket of /proc/net/tcp (proc_net(5)).
+fn listening(text: &str) -> impl Iterator<Item = (u16, u64)> {
+    const LISTEN: &str = "0A";
+    text.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let (local, state) = (fields.nth(1)?, fields.nth(1)?);
+        let inode = fields.nth(5)?.parse().ok()?;
+        let port = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
+        (state == LISTEN).then_some((port, inode))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_of_the_table_have_their_port_and_inode() {
+        let table = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0A60000A:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 51234 1 0000000000000000 100 0
+   1: 0A60000A:1451 0B60000A:B0B4 01 00000000:00000000 00:00000000 00000000     0        0 51240 1 0000000000000000 20 4
+";
+        assert_eq!(listening(table).collect::<Vec<_>>(), [(5201, 51234)]);
+    }
+
+    #[test]
+    fn command_lines_of_workers_have_the_option_in_its_place() {
+        let id = RunId::new(1, [7; 10]);
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(run_of(&words(&format!("linerate fleet worker --run {id}"))), Some(id));
+        for other in [format!("grep fleet worker --run={id}"), format!("vi fleet worker {id}"), "sh".to_owned()] {
+            assert_eq!(run_of(&words(&other)), None, "{other}");
+        }
+    }
+}

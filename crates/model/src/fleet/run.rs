@@ -1,0 +1,22 @@
+//! A run of a fleet in its record.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{FleetReport, HostId, PlanHash};
+
+/// What only a run of a fleet has. Its cells with a result are trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetRun {
+    /// Identity of the plan.
+    pub plan: PlanHash,
+    /// What the plan is computed from: the hosts, and the options of the command line.
+    pub inputs: Value,
+    /// What was found, and the cells without a result; absent of a run that did not end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<FleetReport>>,
+    /// Hosts that did not confirm the end of their tests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfirmed: Vec<HostId>,
+}
