@@ -11,6 +11,7 @@ mod clocks;
 mod finish;
 mod host;
 mod intake;
+mod kept;
 mod not_run;
 mod parts;
 mod plausible;
@@ -30,7 +31,9 @@ use crate::message::{
 };
 use crate::{HostId, SECOND_NS, TaskId};
 use host::{Host, Presence};
+pub use kept::{KeptResult, kept_results};
 pub use not_run::{DropReason, NotRun};
+pub use plausible::is_plausible;
 use round::Round;
 use step::Barrier;
 pub use step::Step;
@@ -61,6 +64,8 @@ pub struct Settings {
     pub silence_max_ns: u64,
     /// Period of BEAT, which renews the leases.
     pub beat_ns: u64,
+    /// HELLO is solicited: agents are there before the coordinator, as on a bus.
+    pub is_solicited: bool,
     /// How far starts may be apart; CLOCK is repeated when a clock is uncertain by more than a quarter.
     pub clock_budget_ns: u64,
 }
@@ -241,7 +246,7 @@ impl Coordinator {
     pub fn new(now_ns: u64, settings: Settings, hosts: Vec<HostId>) -> Self {
         let count = hosts.len();
         let deadline_ns = now_ns.saturating_add(settings.hello_timeout_ns);
-        Self {
+        let mut coordinator = Self {
             settings,
             hosts: hosts.into_iter().map(|id| Host::new(now_ns, id)).collect(),
             seq: 0,
@@ -251,7 +256,9 @@ impl Coordinator {
             next_beat_ns: now_ns.saturating_add(settings.beat_ns),
             is_over: false,
             actions: VecDeque::new(),
-        }
+        };
+        coordinator.solicit();
+        coordinator
     }
 
     /// The next thing to do.

@@ -46,6 +46,7 @@ impl Fleet {
             hello_timeout_ns: 3_000 * MS_NS,
             silence_max_ns: 4_000 * MS_NS,
             beat_ns: 1_000 * MS_NS,
+            is_solicited: false,
             clock_budget_ns: 10 * MS_NS,
         };
         let ids = (0..count).map(|index| format!("h{index}").parse().expect("a host")).collect();
