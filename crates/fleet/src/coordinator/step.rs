@@ -56,6 +56,7 @@ impl Coordinator {
             self.send(planned, CoordinatorMessage::Beat(Beat::default()));
             self.refresh_clocks(now_ns);
             self.solicit();
+            self.repeat_cancel();
         }
         self.advance(now_ns);
     }
