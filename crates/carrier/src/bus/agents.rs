@@ -48,7 +48,7 @@ impl BusAgents {
     ///
     /// # Errors
     /// Names that cannot be on a bus; the operating system's.
-    pub fn start(options: BusOptions, site: &str, hosts: &[String]) -> Result<Self, BusError> {
+    pub fn start(options: &BusOptions, site: &str, hosts: &[String]) -> Result<Self, BusError> {
         options.check()?;
         let tokens = tokens(hosts)?;
         let failed = |error: io::Error| BusError::Connect { broker: options.broker(), reason: error.to_string() };

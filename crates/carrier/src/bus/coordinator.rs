@@ -85,7 +85,7 @@ impl BusCarrier {
     ///
     /// # Errors
     /// Names that cannot be on a bus; the operating system's.
-    pub fn start(setup: BusSetup) -> Result<Self, BusError> {
+    pub fn start(setup: &BusSetup) -> Result<Self, BusError> {
         setup.options.check()?;
         let names = Names::new(&setup.site)?;
         let tokens = tokens(&setup.hosts)?;

@@ -23,7 +23,7 @@ fn result(task: u32) -> String {
 #[test]
 fn lines_arrive_at_their_host_alone_or_at_all() {
     let Some(broker) = Broker::start() else { return };
-    let (mut coordinator, _) = coordinator(setup(&broker, "lab", &["h1.rack", "h2"], None));
+    let (mut coordinator, _) = coordinator(&setup(&broker, "lab", &["h1.rack", "h2"], None));
     let mut hosts = agents(&broker, "lab", &["h1.rack", "h2"]);
     let mut queued = Vec::new();
     // Their first lines show that they are subscribed.
@@ -49,7 +49,7 @@ fn lines_arrive_at_their_host_alone_or_at_all() {
 #[test]
 fn results_sent_while_the_broker_is_away_arrive_once_and_in_order() {
     let Some(mut broker) = Broker::start() else { return };
-    let (mut coordinator, _) = coordinator(setup(&broker, "lab", &["a"], None));
+    let (mut coordinator, _) = coordinator(&setup(&broker, "lab", &["a"], None));
     let mut hosts = agents(&broker, "lab", &["a"]);
     let mut queued = Vec::new();
     hosts.send(0, &result(1));
@@ -69,14 +69,14 @@ fn results_sent_while_the_broker_is_away_arrive_once_and_in_order() {
 #[test]
 fn second_coordinator_stands_by_until_the_first_has_ended() {
     let Some(broker) = Broker::start() else { return };
-    let (mut first, term) = coordinator(setup(&broker, "lab", &["a"], Some("plan")));
-    let mut other = BusCarrier::start(setup(&broker, "lab", &["a"], None)).expect("a carrier");
+    let (mut first, term) = coordinator(&setup(&broker, "lab", &["a"], Some("plan")));
+    let mut other = BusCarrier::start(&setup(&broker, "lab", &["a"], None)).expect("a carrier");
     let refused = standing(&mut other);
     assert!(matches!(refused, Standing::Failed(BusError::Held { .. })), "{refused:?}");
 
     let mut of_second = setup(&broker, "lab", &["a"], Some("plan"));
     of_second.run = run_id(2);
-    let mut second = BusCarrier::start(of_second).expect("a carrier");
+    let mut second = BusCarrier::start(&of_second).expect("a carrier");
     assert!(matches!(standing(&mut second), Standing::Standby));
     first.close(0);
     let released = Instant::now();

@@ -33,7 +33,7 @@ struct OverBus<M> {
 
 impl<M: Carrier> OverBus<M> {
     fn new(broker: &Broker, site: &str, machine: M, hosts: &[&str], is_agent: bool) -> Self {
-        let (coordinator, _) = ends::coordinator(ends::setup(broker, site, hosts, None));
+        let (coordinator, _) = ends::coordinator(&ends::setup(broker, site, hosts, None));
         let agents = ends::agents(broker, site, hosts);
         let mut bus = Self {
             machine,
@@ -73,7 +73,7 @@ impl<M: Carrier> OverBus<M> {
     }
 
     /// A line of an agent, at the coordinator; `None` where the broker or the coordinator does not take it.
-    fn to_coordinator(&mut self, host: usize, line: &str) -> Option<String> {
+    fn pass_to_coordinator(&mut self, host: usize, line: &str) -> Option<String> {
         self.agents.send(host, line);
         if let Delivery::Kept { run, id } = delivery(line) {
             let is_copy = id.is_some_and(|id| !self.kept.insert((host, id)));
@@ -86,7 +86,7 @@ impl<M: Carrier> OverBus<M> {
         Some(arrived)
     }
 
-    fn to_agent(&mut self, host: usize, line: &str) -> String {
+    fn pass_to_agent(&mut self, host: usize, line: &str) -> String {
         self.coordinator.send(host, line);
         let (to, arrived) = ends::next_line(&mut self.agents, &mut self.at_agents);
         assert_eq!(to, host);
@@ -99,8 +99,8 @@ impl<M: Carrier> OverBus<M> {
             let name = self.names[host].clone();
             while let Some(line) = self.machine.next_line(&name) {
                 let arrived = match self.is_agent {
-                    true => self.to_coordinator(host, &line),
-                    false => Some(self.to_agent(host, &line)),
+                    true => self.pass_to_coordinator(host, &line),
+                    false => Some(self.pass_to_agent(host, &line)),
                 };
                 self.arrived[host].extend(arrived);
             }
@@ -112,8 +112,8 @@ impl<M: Carrier> Carrier for OverBus<M> {
     fn feed(&mut self, host: &str, line: &str) {
         let index = self.host(host);
         let arrived = match self.is_agent {
-            true => Some(self.to_agent(index, line)),
-            false => self.to_coordinator(index, line),
+            true => Some(self.pass_to_agent(index, line)),
+            false => self.pass_to_coordinator(index, line),
         };
         if let Some(line) = arrived {
             self.machine.feed(host, &line);

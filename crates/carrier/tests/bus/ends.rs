@@ -31,7 +31,7 @@ fn names(hosts: &[&str]) -> Vec<String> {
 }
 
 /// A coordinator in charge.
-pub(crate) fn coordinator(setup: BusSetup) -> (BusCarrier, Term) {
+pub(crate) fn coordinator(setup: &BusSetup) -> (BusCarrier, Term) {
     let mut carrier = BusCarrier::start(setup).expect("a carrier");
     let term = loop {
         match standing(&mut carrier) {
@@ -56,7 +56,7 @@ pub(crate) fn standing(carrier: &mut BusCarrier) -> Standing {
 }
 
 pub(crate) fn agents(broker: &Broker, site: &str, hosts: &[&str]) -> BusAgents {
-    BusAgents::start(options(broker), site, &names(hosts)).expect("agents")
+    BusAgents::start(&options(broker), site, &names(hosts)).expect("agents")
 }
 
 /// The next line and its host.

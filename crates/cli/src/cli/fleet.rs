@@ -1,5 +1,7 @@
 //! The command line of `linerate fleet`.
 
+mod agent;
+mod bus;
 mod check;
 mod hosts;
 mod run;
@@ -10,6 +12,7 @@ use linerate::model::record::RunId;
 use linerate::{Error, Outcome, fleet};
 
 use super::complain;
+use agent::AgentArgs;
 use check::CheckArgs;
 use run::RunArgs;
 
@@ -23,23 +26,17 @@ pub(crate) struct FleetArgs {
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
     /// Connect to the hosts of an inventory and to the ports of their tests, without load
-    Check(CheckArgs),
-    /// Test between the hosts of an inventory, over the user's ssh
+    Check(Box<CheckArgs>),
+    /// Test between the hosts of an inventory
     Run(RunArgs),
     /// Serve a coordinator as one host of a fleet
     ///
-    /// Started by `linerate fleet` over ssh. Runs tests that the coordinator plans, and ends with its input.
-    Agent(AgentArgs),
+    /// Runs tests that the coordinator plans. With --stdio, as `linerate fleet` starts it over ssh, it ends with its input; with
+    /// --bus it is a service of the site and stays for one run after the other.
+    Agent(Box<AgentArgs>),
     /// Worker process of an agent
     #[command(hide = true)]
     Worker(WorkerArgs),
-}
-
-#[derive(Debug, Args)]
-struct AgentArgs {
-    /// The coordinator is at the other end of standard input and output
-    #[arg(long, required = true)]
-    stdio: bool,
 }
 
 #[derive(Debug, Args)]
@@ -54,7 +51,7 @@ pub(crate) fn main(args: FleetArgs) -> Outcome {
     let ended: Result<(), Error> = match args.command {
         FleetCommand::Check(args) => return args.main(),
         FleetCommand::Run(args) => return args.main(),
-        FleetCommand::Agent(AgentArgs { .. }) => fleet::agent::run_stdio(),
+        FleetCommand::Agent(args) => args.run(),
         FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(run),
     };
     match ended {

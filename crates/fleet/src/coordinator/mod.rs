@@ -233,6 +233,8 @@ pub struct Coordinator {
     seq: u64,
     barrier: Option<Barrier>,
     round: Option<Round>,
+    /// Waits for hosts that have not confirmed the end of an earlier one.
+    next_round: Option<RoundPlan>,
     /// Ends of all tasks of the run.
     known: HashMap<TaskId, (usize, Option<usize>)>,
     next_beat_ns: u64,
@@ -252,6 +254,7 @@ impl Coordinator {
             seq: 0,
             barrier: Some(Barrier::new(Step::Hello, 0..count, deadline_ns)),
             round: None,
+            next_round: None,
             known: HashMap::new(),
             next_beat_ns: now_ns.saturating_add(settings.beat_ns),
             is_over: false,
@@ -279,7 +282,7 @@ impl Coordinator {
             Input::Plan(plans) => self.send_plans(now_ns, plans),
             Input::Preflight(preflights) => self.send_preflights(now_ns, preflights),
             Input::Clocks { exchanges } => self.begin_clocks(now_ns, exchanges),
-            Input::Round(plan) => self.begin_round(now_ns, *plan),
+            Input::Round(plan) => self.prepare_round(now_ns, *plan),
             Input::Cancel => self.cancel(now_ns),
         }
         self.advance(now_ns);

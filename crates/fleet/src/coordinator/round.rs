@@ -70,6 +70,20 @@ impl Progress {
 }
 
 impl Coordinator {
+    /// Begins a round once its hosts have confirmed the end of earlier ones, or after as long as they have for ARMED.
+    pub(super) fn prepare_round(&mut self, now_ns: u64, plan: RoundPlan) {
+        let hosts = plan.tasks.iter().flat_map(|task| std::iter::once(&task.client).chain(&task.server));
+        let is_open = |host: &usize| self.hosts.get(*host).is_some_and(|host| host.open_round.is_some());
+        let open: BTreeSet<usize> = hosts.map(|end| end.host).filter(is_open).collect();
+        let awaited: Vec<usize> = open.into_iter().filter(|host| self.is_planned(*host)).collect();
+        if awaited.is_empty() {
+            return self.begin_round(now_ns, plan);
+        }
+        self.repeat_cancel();
+        self.next_round = Some(plan);
+        self.open(Step::Close, awaited, now_ns.saturating_add(ARMED_TIMEOUT_NS));
+    }
+
     pub(super) fn begin_round(&mut self, now_ns: u64, plan: RoundPlan) {
         let RoundPlan { number, tasks, data_rtt_ns } = plan;
         let mut lists: BTreeMap<usize, Vec<ArmTask>> = BTreeMap::new();

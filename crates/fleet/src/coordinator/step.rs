@@ -146,7 +146,10 @@ impl Coordinator {
         let late: Vec<usize> = barrier.waiting.iter().copied().collect();
         match barrier.step {
             Step::Arm => self.start_round(now_ns, &late),
-            Step::Close => self.end_round(late),
+            Step::Close => match self.next_round.take() {
+                Some(plan) => self.begin_round(now_ns, plan),
+                None => self.end_round(late),
+            },
             Step::End => self.finish(late),
             step => {
                 for host in late {

@@ -25,13 +25,13 @@ pub struct CheckResult {
     pub outcome: Outcome,
 }
 
-/// Checks all hosts over ssh.
+/// Checks all hosts.
 ///
 /// # Errors
 /// The inventory or this host lacks what the coordinator needs, or a signal ended it.
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
     let path = hosts.path_name()?;
-    let (_, control, prepared) = connect(hosts, &path, TEST_MS, signals)?;
+    let (_, control, prepared) = connect(hosts, &path, TEST_MS, None, signals, &mut |_| {})?;
     let rows: Vec<CheckRow> =
         (hosts.inventory.hosts.iter().enumerate()).map(|(index, host)| row(index, host, &control, &prepared)).collect();
     control.finish();
@@ -41,8 +41,9 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
         _ if rows.iter().any(|row| row.state != CheckState::Ready) => Outcome::CheckFailed,
         _ => Outcome::Done,
     };
-    let next = next_step(&rows);
-    Ok(CheckResult { report: CheckReport { carrier: "ssh".to_owned(), paths: vec![path], rows, next }, outcome })
+    let carrier = if hosts.bus.is_some() { "bus" } else { "ssh" };
+    let next = next_step(&rows, hosts);
+    Ok(CheckResult { report: CheckReport { carrier: carrier.to_owned(), paths: vec![path], rows, next }, outcome })
 }
 
 fn row<C: Carrier>(index: usize, host: &Host, control: &Control<'_, C>, prepared: &Prepared) -> CheckRow {
@@ -114,7 +115,7 @@ fn route_note(member: &Member) -> Option<String> {
 }
 
 /// What to do about the first host that is not ready.
-fn next_step(rows: &[CheckRow]) -> Option<String> {
+fn next_step(rows: &[CheckRow], hosts: &FleetHosts) -> Option<String> {
     let row = rows.iter().max_by_key(|row| row.state)?;
     let host = &row.host;
     match (row.state, row.port) {
@@ -123,6 +124,7 @@ fn next_step(rows: &[CheckRow]) -> Option<String> {
             Some(format!("open TCP port {port} on {host} to the other hosts, then check again"))
         }
         (CheckState::Blocked, None) => Some(format!("see the note of {host}, then check again")),
+        _ if hosts.bus.is_some() => Some(format!("start `linerate fleet agent` on {host}, then check again")),
         _ => Some(format!("`ssh {host} true` has to work without a prompt, then check again")),
     }
 }

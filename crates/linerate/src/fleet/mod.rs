@@ -6,6 +6,8 @@
 //! [`check`](mod@check) connects to them without any load.
 
 pub mod agent;
+#[cfg_attr(not(feature = "bus"), path = "../absent/bus.rs")]
+mod bus;
 pub mod check;
 mod connect;
 mod control;
@@ -14,4 +16,5 @@ mod prepare;
 pub mod run;
 pub mod worker;
 
-pub use connect::FleetHosts;
+pub use bus::BusOptions;
+pub use connect::{FleetHosts, SITE_DEFAULT};

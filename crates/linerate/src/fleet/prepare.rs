@@ -7,11 +7,13 @@ use linerate_carrier::Carrier;
 use linerate_fleet::coordinator::{Action, Input, Step};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
 use linerate_fleet::message::{
-    Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget,
+    AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, Preflighted, ProbeOutcome, ProbeReport,
+    ProbeTarget,
 };
 use linerate_model::fleet::HostId;
 use linerate_model::snapshot::{Snapshot, Value};
 
+use super::connect::FleetHosts;
 use super::control::{Control, Ended};
 
 /// Name of the path of hosts without one in the inventory.
@@ -20,10 +22,20 @@ pub(super) const CONTROL_PATH: &str = "control";
 const LEASE_SHARED_MS: u64 = 10_000;
 /// The same where they do not.
 const LEASE_SEPARATE_MS: u64 = 3_000;
-/// Exchanges of clock readings with each host.
+/// The same on a bus, whose broker may be away for a few seconds.
+const LEASE_BUS_MS: u64 = LEASE_SHARED_MS;
+/// Period of the agents' BEAT, and the same on a bus, where all of them arrive at one connection.
+const BEAT_MS: u64 = 1_000;
+const BEAT_BUS_MS: u64 = 3_000;
+/// Exchanges of clock readings with each host, and the same of a large fleet.
 const EXCHANGES: u32 = 20;
-/// Most hosts of which whole snapshots are collected.
+const EXCHANGES_LARGE: u32 = 8;
+/// Hosts from which a fleet is large.
+const LARGE: usize = 1_000;
+/// Most hosts of which whole snapshots are collected, and of which each probes all others.
 const SNAPSHOTS_MAX: usize = 200;
+/// Hosts that each host of a larger fleet probes.
+const PROBES_MAX: usize = 20;
 
 /// A host that can be tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +69,11 @@ pub(super) fn is_shared(inventory: &Inventory) -> bool {
 /// Prepares all hosts that answer.
 pub(super) fn prepare<C: Carrier>(
     control: &mut Control<'_, C>,
-    inventory: &Inventory,
+    hosts: &FleetHosts,
     path: &str,
     duration_ms: u64,
 ) -> Result<Prepared, Ended> {
+    let inventory = &hosts.inventory;
     control.run_until(|action| *action == Action::StepDone(Step::Hello))?;
     let mut addresses = BTreeMap::new();
     for (index, host) in inventory.hosts.iter().enumerate() {
@@ -70,7 +83,7 @@ pub(super) fn prepare<C: Carrier>(
             None => drop(control.reasons.insert(index, "its test address is not known; name it in paths".to_owned())),
         }
     }
-    let plans = plans(inventory, &addresses, path, duration_ms);
+    let plans = plans(hosts, &addresses, path, duration_ms);
     control.step(Input::Plan(plans), |action| *action == Action::StepDone(Step::Plan))?;
     let mut prepared = Prepared::default();
     for (index, address) in &addresses {
@@ -96,7 +109,8 @@ pub(super) fn prepare<C: Carrier>(
             prepared.take(host, *report);
         }
     }
-    let clocks = Input::Clocks { exchanges: EXCHANGES };
+    let exchanges = if prepared.members.len() < LARGE { EXCHANGES } else { EXCHANGES_LARGE };
+    let clocks = Input::Clocks { exchanges };
     control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
     Ok(prepared)
 }
@@ -109,35 +123,36 @@ fn test_address(host: &Host, hello: &Hello, path: &str) -> Option<IpAddr> {
     }
 }
 
-fn plans(
-    inventory: &Inventory,
-    addresses: &BTreeMap<usize, IpAddr>,
-    path: &str,
-    duration_ms: u64,
-) -> Vec<(usize, Plan)> {
-    let lease_ms = if is_shared(inventory) { LEASE_SHARED_MS } else { LEASE_SEPARATE_MS };
+fn plans(hosts: &FleetHosts, addresses: &BTreeMap<usize, IpAddr>, path: &str, duration_ms: u64) -> Vec<(usize, Plan)> {
+    let (lease_ms, beat_ms) = match &hosts.bus {
+        Some(_) => (LEASE_BUS_MS, BEAT_BUS_MS),
+        None if is_shared(&hosts.inventory) => (LEASE_SHARED_MS, BEAT_MS),
+        None => (LEASE_SEPARATE_MS, BEAT_MS),
+    };
+    let ports = hosts.inventory.ports;
+    let peers = AddressRange::of(addresses.values().copied());
     let plan = |(index, address): (&usize, &IpAddr)| {
-        let others = addresses.iter().filter(|(other, _)| *other != index).map(|(_, address)| *address);
         let plan = Plan {
             lease_ms,
             addresses: vec![PathAddress { path: path.to_owned(), address: *address }],
-            peers: others.collect(),
-            ports: inventory.ports,
+            peers: peers.clone(),
+            ports,
             caps: Caps { time_ms: Some(duration_ms), ..Caps::default() },
             sample_ms: 0,
-            beat_ms: 1_000,
+            beat_ms,
         };
         (*index, plan)
     };
     addresses.iter().map(plan).collect()
 }
 
-/// Every host probes the servers of all others.
+/// Every host probes the servers of all others, of a large fleet those of the next ones.
 fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     let facts = if members.len() <= SNAPSHOTS_MAX { FactsDepth::Full } else { FactsDepth::None };
+    let probes = if members.len() <= SNAPSHOTS_MAX { members.len() } else { PROBES_MAX };
     let preflight = |index: &usize| {
-        let others = members.iter().filter(|(other, _)| *other != index);
-        let peers = others.map(|(_, member)| ProbeTarget { peer: member.address, port: member.port });
+        let next = members.range(index + 1..).chain(members.range(..index)).take(probes);
+        let peers = next.map(|(_, member)| ProbeTarget { peer: member.address, port: member.port });
         (*index, Preflight { peers: peers.collect(), facts })
     };
     members.keys().map(preflight).collect()

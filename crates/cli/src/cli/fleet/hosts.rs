@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linerate::Error;
 use linerate::fleet::FleetHosts;
 use linerate::fleet::inventory::{Inventory, from_file, from_list, from_ssh};
+
+use super::bus::BusArgs;
 
 /// Where the hosts are named.
 #[derive(Debug, Args)]
@@ -25,6 +27,20 @@ pub(super) struct HostArgs {
     /// Path of the inventory that is tested [default: its only one]
     #[arg(long, value_name = "NAME")]
     path: Option<String>,
+    /// What carries the control connections [default: the bus, where one is named, else ssh]
+    #[arg(long, value_name = "CARRIER")]
+    carrier: Option<CarrierArg>,
+    #[command(flatten)]
+    bus: BusArgs,
+}
+
+/// Words for carriers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CarrierArg {
+    /// The user's ssh
+    Ssh,
+    /// The broker of --bus
+    Bus,
 }
 
 impl HostArgs {
@@ -34,7 +50,12 @@ impl HostArgs {
     /// It is not readable, or is none.
     pub(super) fn resolve(self) -> Result<FleetHosts, Error> {
         let inventory = self.inventory()?;
-        Ok(FleetHosts { inventory, path: self.path, ssh_config: self.ssh_config })
+        let bus = self.bus.resolve()?;
+        match (self.carrier, &bus) {
+            (Some(CarrierArg::Bus), None) => Err(Error::usage("--carrier bus needs --bus URL")),
+            (Some(CarrierArg::Ssh), Some(_)) => Err(Error::usage("--carrier ssh needs no --bus")),
+            _ => Ok(FleetHosts { inventory, path: self.path, ssh_config: self.ssh_config, bus }),
+        }
     }
 
     fn inventory(&self) -> Result<Inventory, Error> {

@@ -101,7 +101,7 @@ impl TaskReport {
         let reason = match self.not_run {
             Some(Reason::HostOut) => NotRunReason::Unreachable,
             Some(Reason::HostLost) => NotRunReason::PeerLost,
-            Some(Reason::SlowControl) => NotRunReason::SlowControl,
+            Some(Reason::SlowControl | Reason::NoResult) => NotRunReason::SlowControl,
             Some(Reason::Refused(FailCode::Late)) => NotRunReason::Late,
             Some(Reason::Refused(_)) => NotRunReason::Refused,
             Some(Reason::Cancelled) => NotRunReason::Cancelled,

@@ -1,6 +1,7 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
 mod cell;
+mod history;
 mod rounds;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use linerate_model::fleet::{FleetMode, FleetReport, HostId, PairDirection};
 use linerate_report::fleet::{Announced, RunFacts, announcement, report};
 use linerate_sys::signal::Signals;
 
-use super::connect::{FleetHosts, connect};
+use super::connect::{FleetHosts, HostControl, connect};
 use super::prepare::{Prepared, is_shared};
 use crate::progress::style;
 use crate::{Error, Outcome, Progress};
@@ -92,7 +93,7 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
     Ok(announced(&plan, spec, &plan.hosts.iter().map(|host| host.id.clone()).collect()).0)
 }
 
-/// Runs a plan over ssh. Signals cancel it.
+/// Runs a plan. Signals cancel it.
 ///
 /// # Errors
 /// Fewer than two hosts can be tested, or this host lacks what the coordinator needs.
@@ -101,17 +102,24 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
     let path = spec.hosts.path_name()?;
     let hosts = &spec.hosts.inventory.hosts;
     let test_ms = spec.test.time_ms().saturating_add(spec.test.omit_ms());
-    let (run, control, prepared) = connect(&spec.hosts, &path, test_ms, signals)?;
-    for (index, reason) in &control.reasons {
-        let id = hosts.get(*index).map_or("", |host| host.id.as_str());
-        progress.line(&linerate_report::printable(&format!("{id}: {reason}")));
-    }
+    let plan = plan(spec, &path);
+    let hash = Some(plan.hash().to_string());
+    let (run, control, prepared) =
+        connect(&spec.hosts, &path, test_ms, hash, signals, &mut |note| progress.line(note))?;
+    let reasons = |control: &HostControl<'_>| {
+        let line = |(index, reason): (&usize, &String)| {
+            let id = hosts.get(*index).map_or("", |host| host.id.as_str());
+            linerate_report::printable(&format!("{id}: {reason}"))
+        };
+        control.reasons.iter().map(line).collect::<BTreeSet<String>>()
+    };
+    let absent = reasons(&control);
+    absent.iter().for_each(|reason| progress.line(reason));
     prepared.unreached(hosts).iter().for_each(|note| progress.line(note));
     if prepared.members.len() < 2 {
         control.finish();
         return Err(Error::new(Outcome::Unreachable, "fewer than two hosts can be tested"));
     }
-    let plan = plan(spec, &path);
     let links_bps = links_bps(&prepared, spec);
     let alive = prepared.ids(hosts).map(|(_, id)| id.clone()).collect();
     let (line, cells_planned) = announced(&plan, spec, &alive);
@@ -128,10 +136,13 @@ pub fn run(spec: &RunSpec, signals: &Signals, progress: &mut Progress) -> Result
         number: 0,
         unconfirmed: Vec::new(),
     };
-    let outcome = explore(&plan, Vec::new(), &mut rounds);
+    let finished = rounds.finished(&plan);
+    let outcome = explore(&plan, finished, &mut rounds);
     let Rounds { control, progress, mut unconfirmed, .. } = rounds;
+    let lost = reasons(&control);
     unconfirmed.extend(control.finish());
     progress.clear();
+    lost.difference(&absent).for_each(|reason| progress.line(reason));
     for host in unconfirmed.iter().filter_map(|index| hosts.get(*index)) {
         progress.line(&format!("{}: did not confirm its end", host.id));
     }
