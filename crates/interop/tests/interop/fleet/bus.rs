@@ -60,8 +60,8 @@ impl BusFleet {
         command
     }
 
-    fn run(&self) -> Process {
-        Process::start(self.command(&["run", "mesh", "-t", "1", "-O", "0", "--json"]))
+    fn run(&self, seconds: &str) -> Process {
+        Process::start(self.command(&["run", "mesh", "-t", seconds, "-O", "0", "--json"]))
     }
 }
 
@@ -86,7 +86,7 @@ fn wait_for_round(run: &mut Process, round: &str) {
 #[test]
 fn timed_mesh_is_complete_although_the_broker_is_killed_in_a_round() {
     let Some(mut fleet) = BusFleet::new(8) else { return };
-    let mut run = fleet.run();
+    let mut run = fleet.run("1");
     wait_for_round(&mut run, "round 3/7");
     fleet.broker.kill();
     thread::sleep(OUTAGE);
@@ -102,6 +102,14 @@ fn check_over_a_bus_names_the_host_without_an_agent() {
     fleet.agents.pop();
     let absent = Process::start(fleet.command(&["check"])).finish();
     absent.expect_code(3).expect_stdout("1 unreachable").expect_stdout("start `linerate fleet agent` on h2");
+}
+
+#[test]
+fn agents_serve_one_run_after_the_other() {
+    let Some(fleet) = BusFleet::new(2) else { return };
+    for _ in 0..2 {
+        expect_complete(&fleet.run("1").finish(), 2);
+    }
 }
 
 #[test]
@@ -130,9 +138,9 @@ fn broker_of_another_host_needs_credentials() {
 
 /// A coordinator in the second round of five, and another one that stands by.
 fn with_standby(fleet: &BusFleet) -> (Process, Process) {
-    let mut first = fleet.run();
-    wait_for_round(&mut first, "round 1/5");
-    let mut second = fleet.run();
+    let mut first = fleet.run("2");
+    wait_for_round(&mut first, "mesh, 6 hosts");
+    let mut second = fleet.run("2");
     wait_for_round(&mut second, "standing by");
     wait_for_round(&mut first, "round 2/5");
     (first, second)
