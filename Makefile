@@ -17,6 +17,8 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux strace=strace pg_createcluster=postgresql
 DIST_TOOLS := musl-gcc=musl-tools
 
+# The full program; what carries a fleet's control connections over NATS does not fit in its limit.
+FULL_FEATURES := --no-default-features --features auth,full,postgres,tls,tui
 # The drop-in build: iperf3, iperf 2, serve, try, links and generate.
 IPERF_FEATURES := --no-default-features --features auth
 
@@ -34,6 +36,7 @@ help: ## list these targets
 check: deny ## formatting, lints, documentation, dependency rules
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p linerate-cli $(FULL_FEATURES) -- -D warnings
 	$(CARGO) clippy --locked -p linerate-cli $(IPERF_FEATURES) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --workspace --test architecture
@@ -53,7 +56,7 @@ msrv: ## build with the oldest supported Rust; skipped where it is not installed
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
-NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci --test-threads $$((2 * $$(nproc)))
+NEXTEST = NATS_SERVER_BIN="$$(.ci/nats-server $(TOOLS) 2>/dev/null)" PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci --test-threads $$((2 * $$(nproc)))
 # `check` has run the dependency rules.
 test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) build --locked --workspace --all-targets
@@ -119,11 +122,11 @@ define static_program
 endef
 
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
-	$(call static_program,linerate,,12582912)
+	$(call static_program,linerate,$(FULL_FEATURES),12582912)
 	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
 
 test-dist: test-deps dist ## the live tests with the static program
-	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop
+	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop -E 'not test(/^fleet::bus::/)'
 
 # Two tests need the history.
 test-dist-iperf: test-deps dist ## the live tests of both dialects with the small static program
@@ -220,6 +223,12 @@ http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test interop http::lab_verdicts:: -- --ignored --nocapture
 
+# Coordinators that are killed and frozen, and 3,000 agents that test nothing.
+fleet: test-deps ## a fleet over ssh and over a bus, at full length (root)
+	$(CARGO) build --release --locked -p linerate-cli
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" NATS_SERVER_BIN="$$(.ci/nats-server $(TOOLS))" \
+		$(CARGO) test --locked -p linerate-interop --test interop fleet:: -- --include-ignored --nocapture --test-threads=1
+
 # Full profiles over a shaped path, and waits as long as the protocol has; needs root.
 path: test-deps ## linerate test at full length (root)
 	$(CARGO) build --locked --workspace --all-targets
@@ -229,6 +238,7 @@ path: test-deps ## linerate test at full length (root)
 test-deps: ## install the programs that tests need
 	@.ci/tools $(TEST_TOOLS)
 	@.ci/cargo-tools $(TOOLS)
+	@.ci/nats-server $(TOOLS) >/dev/null
 
 dist-deps: ## install the programs that dist needs
 	@.ci/tools $(DIST_TOOLS)

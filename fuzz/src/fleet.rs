@@ -338,6 +338,7 @@ fn settings() -> Settings {
         hello_timeout_ns: 5_000 * MS_NS,
         silence_max_ns: 30_000 * MS_NS,
         beat_ns: 1_000 * MS_NS,
+        is_solicited: false,
         clock_budget_ns: 10 * MS_NS,
     }
 }

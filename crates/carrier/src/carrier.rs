@@ -1,13 +1,19 @@
-//! Control connections of a coordinator.
+//! Control connections.
 
 use std::os::fd::BorrowedFd;
 
-/// Lines to and from all hosts of a run. Hosts are numbers: places in the list of the owner.
+/// Lines to and from the peers of an owner: all hosts of a run at a coordinator, the coordinator at an agent. Peers are numbers:
+/// places in the list of the owner.
 ///
 /// Nothing waits: the owner waits for [`Self::fd`] until [`Self::deadline_ns`] at most, then calls [`Self::poll`].
 pub trait Carrier {
     /// Sends a line to a host, to which its end is added. A host without a connection receives nothing.
     fn send(&mut self, host: usize, line: &str);
+
+    /// Sends a line to several hosts.
+    fn send_all(&mut self, hosts: &[usize], line: &str) {
+        hosts.iter().for_each(|host| self.send(*host, line));
+    }
 
     /// Ends the connection of a host. Nothing is reported about it afterwards.
     fn close(&mut self, host: usize);
@@ -25,9 +31,13 @@ pub trait Carrier {
     fn has_open(&self) -> bool;
 }
 
-impl Carrier for Box<dyn Carrier> {
+impl<C: Carrier + ?Sized> Carrier for Box<C> {
     fn send(&mut self, host: usize, line: &str) {
         (**self).send(host, line);
+    }
+
+    fn send_all(&mut self, hosts: &[usize], line: &str) {
+        (**self).send_all(hosts, line);
     }
 
     fn close(&mut self, host: usize) {

@@ -3,25 +3,131 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use linerate_sys::OsError;
+use linerate_sys::poll::{Epoll, Interest, Ready};
 
-use crate::pipe::{LineInput, LineOutput};
+use crate::carrier::{Carrier, HostEvent};
+use crate::pipe::{LineInput, LineOutput, Received};
 
-/// Lines of the coordinator on standard input.
+const INPUT: u64 = 0;
+const OUTPUT: u64 = 1;
+
+/// The coordinator at the other end of standard input and output, with the number 0.
+#[derive(Debug)]
+pub struct StdioCarrier {
+    epoll: Epoll,
+    /// `None` once it has ended.
+    input: Option<LineInput<File>>,
+    output: LineOutput<File>,
+    /// The coordinator takes nothing any more, which is not reported yet.
+    is_broken: bool,
+}
+
+impl StdioCarrier {
+    /// Takes lines from standard input, and writes lines to standard output.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn open() -> Result<Self, OsError> {
+        let input = input()?;
+        let output = LineOutput::new(unbuffered(io::stdout().as_fd())?)?;
+        let epoll = Epoll::new()?;
+        epoll.add(&input, INPUT, Interest::READ)?;
+        epoll.add(&output, OUTPUT, Interest::default())?;
+        Ok(Self { epoll, input: Some(input), output, is_broken: false })
+    }
+
+    fn receive(&mut self, events: &mut Vec<(usize, HostEvent)>) {
+        let Some(input) = &mut self.input else { return };
+        let mut received = Vec::new();
+        input.receive(&mut received);
+        for one in received {
+            events.push((
+                0,
+                match one {
+                    Received::Line(line) => HostEvent::Line(line),
+                    Received::TooLong => HostEvent::TooLong,
+                    Received::End => {
+                        self.end_input();
+                        HostEvent::Lost { reason: "the input has ended".to_owned() }
+                    }
+                },
+            ));
+        }
+    }
+
+    /// An ended stream stays readable, and standard input itself is open beside its copy.
+    fn end_input(&mut self) {
+        if let Some(input) = self.input.take() {
+            let _ = self.epoll.remove(&input);
+        }
+    }
+
+    fn follow_unsent(&mut self) {
+        if self.output.is_broken() {
+            self.is_broken |= self.epoll.remove(&self.output).is_ok();
+            return;
+        }
+        let interest = if self.output.has_unsent() { Interest::WRITE } else { Interest::default() };
+        // Fails only when memory is short; the next line tries again.
+        let _ = self.epoll.modify(&self.output, OUTPUT, interest);
+    }
+}
+
+impl Carrier for StdioCarrier {
+    fn send(&mut self, _: usize, line: &str) {
+        self.output.send(line);
+        self.follow_unsent();
+    }
+
+    fn close(&mut self, _: usize) {
+        self.end_input();
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn deadline_ns(&self) -> Option<u64> {
+        self.is_broken.then_some(0)
+    }
+
+    fn poll(&mut self, _: u64) -> Vec<(usize, HostEvent)> {
+        let mut events = Vec::new();
+        let mut ready: Vec<Ready> = Vec::new();
+        // Fails only when memory is short; the owner polls again.
+        let _ = self.epoll.wait(&mut ready, Some(Duration::ZERO));
+        for event in ready {
+            if event.token == INPUT {
+                self.receive(&mut events);
+                continue;
+            }
+            if event.error || event.hangup {
+                self.output.give_up();
+            }
+            self.output.flush();
+            self.follow_unsent();
+        }
+        if std::mem::take(&mut self.is_broken) {
+            events.push((0, HostEvent::Lost { reason: "the output is closed".to_owned() }));
+        }
+        events
+    }
+
+    /// Lines wait for the coordinator.
+    fn has_open(&self) -> bool {
+        self.output.has_unsent()
+    }
+}
+
+/// Lines on standard input.
 ///
 /// # Errors
 /// The operating system's.
 pub fn input() -> Result<LineInput<File>, OsError> {
     LineInput::new(unbuffered(io::stdin().as_fd())?)
-}
-
-/// Lines to the coordinator on standard output.
-///
-/// # Errors
-/// The operating system's.
-pub fn output() -> Result<LineOutput<File>, OsError> {
-    LineOutput::new(unbuffered(io::stdout().as_fd())?)
 }
 
 /// The standard library's own streams keep what was read before it was waited for.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod broker;
 mod cases;
 mod certificate;
 mod control_group;
@@ -38,6 +39,7 @@ mod transcript;
 mod tun_link;
 mod wire;
 
+pub use broker::Broker;
 pub use cases::{each_case, skip};
 pub use certificate::Certificate;
 pub use control_group::ControlGroup;

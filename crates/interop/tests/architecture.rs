@@ -77,14 +77,15 @@ const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd deale
 const FIELD_TERMS: [(&str, &str); 1] = [("path", "voice")];
 
 /// Foreign crates and the ones of ours that alone may use them.
-const RESERVED: [(&str, &[&str]); 18] = [
+const RESERVED: [(&str, &[&str]); 19] = [
     ("libc", &["linerate-sys"]),
     ("socket2", &["linerate-sys"]),
     ("rustix", &["linerate-sys"]),
     ("io-uring", &["linerate-sys"]),
     ("clap", &["linerate-cli"]),
     ("tracing-subscriber", &["linerate-cli"]),
-    ("tokio", &["linerate-http"]),
+    ("tokio", &["linerate-http", "linerate-carrier"]),
+    ("async-nats", &["linerate-carrier"]),
     ("hyper", &["linerate-http"]),
     ("rustls", &["linerate-http", "linerate-trust"]),
     ("httparse", &["linerate-http"]),

@@ -1,5 +1,7 @@
 //! The command line of `linerate fleet`.
 
+mod agent;
+mod bus;
 mod cancel;
 mod check;
 mod hosts;
@@ -14,6 +16,7 @@ use linerate::model::record::RunId;
 use linerate::{Error, Outcome, fleet};
 
 use super::complain;
+use agent::AgentArgs;
 use cancel::CancelArgs;
 use check::CheckArgs;
 use leftovers::LeftoverArgs;
@@ -31,8 +34,8 @@ pub(crate) struct FleetArgs {
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
     /// Connect to the hosts of an inventory and to the ports of their tests, without load
-    Check(CheckArgs),
-    /// Test between the hosts of an inventory, over the user's ssh
+    Check(Box<CheckArgs>),
+    /// Test between the hosts of an inventory
     Run(RunArgs),
     /// Run the tests of an earlier run that have no result, and report all of them
     Resume(ResumeArgs),
@@ -44,18 +47,12 @@ enum FleetCommand {
     Hosts(ListArgs),
     /// Serve a coordinator as one host of a fleet
     ///
-    /// Started by `linerate fleet` over ssh. Runs tests that the coordinator plans, and ends with its input.
-    Agent(AgentArgs),
+    /// Runs tests that the coordinator plans. With --stdio, as `linerate fleet` starts it over ssh, it ends with its input; with
+    /// --bus it is a service of the site and stays for one run after the other.
+    Agent(Box<AgentArgs>),
     /// Worker process of an agent
     #[command(hide = true)]
     Worker(WorkerArgs),
-}
-
-#[derive(Debug, Args)]
-struct AgentArgs {
-    /// The coordinator is at the other end of standard input and output
-    #[arg(long, required = true)]
-    stdio: bool,
 }
 
 #[derive(Debug, Args)]
@@ -74,7 +71,7 @@ pub(crate) fn main(args: FleetArgs) -> Outcome {
         FleetCommand::Cancel(args) => return args.main(),
         FleetCommand::Leftovers(args) => return args.main(),
         FleetCommand::Hosts(args) => return args.main(),
-        FleetCommand::Agent(AgentArgs { .. }) => fleet::agent::run_stdio(),
+        FleetCommand::Agent(args) => args.run(),
         FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(run),
     };
     match ended {

@@ -43,6 +43,9 @@ impl Agent {
         if matches!(message, CoordinatorMessage::Fail(_)) {
             return;
         }
+        if matches!(message, CoordinatorMessage::Solicit(_)) {
+            return self.actions.push_back(Action::Describe);
+        }
         if epoch < self.epoch {
             let text = format!("epoch {epoch}, but {} is in charge", self.epoch);
             return self.fail(Refusal::new(FailCode::Epoch, Some(seq), text));

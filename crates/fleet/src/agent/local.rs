@@ -14,6 +14,7 @@ impl Agent {
             return;
         }
         match input {
+            Input::Hello(hello) => drop(self.send(AgentMessage::Hello(hello))),
             Input::Clock { c1_ns, a2_ns, a3_ns } if self.run.is_some() => {
                 self.send(AgentMessage::Clocked(Clocked { c1_ns, a2_ns, a3_ns }));
             }

@@ -11,7 +11,7 @@
 //! | running | CANCEL |
 //! | done | CANCEL |
 //!
-//! CLOCK and BEAT fit all states of a run. A command that waits for its answer makes all others but CANCEL unfit.
+//! SOLICIT fits all states, CLOCK and BEAT all states of a run. A command that waits for its answer makes all others but CANCEL unfit.
 
 mod command;
 mod local;
@@ -30,8 +30,8 @@ use linerate_model::record::RunId;
 use crate::TaskId;
 use crate::lease::Lease;
 use crate::message::{
-    AgentMessage, AgentState, ArmTask, Done, Envelope, Hello, JsonText, PREAMBLE, Plan, Preflight, Preflighted, Sample,
-    TaskEnd, encode,
+    AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText, PREAMBLE, Plan, Preflight, Preflighted,
+    Sample, TaskEnd, encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use order::Commands;
@@ -62,6 +62,8 @@ pub enum Service {
 /// What the owner did or measured.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
+    /// Answer to [`Action::Describe`].
+    Hello(Box<Hello>),
     /// Answer to [`Action::Prepare`]: ports of the servers, in the order of the plan's addresses.
     Planned {
         /// One port per address.
@@ -128,6 +130,8 @@ pub struct Finish {
 pub enum Action {
     /// Send this line; the end of the line is the carrier's.
     Send(String),
+    /// Read what HELLO contains: [`Input::Hello`].
+    Describe,
     /// Check the addresses and choose the ports: [`Input::Planned`] or [`Input::PlanRefused`].
     Prepare(Box<Plan>),
     /// Probe the partners and collect facts: [`Input::Preflighted`].
@@ -269,7 +273,8 @@ struct Stop {
 #[derive(Debug)]
 pub struct Agent {
     service: Service,
-    hello: Box<Hello>,
+    /// Bounds that the owner of the host set.
+    policy: Caps,
     state: State,
     pending: Option<Pending>,
     run: Option<RunId>,
@@ -299,7 +304,7 @@ impl Agent {
     pub fn new(now_ns: u64, service: Service, hello: Hello) -> Self {
         let mut agent = Self {
             service,
-            hello: Box::new(hello),
+            policy: hello.policy,
             state: State::Idle,
             pending: None,
             run: None,
@@ -318,7 +323,7 @@ impl Agent {
         if service == Service::Stream {
             agent.actions.push_back(Action::Send(PREAMBLE.to_owned()));
         }
-        agent.send(AgentMessage::Hello(agent.hello.clone()));
+        agent.send(AgentMessage::Hello(Box::new(hello)));
         agent
     }
 

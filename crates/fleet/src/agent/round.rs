@@ -79,9 +79,9 @@ impl Agent {
             if !ids.insert(task.task) {
                 return Err((FailCode::Task, format!("task {}: twice", task.task)));
             }
-            task.validate_within(plan, self.hello.policy).map_err(|fault| (FailCode::Task, fault.to_string()))?;
+            task.validate_within(plan, self.policy).map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
-        match arm.admit.iter().find(|address| !plan.peers.contains(address)) {
+        match arm.admit.iter().find(|address| !plan.has_peer(**address)) {
             Some(address) => Err((FailCode::Task, format!("admit {address}: no partner of the plan"))),
             None => Ok(()),
         }

@@ -16,6 +16,7 @@ impl Coordinator {
             open.into_iter().for_each(|task| self.settle(task, NotRun::Cancelled));
         }
         self.round = None;
+        self.next_round = None;
         let connected = self.hosts_where(super::Host::is_connected);
         self.send(connected.clone(), CoordinatorMessage::Cancel(Cancel::default()));
         self.open(Step::End, connected, now_ns.saturating_add(DONE_TIMEOUT_NS));

@@ -20,6 +20,8 @@ pub(super) struct Host {
     /// Exchanges until the step of clocks is over for this host.
     pub(super) exchanges_left: u32,
     pub(super) parts: Parts,
+    /// The round whose end it has not confirmed. It has no further tasks until it does.
+    pub(super) open_round: Option<u32>,
     pub(super) last_received_ns: u64,
     /// Lines that are no message.
     pub(super) faults: u32,
@@ -50,6 +52,7 @@ impl Host {
             clock_sent_ns: None,
             exchanges_left: 0,
             parts: Parts::default(),
+            open_round: None,
             last_received_ns: now_ns,
             faults: 0,
         }

@@ -57,13 +57,15 @@ impl Coordinator {
     }
 
     fn handle_message(&mut self, now_ns: u64, host: usize, envelope: Envelope<AgentMessage>) {
-        let Envelope { run, seq, message, .. } = envelope;
+        let Envelope { run, epoch, seq, message } = envelope;
         let is_greeted = self.hosts.get(host).is_some_and(super::Host::is_connected);
-        // A FAIL names the run that keeps the host busy.
-        let is_foreign = run.is_some_and(|run| run != self.settings.run);
+        // A FAIL names the run that keeps the host busy. An earlier coordinator of the run had other tasks.
+        let is_foreign = run.is_some_and(|run| run != self.settings.run) || epoch != self.settings.epoch;
         match message {
             AgentMessage::Fail(fail) => self.handle_fail(host, fail),
-            AgentMessage::Hello(_) if is_greeted => self.drop_host(host, DropReason::Restarted),
+            // Its lease of another run has not expired yet.
+            AgentMessage::Hello(_) if self.settings.is_solicited && run.is_some() => {}
+            AgentMessage::Hello(_) if self.is_planned(host) => self.drop_host(host, DropReason::Restarted),
             AgentMessage::Hello(hello) => self.handle_hello(host, hello),
             AgentMessage::Beat(_) => {}
             _ if is_foreign => {}

@@ -11,6 +11,7 @@ mod clocks;
 mod finish;
 mod host;
 mod intake;
+mod kept;
 mod not_run;
 mod parts;
 mod plausible;
@@ -30,7 +31,9 @@ use crate::message::{
 };
 use crate::{HostId, SECOND_NS, TaskId};
 use host::{Host, Presence};
+pub use kept::{KeptResult, kept_results};
 pub use not_run::{DropReason, NotRun};
+pub use plausible::is_plausible;
 use round::Round;
 use step::Barrier;
 pub use step::Step;
@@ -61,6 +64,8 @@ pub struct Settings {
     pub silence_max_ns: u64,
     /// Period of BEAT, which renews the leases.
     pub beat_ns: u64,
+    /// HELLO is solicited: agents are there before the coordinator, as on a bus.
+    pub is_solicited: bool,
     /// How far starts may be apart; CLOCK is repeated when a clock is uncertain by more than a quarter.
     pub clock_budget_ns: u64,
 }
@@ -228,6 +233,8 @@ pub struct Coordinator {
     seq: u64,
     barrier: Option<Barrier>,
     round: Option<Round>,
+    /// Waits for hosts that have not confirmed the end of an earlier one.
+    next_round: Option<RoundPlan>,
     /// Ends of all tasks of the run.
     known: HashMap<TaskId, (usize, Option<usize>)>,
     /// Shortest time between GO and a start: longer after a round whose GO was late.
@@ -243,18 +250,21 @@ impl Coordinator {
     pub fn new(now_ns: u64, settings: Settings, hosts: Vec<HostId>) -> Self {
         let count = hosts.len();
         let deadline_ns = now_ns.saturating_add(settings.hello_timeout_ns);
-        Self {
+        let mut coordinator = Self {
             settings,
             hosts: hosts.into_iter().map(|id| Host::new(now_ns, id)).collect(),
             seq: 0,
             barrier: Some(Barrier::new(Step::Hello, 0..count, deadline_ns)),
             round: None,
+            next_round: None,
             known: HashMap::new(),
             lead_min_ns: LEAD_MIN_NS,
             next_beat_ns: now_ns.saturating_add(settings.beat_ns),
             is_over: false,
             actions: VecDeque::new(),
-        }
+        };
+        coordinator.solicit();
+        coordinator
     }
 
     /// The next thing to do.
@@ -275,7 +285,7 @@ impl Coordinator {
             Input::Plan(plans) => self.send_plans(now_ns, plans),
             Input::Preflight(preflights) => self.send_preflights(now_ns, preflights),
             Input::Clocks { exchanges } => self.begin_clocks(now_ns, exchanges),
-            Input::Round(plan) => self.begin_round(now_ns, *plan),
+            Input::Round(plan) => self.prepare_round(now_ns, *plan),
             Input::Cancel => self.cancel(now_ns),
         }
         self.advance(now_ns);

@@ -11,7 +11,8 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// The reported amount fits the time of the task and the nominal rate per direction. Without a nominal rate only the time
 /// is checked.
-pub(super) fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> bool {
+#[must_use]
+pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> bool {
     let time_ns = spec.time_ms.saturating_mul(MS_NS).saturating_add(agent::OVERTIME_NS);
     if end.elapsed_ns > time_ns || end.elapsed_ns == 0 && end.bytes > 0 {
         return false;

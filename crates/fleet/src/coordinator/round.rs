@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, NotRun, RoundPlan, RoundTask, Step};
+use super::{ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, NotRun, Presence, RoundPlan, RoundTask, Step};
 use crate::clock::{LEAD_MAX_NS, lead_ns};
 use crate::message::{Arm, ArmTask, Cancel, CoordinatorMessage, FailCode, Go};
 use crate::{MS_NS, TaskId};
@@ -72,6 +72,20 @@ impl Progress {
 }
 
 impl Coordinator {
+    /// Begins a round once its hosts have confirmed the end of earlier ones, or after as long as they have for ARMED.
+    pub(super) fn prepare_round(&mut self, now_ns: u64, plan: RoundPlan) {
+        let hosts = plan.tasks.iter().flat_map(|task| std::iter::once(&task.client).chain(&task.server));
+        let is_open = |host: &usize| self.hosts.get(*host).is_some_and(|host| host.open_round.is_some());
+        let open: BTreeSet<usize> = hosts.map(|end| end.host).filter(is_open).collect();
+        let awaited: Vec<usize> = open.into_iter().filter(|host| self.is_planned(*host)).collect();
+        if awaited.is_empty() {
+            return self.begin_round(now_ns, plan);
+        }
+        self.repeat_cancel();
+        self.next_round = Some(plan);
+        self.open(Step::Close, awaited, now_ns.saturating_add(ARMED_TIMEOUT_NS));
+    }
+
     pub(super) fn begin_round(&mut self, now_ns: u64, plan: RoundPlan) {
         let RoundPlan { number, tasks, data_rtt_ns } = plan;
         let mut lists: BTreeMap<usize, Vec<ArmTask>> = BTreeMap::new();
@@ -79,15 +93,19 @@ impl Coordinator {
         for plan in tasks {
             let server = plan.server.as_ref();
             self.known.insert(plan.task, (plan.client.host, server.map(|server| server.host)));
-            let is_present = self.is_planned(plan.client.host) && server.is_none_or(|end| self.is_planned(end.host));
-            if is_present {
+            let hosts = || std::iter::once(&plan.client).chain(server).filter_map(|end| self.hosts.get(end.host));
+            let lacking = match () {
+                () if hosts().any(|host| host.presence != Presence::Planned) => Some(NotRun::HostOut),
+                () if hosts().any(|host| host.open_round.is_some()) => Some(NotRun::SlowControl),
+                () => None,
+            };
+            if lacking.is_none() {
                 for end in [Some(&plan.client), server].into_iter().flatten() {
                     lists.entry(end.host).or_default().push(end.spec.clone());
                 }
-            } else {
-                self.actions.push_back(Action::NotRun { task: plan.task, reason: NotRun::HostOut });
             }
-            progress.push(Progress { plan, is_settled: !is_present });
+            self.actions.extend(lacking.map(|reason| Action::NotRun { task: plan.task, reason }));
+            progress.push(Progress { plan, is_settled: lacking.is_some() });
         }
         let mut hosts = BTreeMap::new();
         for (host, tasks) in lists {
@@ -220,12 +238,26 @@ impl Coordinator {
 
     pub(super) fn end_round(&mut self, unconfirmed: Vec<usize>) {
         let Some(round) = self.round.take() else { return };
-        for host in round.hosts.keys() {
-            if let Some(host) = self.hosts.get_mut(*host) {
+        for index in round.hosts.keys() {
+            if let Some(host) = self.hosts.get_mut(*index) {
                 host.parts.clear();
+                host.open_round = unconfirmed.contains(index).then_some(round.number);
             }
         }
         self.actions.push_back(Action::RoundDone { round: round.number, unconfirmed });
+    }
+
+    /// Repeats CANCEL at hosts that have not confirmed the end of an earlier round: it was lost while they were away.
+    pub(super) fn repeat_cancel(&mut self) {
+        let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for index in self.hosts_where(|host| host.presence == Presence::Planned) {
+            if let Some(round) = self.hosts.get(index).and_then(|host| host.open_round) {
+                open.entry(round).or_default().push(index);
+            }
+        }
+        for (round, hosts) in open {
+            self.send(hosts, CoordinatorMessage::Cancel(Cancel { round: Some(round) }));
+        }
     }
 
     /// A host does not take part in the round: its tasks come back.

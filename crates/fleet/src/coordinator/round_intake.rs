@@ -58,6 +58,10 @@ impl Coordinator {
     }
 
     pub(super) fn handle_round_done(&mut self, host: usize, number: u32) {
+        let open_round = self.host_mut(host).and_then(|host| host.open_round.take_if(|round| *round == number));
+        if open_round.is_some() {
+            return self.arrive(Step::Close, host);
+        }
         let Some(round) = self.round.as_mut().filter(|round| round.number == number) else { return };
         let Some(part) = round.hosts.get_mut(&host) else { return };
         part.is_ended = true;

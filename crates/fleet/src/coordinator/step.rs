@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Action, Coordinator, DropReason, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS, Presence, RESULT_TIMEOUT_NS};
-use crate::message::{Beat, CoordinatorMessage, FailCode, Plan, Preflight};
+use crate::message::{Beat, CoordinatorMessage, FailCode, Plan, Preflight, Solicit};
 
 /// A step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +55,8 @@ impl Coordinator {
             let planned = self.hosts_where(|host| host.presence == Presence::Planned);
             self.send(planned, CoordinatorMessage::Beat(Beat::default()));
             self.refresh_clocks(now_ns);
+            self.solicit();
+            self.repeat_cancel();
         }
         self.advance(now_ns);
     }
@@ -79,6 +81,16 @@ impl Coordinator {
             }
         }
         self.open(Step::Plan, receivers, now_ns.saturating_add(PLANNED_TIMEOUT_NS));
+    }
+
+    /// Solicits HELLO of the hosts that have not sent it, where it is due.
+    pub(super) fn solicit(&mut self) {
+        let awaited = self.barrier.as_ref().filter(|barrier| barrier.step == Step::Hello);
+        let hosts =
+            awaited.filter(|_| self.settings.is_solicited).map(|barrier| barrier.waiting.iter().copied().collect());
+        if let Some(hosts) = hosts {
+            self.send(hosts, CoordinatorMessage::Solicit(Solicit {}));
+        }
     }
 
     pub(super) fn send_preflights(&mut self, now_ns: u64, preflights: Vec<(usize, Preflight)>) {
@@ -134,7 +146,10 @@ impl Coordinator {
         let late: Vec<usize> = barrier.waiting.iter().copied().collect();
         match barrier.step {
             Step::Arm => self.start_round(now_ns, &late),
-            Step::Close => self.end_round(late),
+            Step::Close => match self.next_round.take() {
+                Some(plan) => self.begin_round(now_ns, plan),
+                None => self.end_round(late),
+            },
             Step::End => self.finish(late),
             step => {
                 for host in late {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ArmTask, Beat, Caps, Fail, Message, PathAddress, Ports};
+use super::{AddressRange, ArmTask, Beat, Caps, Fail, Message, PathAddress, Ports};
 use crate::TaskId;
 
 /// A message of the coordinator.
@@ -25,6 +25,8 @@ pub enum CoordinatorMessage {
     Cancel(Cancel),
     /// Renews the lease.
     Beat(Beat),
+    /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a busy agent.
+    Solicit(Solicit),
     /// A message of the agent was not used.
     Fail(Fail),
 }
@@ -37,7 +39,7 @@ pub struct Plan {
     /// Addresses of this host that tests may use.
     pub addresses: Vec<PathAddress>,
     /// Addresses of the partners.
-    pub peers: Vec<IpAddr>,
+    pub peers: Vec<AddressRange>,
     /// Ports of tests; the first free one is used.
     pub ports: Ports,
     /// Bounds of each task.
@@ -132,6 +134,18 @@ pub struct Cancel {
     pub round: Option<u32>,
 }
 
+/// Solicits HELLO.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Solicit {}
+
+impl Plan {
+    /// The address is that of a partner.
+    #[must_use]
+    pub fn has_peer(&self, address: IpAddr) -> bool {
+        self.peers.iter().any(|range| range.contains(address))
+    }
+}
+
 impl Message for CoordinatorMessage {
     fn kind(&self) -> &'static str {
         match self {
@@ -142,6 +156,7 @@ impl Message for CoordinatorMessage {
             Self::Go(_) => "go",
             Self::Cancel(_) => "cancel",
             Self::Beat(_) => "beat",
+            Self::Solicit(_) => "solicit",
             Self::Fail(_) => "fail",
         }
     }
@@ -155,6 +170,7 @@ impl Message for CoordinatorMessage {
             "go" => serde_json::from_str(body).map(Self::Go),
             "cancel" => serde_json::from_str(body).map(Self::Cancel),
             "beat" => serde_json::from_str(body).map(Self::Beat),
+            "solicit" => serde_json::from_str(body).map(Self::Solicit),
             "fail" => serde_json::from_str(body).map(Self::Fail),
             _ => return None,
         })

@@ -4,8 +4,10 @@
 
 mod agent;
 mod coordinator;
+mod delivery;
 mod fail;
 mod json_text;
+mod peers;
 mod preflighted;
 mod task;
 
@@ -19,10 +21,12 @@ pub use agent::{
     Address, AgentMessage, AgentState, Armed, Beat, Clocked, Done, Ended, Hello, Outcome, Planned, Sample, Started,
     TaskEnd, TaskRate, TaskResult, Versions,
 };
-pub use coordinator::{Arm, Cancel, Clock, CoordinatorMessage, FactsDepth, Go, Plan, Preflight, ProbeTarget};
+pub use coordinator::{Arm, Cancel, Clock, CoordinatorMessage, FactsDepth, Go, Plan, Preflight, ProbeTarget, Solicit};
+pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
 pub use fail::{Fail, FailCode};
 pub use json_text::JsonText;
+pub use peers::AddressRange;
 pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 pub(crate) use task::is_name;
 pub use task::{ArmTask, Caps, PathAddress, Ports, Role, TaskFault};

@@ -187,7 +187,7 @@ impl ArmTask {
     /// The first member that the plan does not allow.
     pub fn validate_within(&self, plan: &Plan, policy: Caps) -> Result<(), TaskFault> {
         self.validate(&plan.caps.and(policy))?;
-        self.require(plan.peers.contains(&self.peer), "peer", || "no partner of the plan".to_owned())?;
+        self.require(plan.has_peer(self.peer), "peer", || "no partner of the plan".to_owned())?;
         let is_own = plan.addresses.iter().any(|own| own.path == self.path);
         self.require(is_own, "path", || "no path of the plan".to_owned())?;
         // The port of a partner is the partner's choice, which the coordinator passes on.

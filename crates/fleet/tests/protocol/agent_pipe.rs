@@ -37,10 +37,9 @@ const MS_NS: u64 = 1_000_000;
 
 impl AgentPipe {
     pub(crate) fn new(is_bus: bool) -> Self {
-        let hello = Hello { protocol: Versions { min: 1, max: 1 }, version: "0.2.0".to_owned(), ..Hello::default() };
         let service = if is_bus { Service::Bus } else { Service::Stream };
         let mut pipe = Self {
-            agent: Agent::new(0, service, hello),
+            agent: Agent::new(0, service, hello()),
             now_ns: 0,
             lines: VecDeque::new(),
             actions: Vec::new(),
@@ -77,6 +76,7 @@ impl AgentPipe {
                 assert!(line.len() <= LINE_MAX_BYTES);
                 return self.lines.push_back(line);
             }
+            Action::Describe => ("Describe".to_owned(), Some(Input::Hello(Box::new(hello())))),
             Action::Prepare(_) if self.mode == Mode::Refuses => {
                 ("Prepare".to_owned(), Some(Input::PlanRefused { text: "no port".to_owned() }))
             }
@@ -205,6 +205,10 @@ impl Carrier for AgentPipe {
     fn actions(&self) -> &[String] {
         &self.actions
     }
+}
+
+fn hello() -> Hello {
+    Hello { protocol: Versions { min: 1, max: 1 }, version: "0.2.0".to_owned(), ..Hello::default() }
 }
 
 fn stopped(round: Option<u32>) -> Input {

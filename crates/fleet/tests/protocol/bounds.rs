@@ -18,6 +18,7 @@ fn coordinator() -> Coordinator {
         hello_timeout_ns: 10_000 * MS_NS,
         silence_max_ns: 60_000 * MS_NS,
         beat_ns: 1_000 * MS_NS,
+        is_solicited: false,
         clock_budget_ns: 10 * MS_NS,
     };
     let hosts = ["a", "b"].iter().map(|name| name.parse().expect("a host")).collect();

@@ -23,24 +23,27 @@ pub(crate) struct CoordinatorPipe {
 const MS_NS: u64 = 1_000_000;
 
 impl CoordinatorPipe {
-    pub(crate) fn new(names: &[String]) -> Self {
+    pub(crate) fn new(names: &[String], is_solicited: bool) -> Self {
         let settings = Settings {
             run: run_id(1).parse().expect("a run"),
             epoch: 1,
             hello_timeout_ns: 10_000 * MS_NS,
             silence_max_ns: 60_000 * MS_NS,
             beat_ns: 1_000 * MS_NS,
+            is_solicited,
             clock_budget_ns: 10 * MS_NS,
         };
         let hosts = names.iter().map(|name| name.parse().expect("a host")).collect();
-        Self {
+        let mut pipe = Self {
             coordinator: Coordinator::new(0, settings, hosts),
             now_ns: 0,
             names: names.to_vec(),
             lines: vec![VecDeque::new(); names.len()],
             actions: Vec::new(),
             has_finished: false,
-        }
+        };
+        pipe.drain();
+        pipe
     }
 
     fn host(&self, name: &str) -> usize {

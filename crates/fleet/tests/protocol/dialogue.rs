@@ -3,10 +3,10 @@
 //! | line | step |
 //! |---|---|
 //! | `agent stream\|bus [planned\|armed\|running]` | the machine, and how far it is |
-//! | `coordinator a b [planned]` | the machine with its hosts |
+//! | `coordinator a b [planned\|solicits]` | the machine with its hosts |
 //! | `t 1500` | time passes until 1,500 ms after the begin |
 //! | `> plan 1 {"lease_ms":500}` | a message to the agent with its number; members of the usual body are replaced |
-//! | `> beat 9 @2 run=2 v=2` | with another epoch, run or version |
+//! | `> beat 9 @2 run=2 v=2` | with another epoch, run (0 for none) or version |
 //! | `a> hello` | a message of host a to the coordinator |
 //! | `raw> text`, `a raw> text` | a line as it is |
 //! | `< done {"round":1}`, `a< plan` | the next line of the machine, with these members; BEAT is passed over |
@@ -30,7 +30,7 @@ pub(crate) struct Dialogue {
 /// The machine under test.
 pub(crate) enum Machine {
     Agent { is_bus: bool },
-    Coordinator { hosts: Vec<String> },
+    Coordinator { hosts: Vec<String>, is_solicited: bool },
 }
 
 /// A step.
@@ -72,11 +72,12 @@ fn machine_of(header: &str) -> (Machine, String) {
         }
         ["coordinator", hosts @ ..] => {
             let is_planned = hosts.last() == Some(&"planned");
-            let hosts: Vec<String> =
-                hosts.iter().filter(|host| **host != "planned").map(|host| (*host).to_owned()).collect();
+            let is_solicited = hosts.last() == Some(&"solicits");
+            let names = hosts.iter().filter(|host| !["planned", "solicits"].contains(host));
+            let hosts: Vec<String> = names.map(|host| (*host).to_owned()).collect();
             let each = |line: &str| hosts.iter().map(|host| format!("{host}{line}\n")).collect::<String>();
             let prologue = [each("> hello"), "do plan\n".to_owned(), each("< plan"), each("> planned")].concat();
-            (Machine::Coordinator { hosts }, if is_planned { prologue } else { String::new() })
+            (Machine::Coordinator { hosts, is_solicited }, if is_planned { prologue } else { String::new() })
         }
         _ => panic!("{header}: no machine"),
     }
@@ -135,7 +136,8 @@ fn message(text: &str, seq: &mut u64) -> String {
     let given: Map<String, Value> = serde_json::from_str(body).expect("JSON");
     let mut whole = usual(kind);
     whole.extend(given);
-    json!({ "v": version, "run": run_id(run), "epoch": epoch, "seq": number, "type": kind, "body": whole }).to_string()
+    let run = (run > 0).then(|| run_id(run));
+    json!({ "v": version, "run": run, "epoch": epoch, "seq": number, "type": kind, "body": whole }).to_string()
 }
 
 /// Ids of runs.

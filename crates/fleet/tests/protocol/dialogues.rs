@@ -18,7 +18,9 @@ fn every_dialogue_goes_as_written() {
         let dialogue = parse(&text);
         let played = match &dialogue.machine {
             Machine::Agent { is_bus } => play(&dialogue, &mut AgentPipe::new(*is_bus)),
-            Machine::Coordinator { hosts } => play(&dialogue, &mut CoordinatorPipe::new(hosts)),
+            Machine::Coordinator { hosts, is_solicited } => {
+                play(&dialogue, &mut CoordinatorPipe::new(hosts, *is_solicited))
+            }
         };
         failed.extend(played.err().map(|text| format!("{name}: {text}")));
         count += 1;

@@ -15,6 +15,7 @@ mod diagnosis {
 /// Agents of a fleet, with the test as coordinator.
 mod fleet {
     mod agent;
+    mod bus;
     mod check;
     mod failures;
     mod ladder;

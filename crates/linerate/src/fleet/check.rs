@@ -31,7 +31,7 @@ pub struct CheckResult {
     pub outcome: Outcome,
 }
 
-/// Checks all hosts over ssh.
+/// Checks all hosts.
 ///
 /// # Errors
 /// The inventory or this host lacks what the coordinator needs, or a signal ended it.
@@ -39,7 +39,7 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
     let paths = hosts.path_names()?;
     let caps = Caps { time_ms: Some(TEST_MS), ..Caps::default() };
     let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
-    let (control, prepared) = connect(run, hosts, Planned { paths: &paths, caps }, signals)?;
+    let (control, prepared) = connect((run, None), hosts, Planned { paths: &paths, caps }, signals, &mut |_| {})?;
     let found = host_findings(&control, &prepared, &hosts.inventory);
     let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
         .map(|(index, host)| row(index, host, &control, &prepared, &found))
@@ -51,8 +51,12 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
         _ if rows.iter().any(|row| row.state != CheckState::Ready) => Outcome::CheckFailed,
         _ => Outcome::Done,
     };
-    let next = next_step(&rows, &found);
-    let carrier = if hosts.is_scripted { "script" } else { "ssh" };
+    let carrier = match (&hosts.bus, hosts.is_scripted) {
+        (Some(_), _) => "bus",
+        (None, true) => "script",
+        (None, false) => "ssh",
+    };
+    let next = next_step(&rows, &found, hosts);
     Ok(CheckResult { report: CheckReport { carrier: carrier.to_owned(), paths, rows, next }, outcome })
 }
 
@@ -146,7 +150,7 @@ fn finding_note(finding: &Finding) -> String {
 }
 
 /// What to do about the first host that is not ready.
-fn next_step(rows: &[CheckRow], found: &HostFindings) -> Option<String> {
+fn next_step(rows: &[CheckRow], found: &HostFindings, hosts: &FleetHosts) -> Option<String> {
     let row = rows.iter().max_by_key(|row| row.state)?;
     let host = &row.host;
     let excluded_by = found.excluded.get(host).filter(|_| row.state == CheckState::Blocked);
@@ -160,6 +164,7 @@ fn next_step(rows: &[CheckRow], found: &HostFindings) -> Option<String> {
             Some(format!("open TCP port {port} on {host} to the other hosts, then check again"))
         }
         (CheckState::Blocked, None) => Some(format!("see the note of {host}, then check again")),
+        _ if hosts.bus.is_some() => Some(format!("start `linerate fleet agent` on {host}, then check again")),
         _ => Some(format!("`ssh {host} true` has to work without a prompt, then check again")),
     }
 }

@@ -1,4 +1,4 @@
-//! Connections to the hosts of an inventory over ssh.
+//! Connections to the hosts of an inventory, over ssh or a bus.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,12 +7,14 @@ use linerate_carrier::Carrier;
 use linerate_carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
 use linerate_fleet::coordinator::{Coordinator, Settings};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory, Reach};
+use linerate_model::fleet::PlanHash;
 use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
 use serde::{Deserialize, Serialize};
 
 use super::agent::sha256_of_program;
+use super::bus::{self, BusOptions, Charge};
 use super::control::{Control, Ended};
 use super::members::Prepared;
 use super::prepare::{CONTROL_PATH, Planned, is_shared, prepare};
@@ -21,12 +23,17 @@ use crate::{Error, Outcome};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
 pub(super) const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
+/// The same on a bus, where agents are there: one that is busy is free once its lease has expired.
+const HELLO_TIMEOUT_BUS_NS: u64 = 15_000_000_000;
 /// Period of the renewal of leases.
 const BEAT_NS: u64 = 1_000_000_000;
 /// Silence of a host after which it is dropped.
 const SILENCE_MAX_NS: u64 = 10_000_000_000;
 /// How far starts may be apart.
 pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
+
+/// Name of a site whose inventory has none.
+pub const SITE_DEFAULT: &str = "fleet";
 
 /// Hosts and the way to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +47,9 @@ pub struct FleetHosts {
     pub ssh_config: Option<PathBuf>,
     /// The hosts run sh(1) and iperf3 instead of an agent.
     pub is_scripted: bool,
+    /// The bus that carries the control connections; ssh without one. No record determines it.
+    #[serde(skip)]
+    pub bus: Option<BusOptions>,
 }
 
 /// Control connections of a run, of whatever kind.
@@ -75,15 +85,29 @@ impl FleetHosts {
     }
 }
 
-/// Connects to all hosts and prepares those that answer for the planned tests.
+/// Connects to all hosts and prepares those that answer for the planned tests. The hash of a plan has a coordinator on a bus stand
+/// by, and continue the run that another one began with it.
 pub(super) fn connect<'a>(
-    run: RunId,
+    run: (RunId, Option<PlanHash>),
     hosts: &FleetHosts,
     planned: Planned<'_>,
     signals: &'a Signals,
+    note: &mut dyn FnMut(&str),
 ) -> Result<(HostControl<'a>, Prepared), Error> {
-    let mut control = begin(run, hosts, signals)?;
-    match prepare(&mut control, &hosts.inventory, planned) {
+    let Charge { carrier, epoch, run, history } = charge(run, hosts, signals, note)?;
+    let settings = Settings {
+        run,
+        epoch,
+        hello_timeout_ns: if hosts.bus.is_some() { HELLO_TIMEOUT_BUS_NS } else { HELLO_TIMEOUT_NS },
+        silence_max_ns: SILENCE_MAX_NS,
+        beat_ns: BEAT_NS,
+        is_solicited: hosts.bus.is_some(),
+        clock_budget_ns: CLOCK_BUDGET_NS,
+    };
+    let ids = hosts.inventory.hosts.iter().map(|host| host.id.clone()).collect();
+    let mut control = Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals);
+    control.history = history;
+    match prepare(&mut control, hosts, planned) {
         Ok(prepared) => Ok((control, prepared)),
         Err(ended) => {
             control.finish();
@@ -93,22 +117,21 @@ pub(super) fn connect<'a>(
 }
 
 /// Begins to connect.
-fn begin<'a>(run: RunId, hosts: &FleetHosts, signals: &'a Signals) -> Result<HostControl<'a>, Error> {
+fn charge(
+    (run, plan): (RunId, Option<PlanHash>),
+    hosts: &FleetHosts,
+    signals: &Signals,
+    note: &mut dyn FnMut(&str),
+) -> Result<Charge, Error> {
+    if let Some(options) = &hosts.bus {
+        return bus::take_charge(options, hosts, (run, plan.map(|plan| plan.to_string())), signals, note);
+    }
     let carrier: Box<dyn Carrier> = if hosts.is_scripted {
         Box::new(ScriptCarrier::new(ssh(hosts, Remote::Shell)?, hosts.inventory.hosts.len()))
     } else {
         Box::new(carrier(hosts, "fleet agent --stdio")?)
     };
-    let settings = Settings {
-        run,
-        epoch: 1,
-        hello_timeout_ns: HELLO_TIMEOUT_NS,
-        silence_max_ns: SILENCE_MAX_NS,
-        beat_ns: BEAT_NS,
-        clock_budget_ns: CLOCK_BUDGET_NS,
-    };
-    let ids = hosts.inventory.hosts.iter().map(|host| host.id.clone()).collect();
-    Ok(Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals))
+    Ok(Charge { carrier, epoch: 1, run, history: Vec::new() })
 }
 
 /// Connections to this program with these arguments at all hosts.

@@ -23,6 +23,8 @@ pub(super) struct Control<'a, C> {
     cancels: u32,
     /// Hosts that had no plan when the run was ended: they confirm nothing.
     without_plan: Vec<usize>,
+    /// Lines of results of an earlier coordinator of the run, with their hosts.
+    pub(super) history: Vec<(usize, Vec<u8>)>,
 }
 
 /// The run ended before the awaited action.
@@ -36,7 +38,15 @@ pub(super) enum Ended {
 
 impl<'a, C: Carrier> Control<'a, C> {
     pub(super) fn new(coordinator: Coordinator, carrier: C, signals: &'a Signals) -> Self {
-        Self { coordinator, carrier, signals, reasons: BTreeMap::new(), cancels: 0, without_plan: Vec::new() }
+        Self {
+            coordinator,
+            carrier,
+            signals,
+            reasons: BTreeMap::new(),
+            cancels: 0,
+            without_plan: Vec::new(),
+            history: Vec::new(),
+        }
     }
 
     /// Passes a decision on, and runs until the last of the awaited actions: all of them in order.
@@ -52,7 +62,7 @@ impl<'a, C: Carrier> Control<'a, C> {
         loop {
             while let Some(action) = self.coordinator.poll_action() {
                 match action {
-                    Action::Send { hosts, line } => hosts.into_iter().for_each(|host| self.carrier.send(host, &line)),
+                    Action::Send { hosts, line } => self.carrier.send_all(&hosts, &line),
                     Action::Dropped { host, reason } => {
                         self.reasons.entry(host).or_insert_with(|| reason.to_string());
                         self.carrier.close(host);
@@ -115,6 +125,8 @@ impl<'a, C: Carrier> Control<'a, C> {
         let events = self.carrier.poll(monotonic_ns());
         // Of a time before the read, a line that arrives meanwhile would have been under way for less than it was.
         let now_ns = monotonic_ns();
+        let is_due = self.coordinator.poll_timeout().is_some_and(|at_ns| now_ns >= at_ns);
+        let has_input = is_due || !events.is_empty();
         for (host, event) in events {
             match event {
                 HostEvent::Line(line) => self.coordinator.handle_line(now_ns, host, &line),
@@ -125,8 +137,12 @@ impl<'a, C: Carrier> Control<'a, C> {
                 }
             }
         }
-        if self.coordinator.poll_timeout().is_some_and(|at_ns| now_ns >= at_ns) {
+        if is_due {
             self.coordinator.handle_timeout(now_ns);
+        }
+        // What follows from it comes before the next wait.
+        if has_input {
+            return Ok(());
         }
         let deadlines = [self.coordinator.poll_timeout(), self.carrier.deadline_ns()];
         let Some(at_ns) = deadlines.into_iter().flatten().min() else { return Ok(()) };

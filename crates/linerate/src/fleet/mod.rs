@@ -7,6 +7,8 @@
 //! finds what earlier ones left on the hosts.
 
 pub mod agent;
+#[cfg_attr(not(feature = "bus"), path = "../absent/bus.rs")]
+mod bus;
 pub mod cancel;
 pub mod check;
 mod connect;
@@ -21,4 +23,5 @@ pub mod run;
 mod script;
 pub mod worker;
 
-pub use connect::FleetHosts;
+pub use bus::BusOptions;
+pub use connect::{FleetHosts, SITE_DEFAULT};

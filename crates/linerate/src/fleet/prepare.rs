@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use linerate_carrier::Carrier;
 use linerate_fleet::coordinator::{Action, Input, Step};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
-use linerate_fleet::message::{Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget};
+use linerate_fleet::message::{AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget};
 
+use super::connect::FleetHosts;
 use super::control::{Control, Ended};
 use super::members::{Member, Prepared, TestEnd};
 
@@ -17,10 +18,20 @@ pub(super) const CONTROL_PATH: &str = "control";
 const LEASE_SHARED_MS: u64 = 10_000;
 /// The same where they do not.
 const LEASE_SEPARATE_MS: u64 = 3_000;
-/// Exchanges of clock readings with each host.
+/// The same on a bus, whose broker may be away for a few seconds.
+const LEASE_BUS_MS: u64 = LEASE_SHARED_MS;
+/// Period of the agents' BEAT, and the same on a bus, where all of them arrive at one connection.
+const BEAT_MS: u64 = 1_000;
+const BEAT_BUS_MS: u64 = 3_000;
+/// Exchanges of clock readings with each host, and the same of a large fleet.
 const EXCHANGES: u32 = 20;
-/// Most hosts of which whole snapshots are collected.
+const EXCHANGES_LARGE: u32 = 8;
+/// Hosts from which a fleet is large.
+const LARGE: usize = 1_000;
+/// Most hosts of which whole snapshots are collected, and of which each probes all others.
 const SNAPSHOTS_MAX: usize = 200;
+/// Hosts that each host of a larger fleet probes.
+const PROBES_MAX: usize = 20;
 
 /// Test addresses of a host by the name of the path.
 type Addresses = BTreeMap<String, IpAddr>;
@@ -42,9 +53,10 @@ pub(super) fn is_shared(inventory: &Inventory) -> bool {
 /// Prepares all hosts that answer and have an address of every path.
 pub(super) fn prepare<C: Carrier>(
     control: &mut Control<'_, C>,
-    inventory: &Inventory,
+    hosts: &FleetHosts,
     planned: Planned<'_>,
 ) -> Result<Prepared, Ended> {
+    let inventory = &hosts.inventory;
     control.run_until(|action| *action == Action::StepDone(Step::Hello))?;
     let mut addresses = BTreeMap::new();
     for (index, host) in inventory.hosts.iter().enumerate() {
@@ -57,7 +69,7 @@ pub(super) fn prepare<C: Carrier>(
             }
         }
     }
-    let plans = plans(inventory, &addresses, planned.caps);
+    let plans = plans(hosts, &addresses, planned.caps);
     control.step(Input::Plan(plans), |action| *action == Action::StepDone(Step::Plan))?;
     let mut prepared = Prepared::default();
     for (index, of_paths) in addresses {
@@ -72,7 +84,8 @@ pub(super) fn prepare<C: Carrier>(
             prepared.take(host, *report);
         }
     }
-    let clocks = Input::Clocks { exchanges: EXCHANGES };
+    let exchanges = if prepared.members.len() < LARGE { EXCHANGES } else { EXCHANGES_LARGE };
+    let clocks = Input::Clocks { exchanges };
     control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
     Ok(prepared)
 }
@@ -101,33 +114,36 @@ fn member<C: Carrier>(control: &Control<'_, C>, index: usize, addresses: Address
     (ends.len() == count).then(|| Member { ends, ..Member::default() })
 }
 
-fn plans(inventory: &Inventory, addresses: &BTreeMap<usize, Addresses>, caps: Caps) -> Vec<(usize, Plan)> {
-    let lease_ms = if is_shared(inventory) { LEASE_SHARED_MS } else { LEASE_SEPARATE_MS };
+fn plans(hosts: &FleetHosts, addresses: &BTreeMap<usize, Addresses>, caps: Caps) -> Vec<(usize, Plan)> {
+    let (lease_ms, beat_ms) = match &hosts.bus {
+        Some(_) => (LEASE_BUS_MS, BEAT_BUS_MS),
+        None if is_shared(&hosts.inventory) => (LEASE_SHARED_MS, BEAT_MS),
+        None => (LEASE_SEPARATE_MS, BEAT_MS),
+    };
+    let peers = AddressRange::of(addresses.values().flat_map(|own| own.values().copied()));
     let plan = |(index, own): (&usize, &Addresses)| {
-        let others = addresses.iter().filter(|(other, _)| *other != index);
+        let own = own.iter().map(|(path, address)| PathAddress { path: path.clone(), address: *address });
         let plan = Plan {
             lease_ms,
-            addresses: own
-                .iter()
-                .map(|(path, address)| PathAddress { path: path.clone(), address: *address })
-                .collect(),
-            peers: others.flat_map(|(_, other)| other.values().copied()).collect(),
-            ports: inventory.ports,
+            addresses: own.collect(),
+            peers: peers.clone(),
+            ports: hosts.inventory.ports,
             caps,
             sample_ms: 0,
-            beat_ms: 1_000,
+            beat_ms,
         };
         (*index, plan)
     };
     addresses.iter().map(plan).collect()
 }
 
-/// Every host probes the servers of all others.
+/// Every host probes the servers of all others, of a large fleet those of the next ones.
 fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     let facts = if members.len() <= SNAPSHOTS_MAX { FactsDepth::Full } else { FactsDepth::None };
+    let probes = if members.len() <= SNAPSHOTS_MAX { members.len() } else { PROBES_MAX };
     let preflight = |index: &usize| {
-        let others = members.iter().filter(|(other, _)| *other != index);
-        let ends = others.flat_map(|(_, member)| member.ends.values());
+        let next = members.range(index + 1..).chain(members.range(..index)).take(probes);
+        let ends = next.flat_map(|(_, member)| member.ends.values());
         let peers = ends.map(|end| ProbeTarget { peer: end.address, port: end.port }).collect();
         (*index, Preflight { peers, facts })
     };

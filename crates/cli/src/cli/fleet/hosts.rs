@@ -7,6 +7,8 @@ use linerate::Error;
 use linerate::fleet::FleetHosts;
 use linerate::fleet::inventory::{Inventory, from_file, from_list, from_ssh};
 
+use super::bus::BusArgs;
+
 /// Where the hosts are named.
 #[derive(Debug, Args)]
 pub(super) struct HostArgs {
@@ -22,21 +24,25 @@ pub(super) struct HostArgs {
     /// Configuration of ssh instead of the user's (ssh -F)
     #[arg(long, value_name = "FILE")]
     ssh_config: Option<PathBuf>,
-    /// What runs at the hosts
-    #[arg(long, value_name = "KIND", default_value = "ssh")]
-    carrier: CarrierArg,
     /// Path of the inventory that is tested [default: its only one]
     #[arg(long, value_name = "NAME")]
     path: Option<String>,
+    /// What carries the control connections [default: the bus, where one is named, else ssh]
+    #[arg(long, value_name = "CARRIER")]
+    carrier: Option<CarrierArg>,
+    #[command(flatten)]
+    bus: BusArgs,
 }
 
-/// Words for what runs at the hosts.
+/// Words for what carries the control connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CarrierArg {
     /// An agent over ssh, which is copied where it is missing
     Ssh,
     /// A shell over ssh, with the iperf3 that is there
     Script,
+    /// Agents that are services, over the broker of --bus
+    Bus,
 }
 
 impl HostArgs {
@@ -46,8 +52,18 @@ impl HostArgs {
     /// It is not readable, or is none.
     pub(super) fn resolve(self) -> Result<FleetHosts, Error> {
         let inventory = self.inventory()?;
-        let is_scripted = self.carrier == CarrierArg::Script;
-        Ok(FleetHosts { inventory, paths: self.path.into_iter().collect(), ssh_config: self.ssh_config, is_scripted })
+        let bus = self.bus.resolve()?;
+        let is_scripted = self.carrier == Some(CarrierArg::Script);
+        match (self.carrier, &bus) {
+            (Some(CarrierArg::Bus), None) => Err(Error::usage("--carrier bus needs --bus URL")),
+            (Some(CarrierArg::Ssh | CarrierArg::Script), Some(_)) => {
+                Err(Error::usage("only --carrier bus has a --bus"))
+            }
+            _ => {
+                let paths = self.path.into_iter().collect();
+                Ok(FleetHosts { inventory, paths, ssh_config: self.ssh_config, is_scripted, bus })
+            }
+        }
     }
 
     fn inventory(&self) -> Result<Inventory, Error> {

@@ -16,8 +16,8 @@ use crate::record::host_key;
 /// Addresses that are listed, at most.
 const ADDRESSES_MAX: usize = 256;
 
-/// The agent and its host, now. What cannot be read is absent or empty.
-pub(super) fn hello() -> Hello {
+/// The agent and its host, now, with the address of the control path. What cannot be read is absent or empty.
+pub(super) fn hello(control_address: Option<IpAddr>) -> Hello {
     let system = process::uname();
     Hello {
         protocol: Versions { min: VERSION, max: VERSION },
@@ -31,7 +31,7 @@ pub(super) fn hello() -> Hello {
         arch: system.machine,
         cpus: cpu::affinity().ok().and_then(|cpus| u32::try_from(cpus.count()).ok()).unwrap_or(0),
         addresses: addresses(),
-        control_address: std::env::var("SSH_CONNECTION").ok().and_then(|text| control_address(&text)),
+        control_address,
         iperf3: None,
         policy: Default::default(),
         mono_ns: clock::monotonic_ns(),
@@ -81,7 +81,7 @@ fn speed_bps(device: &str) -> Option<u64> {
 
 /// Local address of the connection that sshd serves (ssh(1), `SSH_CONNECTION`: client address and port, server address and
 /// port).
-fn control_address(connection: &str) -> Option<IpAddr> {
+pub(super) fn control_address(connection: &str) -> Option<IpAddr> {
     let address = connection.split_whitespace().nth(2)?;
     // A link-local address has its device behind a percent sign.
     address.split('%').next()?.parse().ok()
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn hello_describes_this_host() {
-        let hello = hello();
+        let hello = hello(None);
         assert_eq!(hello.sha256.len(), 64);
         assert!(hello.cpus > 0 && !hello.kernel.is_empty() && hello.mono_ns > 0);
         let loopback = IpAddr::from([127, 0, 0, 1]);

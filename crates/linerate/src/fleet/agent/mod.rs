@@ -1,34 +1,38 @@
 //! `linerate fleet agent`: one host of a fleet.
 //!
-//! One thread with one loop. The protocol machine decides; the loop reads and writes standard streams, and carries out what the
-//! machine requests with workers, probes and readings of the host.
+//! One thread with one loop. The protocol machine decides; the loop carries its lines, and carries out what it requests with
+//! workers, probes and readings of the host.
 
 mod address;
 mod facts;
 mod hello;
 mod host_window;
 mod probes;
+mod simulate;
 mod workers;
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-use linerate_carrier::pipe::{LineInput, LineOutput, Received};
-use linerate_carrier::stdio;
+use linerate_carrier::stdio::StdioCarrier;
+use linerate_carrier::{Carrier, HostEvent};
 use linerate_fleet::agent::{Action, Agent, Input, LeaveReason, Service};
-use linerate_fleet::message::{Plan, Sample};
+use linerate_fleet::message::{AddressRange, Plan, Sample};
 use linerate_sys::poll::{Epoll, Interest, Ready, wait_fd};
 use linerate_sys::{OsError, clock, process};
 
-use crate::Error;
+use super::bus::{self, BusOptions};
+use crate::{Error, Outcome};
 pub(super) use hello::sha256_of_program;
 use host_window::HostWindow;
 use probes::Probes;
 use workers::Workers;
 
-const INPUT: u64 = 0;
-const OUTPUT: u64 = 1;
+/// Token of the control path.
+const PATH: u64 = 0;
+/// The coordinator, on the control path.
+const COORDINATOR: usize = 0;
 /// Probes have the tokens from here on, at most as many as a message has elements.
 const FIRST_PROBE: u64 = 1 << 16;
 /// Workers have the tokens from here on.
@@ -41,19 +45,50 @@ const LEAVE_NS: u64 = 300_000_000;
 /// # Errors
 /// No plan arrived, or the operating system refused what an agent needs.
 pub fn run_stdio() -> Result<(), Error> {
-    let agent = StdioAgent::open().map_err(Error::failed)?;
-    match agent.run() {
-        Ok(LeaveReason::RunEnded(_)) => Ok(()),
-        Ok(_) => Err(Error::failed("no plan arrived")),
-        Err(error) => Err(Error::failed(error)),
+    let path = StdioCarrier::open().map_err(Error::failed)?;
+    let address = std::env::var("SSH_CONNECTION").ok().and_then(|text| hello::control_address(&text));
+    match HostAgent::open(Box::new(path), Service::Stream, address).map_err(Error::failed)?.run()? {
+        LeaveReason::RunEnded(_) => Ok(()),
+        _ => Err(Error::failed("no plan arrived")),
     }
 }
 
+/// Runs an agent on a bus, for one run after the other, until the broker refuses it.
+///
+/// # Errors
+/// The broker cannot be reached or refuses the agent, or the operating system refused what an agent needs.
+pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Error> {
+    let address = bus::broker_ip(options).and_then(source_to);
+    let path = bus::agents(options, site, &[host])?;
+    HostAgent::open(path, Service::Bus, address).map_err(Error::failed)?.run().map(drop)
+}
+
+/// Runs agents on a bus that test nothing and report what a test would, for measurements of a coordinator and a broker.
+///
+/// # Errors
+/// The broker cannot be reached or refuses an agent.
+pub fn simulate(options: &BusOptions, site: &str, hosts: &[String]) -> Result<(), Error> {
+    // Each connection needs one.
+    let _ = process::raise_fd_limit();
+    simulate::run(bus::agents(options, site, hosts)?, hosts.len())
+}
+
+/// Address from which this host reaches another one.
+fn source_to(address: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // No datagram is sent: the kernel looks up the route.
+    socket.connect((address, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
 /// The machine and what it needs of this host.
-struct StdioAgent {
+struct HostAgent {
     machine: Agent,
-    input: LineInput<File>,
-    output: LineOutput<File>,
+    /// The control path and the address of this host on it.
+    path: Box<dyn Carrier>,
+    address: Option<IpAddr>,
+    service: Service,
     epoll: Epoll,
     workers: Workers,
     probes: Option<Probes>,
@@ -64,19 +99,17 @@ struct StdioAgent {
     inputs: VecDeque<Input>,
 }
 
-impl StdioAgent {
-    fn open() -> Result<Self, OsError> {
+impl HostAgent {
+    fn open(path: Box<dyn Carrier>, service: Service, address: Option<IpAddr>) -> Result<Self, OsError> {
         // Each worker and each probe needs descriptors.
         let _ = process::raise_fd_limit();
-        let (input, output) = (stdio::input()?, stdio::output()?);
         let epoll = Epoll::new()?;
-        epoll.add(&input, INPUT, Interest::READ)?;
-        epoll.add(&output, OUTPUT, Interest::default())?;
-        let hello = hello::hello();
+        epoll.add(path.fd(), PATH, Interest::READ)?;
         Ok(Self {
-            machine: Agent::new(clock::monotonic_ns(), Service::Stream, hello),
-            input,
-            output,
+            machine: Agent::new(clock::monotonic_ns(), service, hello::hello(address)),
+            path,
+            address,
+            service,
             epoll,
             workers: Workers::new(FIRST_WORKER),
             probes: None,
@@ -87,17 +120,18 @@ impl StdioAgent {
         })
     }
 
-    fn run(mut self) -> Result<LeaveReason, OsError> {
+    fn run(mut self) -> Result<LeaveReason, Error> {
         let mut ready = Vec::new();
         loop {
             if let Some(reason) = self.act() {
                 self.leave();
                 return Ok(reason);
             }
-            self.epoll.wait(&mut ready, self.timeout()).map_err(|source| OsError::new("wait", "", source))?;
+            self.epoll.wait(&mut ready, self.timeout()).map_err(Error::failed)?;
             for event in &ready {
                 self.handle_ready(*event);
             }
+            self.receive()?;
             self.handle_timeout();
         }
     }
@@ -120,7 +154,8 @@ impl StdioAgent {
     fn execute(&mut self, action: Action) {
         let now_ns = clock::monotonic_ns();
         match action {
-            Action::Send(line) => self.send(&line),
+            Action::Send(line) => self.path.send(COORDINATOR, &line),
+            Action::Describe => self.inputs.push_back(Input::Hello(Box::new(hello::hello(self.address)))),
             Action::Prepare(plan) => self.prepare(plan),
             Action::Probe(preflight) => {
                 let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
@@ -143,16 +178,11 @@ impl StdioAgent {
         }
     }
 
-    fn send(&mut self, line: &str) {
-        self.output.send(line);
-        self.follow_unsent();
-    }
-
     fn prepare(&mut self, plan: Box<Plan>) {
         let Some(run) = self.machine.run() else { return };
         match address::check(&plan.addresses) {
             Ok(()) => {
-                self.host.set_peer(plan.peers.first().copied());
+                self.host.set_peer(other_than_own(&plan));
                 let sample_ns = plan.sample_ms.saturating_mul(1_000_000);
                 self.next_sample_ns = (sample_ns > 0).then(|| clock::monotonic_ns().saturating_add(sample_ns));
                 self.workers.start_servers(run, &plan, &self.epoll);
@@ -164,14 +194,7 @@ impl StdioAgent {
 
     fn handle_ready(&mut self, event: Ready) {
         match event.token {
-            INPUT => self.receive(),
-            OUTPUT => {
-                if event.error || event.hangup {
-                    self.output.give_up();
-                }
-                self.output.flush();
-                self.follow_unsent();
-            }
+            PATH => {}
             token if token >= FIRST_WORKER => self.workers.handle_ready(token, &self.epoll),
             token => {
                 if let Some(probes) = &mut self.probes {
@@ -182,32 +205,21 @@ impl StdioAgent {
         }
     }
 
-    fn receive(&mut self) {
-        let mut received = Vec::new();
-        self.input.receive(&mut received);
+    /// Takes what the coordinator sent.
+    fn receive(&mut self) -> Result<(), Error> {
         let now_ns = clock::monotonic_ns();
-        for received in received {
-            match received {
-                Received::Line(line) => self.machine.handle_line(now_ns, &line),
-                Received::TooLong => self.machine.handle_too_long(),
-                Received::End => {
-                    // An ended stream stays readable.
-                    let _ = self.epoll.remove(&self.input);
-                    self.machine.handle_lost(now_ns);
+        for (_, event) in self.path.poll(now_ns) {
+            match event {
+                HostEvent::Line(line) => self.machine.handle_line(now_ns, &line),
+                HostEvent::TooLong => self.machine.handle_too_long(),
+                // A broker that refuses an agent does so again.
+                HostEvent::Lost { reason } if self.service == Service::Bus => {
+                    return Err(Error::new(Outcome::Unreachable, reason));
                 }
+                HostEvent::Lost { .. } => self.machine.handle_lost(now_ns),
             }
         }
-    }
-
-    /// A coordinator that takes nothing any more is lost.
-    fn follow_unsent(&mut self) {
-        if self.output.is_broken() {
-            let _ = self.epoll.remove(&self.output);
-            return self.machine.handle_lost(clock::monotonic_ns());
-        }
-        let interest = if self.output.has_unsent() { Interest::WRITE } else { Interest::default() };
-        // Fails only when memory is short; the next line tries again.
-        let _ = self.epoll.modify(&self.output, OUTPUT, interest);
+        Ok(())
     }
 
     fn finish_probes(&mut self) {
@@ -218,7 +230,8 @@ impl StdioAgent {
 
     fn timeout(&self) -> Option<Duration> {
         let probes = self.probes.as_ref().map(Probes::deadline_ns);
-        let deadlines = [self.machine.poll_timeout(), self.workers.deadline_ns(), probes, self.next_sample_ns];
+        let path = self.path.deadline_ns();
+        let deadlines = [self.machine.poll_timeout(), path, self.workers.deadline_ns(), probes, self.next_sample_ns];
         let next_ns = deadlines.into_iter().flatten().min()?;
         Some(Duration::from_nanos(next_ns.saturating_sub(clock::monotonic_ns())))
     }
@@ -248,13 +261,20 @@ impl StdioAgent {
     /// Ends everything at once; the last lines have a moment to leave.
     fn leave(&mut self) {
         self.workers.kill_all();
+        self.path.close(COORDINATOR);
         let until_ns = clock::monotonic_ns().saturating_add(LEAVE_NS);
-        while self.output.has_unsent() {
+        while self.path.has_open() {
             let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-            if left.is_zero() || wait_fd(&self.output, Interest::WRITE, Some(left)).is_err() {
+            if left.is_zero() || wait_fd(self.path.fd(), Interest::READ, Some(left)).is_err() {
                 return;
             }
-            self.output.flush();
+            self.path.poll(clock::monotonic_ns());
         }
     }
+}
+
+/// A partner's address, as far as the plan tells it from those of this host.
+fn other_than_own(plan: &Plan) -> Option<IpAddr> {
+    let is_own = |address: &IpAddr| plan.addresses.iter().any(|own| own.address == *address);
+    plan.peers.iter().flat_map(|range: &AddressRange| [range.first(), range.last()]).find(|address| !is_own(address))
 }

@@ -110,7 +110,7 @@ impl TaskReport {
         let reason = match reason {
             Reason::HostOut => NotRunReason::Unreachable,
             Reason::HostLost => NotRunReason::PeerLost,
-            Reason::SlowControl => NotRunReason::SlowControl,
+            Reason::SlowControl | Reason::NoResult => NotRunReason::SlowControl,
             Reason::Refused(FailCode::Late) => NotRunReason::Late,
             Reason::Refused(_) => NotRunReason::Refused,
             Reason::Cancelled => NotRunReason::Cancelled,

@@ -1,6 +1,7 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
 mod cell;
+mod history;
 mod kept;
 mod plan;
 mod resume;
@@ -134,7 +135,7 @@ fn check_hub(spec: &RunSpec) -> Result<(), Error> {
     }
 }
 
-/// Runs a plan over ssh. Signals cancel it.
+/// Runs a plan. Signals cancel it.
 ///
 /// # Errors
 /// Fewer than two hosts can be tested, or this host lacks what the coordinator needs.
@@ -174,7 +175,7 @@ fn execute(
 /// The report, and the hosts that did not confirm their end.
 fn all_rounds(
     spec: &RunSpec,
-    finished: Vec<Cell>,
+    mut finished: Vec<Cell>,
     kept: &mut KeptRun,
     signals: &Signals,
     progress: &mut Progress,
@@ -184,9 +185,11 @@ fn all_rounds(
     let hosts = &spec.hosts.inventory.hosts;
     let planned = Planned { paths: &paths, caps: spec.test.caps() };
     let run_id = kept.id().to_string();
-    let (control, prepared) = connect(kept.id(), &spec.hosts, planned, signals)?;
+    let run = (kept.id(), Some(identity(spec)?));
+    let (control, prepared) = connect(run, &spec.hosts, planned, signals, &mut |note| progress.line(note))?;
     let found = host_findings(&control, &prepared, &spec.hosts.inventory);
-    notes(&control, &prepared, &found, hosts).iter().for_each(|note| progress.line(note));
+    let absent = reasons(&control, hosts);
+    absent.iter().chain(&notes(&prepared, &found, hosts)).for_each(|note| progress.line(note));
     kept.between(host_parts(&control, &prepared, hosts), &paths.join(","));
     if prepared.members.len() < found.excluded.len() + 2 {
         control.finish();
@@ -218,10 +221,13 @@ fn all_rounds(
         unconfirmed: Vec::new(),
         kept,
     };
+    finished.extend(rounds.finished(&plan));
     let outcome = explore(&plan, finished, &mut rounds);
     let Rounds { control, prepared, progress, mut unconfirmed, .. } = rounds;
+    let lost = reasons(&control, hosts);
     unconfirmed.extend(control.finish());
     progress.clear();
+    lost.difference(&absent).for_each(|reason| progress.line(reason));
     let of_plan = prepared.ids(hosts).filter(|(index, _)| unconfirmed.contains(index));
     let unconfirmed: Vec<HostId> = of_plan.map(|(_, id)| id.clone()).collect();
     unconfirmed.iter().for_each(|id| progress.line(&format!("{id}: did not confirm its end")));
@@ -234,17 +240,18 @@ fn all_rounds(
     Ok((report(&plan, with_hosts(outcome, &found, &forwarders), facts), unconfirmed))
 }
 
-/// What is known about the hosts before the first round, a line each.
-fn notes<C: Carrier>(
-    control: &Control<'_, C>,
-    prepared: &Prepared,
-    found: &HostFindings,
-    hosts: &[Host],
-) -> Vec<String> {
-    let reasons =
-        control.reasons.iter().filter_map(|(index, reason)| Some(format!("{}: {reason}", hosts.get(*index)?.id)));
+/// Why hosts take no part, a line each.
+fn reasons<C: Carrier>(control: &Control<'_, C>, hosts: &[Host]) -> BTreeSet<String> {
+    let line = |(index, reason): (&usize, &String)| {
+        Some(linerate_report::printable(&format!("{}: {reason}", hosts.get(*index)?.id)))
+    };
+    control.reasons.iter().filter_map(line).collect()
+}
+
+/// What else is known about the hosts before the first round, a line each.
+fn notes(prepared: &Prepared, found: &HostFindings, hosts: &[Host]) -> Vec<String> {
     let excluding = found.findings.iter().filter(|finding| found.excluded.values().any(|id| *id == finding.id));
-    let lines = reasons.chain(prepared.unreached(hosts)).chain(excluding.map(finding_line));
+    let lines = prepared.unreached(hosts).into_iter().chain(excluding.map(finding_line));
     lines.map(|line| linerate_report::printable(&line)).collect()
 }
 

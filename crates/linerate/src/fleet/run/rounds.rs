@@ -64,10 +64,9 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             }
             Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
         };
-        let lengths = Lengths { omit_ns: self.options.omit_ns(), test_ns: self.options.time_ns() };
         let tasks: Vec<_> = ids.iter().map(|(task, id)| ((*task).clone(), *id, self.nominal_bps(task))).collect();
         self.cells_done += tasks.len();
-        Ok(cells(round.mode, &tasks, self.reports(actions), lengths))
+        Ok(cells(round.mode, &tasks, self.reports(actions), self.lengths()))
     }
 
     fn keep(&mut self, cells: &[Cell]) {
@@ -107,8 +106,12 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
 }
 
 impl<C: Carrier> Rounds<'_, C> {
+    pub(super) fn lengths(&self) -> Lengths {
+        Lengths { omit_ns: self.options.omit_ns(), test_ns: self.options.time_ns() }
+    }
+
     /// The source is the client. The test starts `delay` after the round.
-    fn round_task(&self, task: &Task, id: linerate_fleet::TaskId, delay: Duration) -> Option<RoundTask> {
+    pub(super) fn round_task(&self, task: &Task, id: linerate_fleet::TaskId, delay: Duration) -> Option<RoundTask> {
         let (source, from) = self.end(&task.source, &task.path)?;
         let (sink, to) = self.end(&task.sink, &task.path)?;
         let spec = |role, peer| ArmTask {
@@ -154,7 +157,7 @@ impl<C: Carrier> Rounds<'_, C> {
     }
 
     /// The smaller of the highest rates that both links support; `None` where one is not known.
-    fn nominal_bps(&self, task: &Task) -> Option<f64> {
+    pub(super) fn nominal_bps(&self, task: &Task) -> Option<f64> {
         let (_, from) = self.end(&task.source, &task.path)?;
         let (_, to) = self.end(&task.sink, &task.path)?;
         Some(from.link_bps?.min(to.link_bps?) as f64)

@@ -178,6 +178,7 @@ impl ScriptHost {
             Action::ReadClock { c1_ns, a2_ns } => {
                 self.give(Input::Clock { c1_ns, a2_ns, a3_ns: clock::monotonic_ns() });
             }
+            Action::Describe => self.give(Input::Hello(Box::new(self.hello.clone()))),
             Action::StartWorker { task, .. } => self.start(*task, outgoing),
             Action::ReadHost { is_after: true, .. } => {
                 if let Some(none) = JsonText::new("{}".to_owned()) {

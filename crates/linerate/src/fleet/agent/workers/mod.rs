@@ -82,6 +82,8 @@ impl Workers {
     pub(super) fn start_servers(&mut self, run: RunId, plan: &Plan, epoll: &Epoll) {
         self.run = Some(run);
         self.is_planning = true;
+        // Those of an earlier run have ended.
+        self.servers.clear();
         for own in &plan.addresses {
             let task = ToWorker::Server(ServerTask { address: own.address, ports: plan.ports });
             match self.start(&task, epoll) {

@@ -1,0 +1,109 @@
+//! How a broker is reached, and what is demanded of the way to it.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use async_nats::{ConnectOptions, ServerAddr};
+
+use super::BusError;
+
+/// A broker and the credentials for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BusOptions {
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`.
+    pub url: String,
+    /// Certificates of the authorities that are trusted, instead of the system's (PEM).
+    pub authority: Option<PathBuf>,
+    /// Certificate of this client and its key (PEM).
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// A file of nsc(1) with a token and a key, `.creds`.
+    pub credentials: Option<PathBuf>,
+}
+
+impl BusOptions {
+    /// Host and port, without a password.
+    pub(super) fn broker(&self) -> String {
+        self.address().map_or_else(|_| "broker".to_owned(), |address| format!("{}:{}", address.host(), address.port()))
+    }
+
+    /// Address of the broker, where it is one and no name.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        let address = self.address().ok()?;
+        match address.host() {
+            "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
+            host => host.trim_matches(['[', ']']).parse().ok(),
+        }
+    }
+
+    fn address(&self) -> Result<ServerAddr, BusError> {
+        let wrong = |error: std::io::Error| BusError::Options(format!("{}: {error}", self.url));
+        self.url.parse().map_err(wrong)
+    }
+
+    fn is_local(&self) -> bool {
+        self.ip().is_some_and(|ip| ip.is_loopback())
+    }
+
+    /// Checks what needs no file.
+    pub(super) fn check(&self) -> Result<(), BusError> {
+        self.address()?;
+        if self.is_local() || self.certificate.is_some() || self.credentials.is_some() {
+            return Ok(());
+        }
+        let broker = self.broker();
+        Err(BusError::Options(format!("{broker}: beyond this host a bus needs a client certificate or credentials")))
+    }
+
+    /// Options of the client. Beyond this host the way to a broker is TLS.
+    pub(super) async fn client(&self) -> Result<(ServerAddr, ConnectOptions), BusError> {
+        self.check()?;
+        let address = self.address()?;
+        let mut options = ConnectOptions::new().require_tls(!self.is_local() || address.tls_required());
+        if let (Some(user), Some(password)) = (address.username(), address.password()) {
+            options = options.user_and_password(user.to_owned(), password.to_owned());
+        }
+        if let Some(path) = &self.credentials {
+            let unreadable = |error: std::io::Error| BusError::Options(format!("{}: {error}", path.display()));
+            options = options.credentials_file(path).await.map_err(unreadable)?;
+        }
+        if let Some(path) = &self.authority {
+            options = options.add_root_certificates(path.clone());
+        }
+        if let Some((certificate, key)) = &self.certificate {
+            options = options.add_client_certificate(certificate.clone(), key.clone());
+        }
+        Ok((address, options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(url: &str, credentials: Option<&str>) -> Result<(ServerAddr, ConnectOptions), BusError> {
+        let options =
+            BusOptions { url: url.to_owned(), credentials: credentials.map(PathBuf::from), ..BusOptions::default() };
+        let executor = tokio::runtime::Builder::new_current_thread().build().expect("an executor");
+        executor.block_on(options.client())
+    }
+
+    #[test]
+    fn brokers_of_other_hosts_need_credentials_and_tls() {
+        assert!(options("nats://127.0.0.1:4222", None).is_ok());
+        assert!(options("nats://localhost:4222", None).is_ok());
+        assert!(options("nats://[::1]:4222", None).is_ok());
+        for url in ["nats://10.0.0.1:4222", "nats://broker:4222", "tls://broker:4222"] {
+            let refused = options(url, None).map(drop);
+            assert!(matches!(&refused, Err(BusError::Options(text)) if text.contains("certificate")), "{refused:?}");
+        }
+        let missing = options("nats://broker:4222", Some("/nonexistent.creds")).map(drop);
+        assert!(matches!(&missing, Err(BusError::Options(text)) if text.contains("/nonexistent.creds")), "{missing:?}");
+    }
+
+    #[test]
+    fn passwords_are_in_no_message() {
+        let options = BusOptions { url: "nats://user:secret@127.0.0.1:4223".to_owned(), ..BusOptions::default() };
+        assert_eq!(options.broker(), "127.0.0.1:4223");
+    }
+}

@@ -1,0 +1,18 @@
+//! Lines over a bus, with a real broker: the dialogues of the protocol, the lease, and a broker that is killed.
+
+#![cfg(feature = "bus")]
+
+#[path = "../../../fleet/tests/protocol/agent_pipe.rs"]
+mod agent_pipe;
+#[path = "../../../interop/src/broker.rs"]
+#[allow(dead_code, reason = "live tests of the program use the rest")]
+pub mod broker;
+mod connections;
+#[path = "../../../fleet/tests/protocol/coordinator_pipe.rs"]
+mod coordinator_pipe;
+#[path = "../../../fleet/tests/protocol/dialogue.rs"]
+mod dialogue;
+mod dialogues;
+mod ends;
+#[path = "../../../fleet/tests/protocol/player.rs"]
+mod player;

@@ -1,0 +1,125 @@
+//! A nats-server of a test: a free port of loopback, and a file store in a folder that ends with it.
+
+use std::env;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a broker that starts.
+const START: Duration = Duration::from_secs(20);
+/// Password of all users.
+const PASSWORD: &str = "password";
+
+/// A broker. Dropping it ends it.
+pub struct Broker {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl Broker {
+    /// Starts a broker without users; `None`, with a note, where no nats-server is named by `NATS_SERVER_BIN` or in the path.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        Self::with_users("")
+    }
+
+    /// Starts a broker that knows a coordinator and these agents of a site, with the permissions that docs/fleet.md has.
+    #[must_use]
+    pub fn with_permissions(site: &str, agents: &[&str]) -> Option<Self> {
+        let coordinator = format!(
+            "{{ user: coordinator, password: {PASSWORD}, permissions: {{\n  \
+             publish: [\"lr.{site}.cmd.>\", \"$JS.API.>\", \"$KV.LR_{site}.>\", \"$KV.LR_{site}_LEASE.>\"]\n  \
+             subscribe: [\"lr.{site}.out.>\", \"_INBOX.>\"]\n}} }}\n"
+        );
+        let agent = |host: &&str| {
+            format!(
+                "{{ user: {host}, password: {PASSWORD}, permissions: {{\n  publish: [\"lr.{site}.out.{host}.>\"]\n  \
+                 subscribe: [\"lr.{site}.cmd.all\", \"lr.{site}.cmd.{host}\", \"_INBOX_{host}.>\"]\n}} }}\n"
+            )
+        };
+        let users: String = std::iter::once(coordinator).chain(agents.iter().map(agent)).collect();
+        Self::with_users(&format!("authorization {{ users = [\n{users}] }}\n"))
+    }
+
+    fn with_users(users: &str) -> Option<Self> {
+        let program = PathBuf::from(env::var_os("NATS_SERVER_BIN").unwrap_or_else(|| "nats-server".into()));
+        if Command::new(&program).arg("--version").output().is_err() {
+            return skip();
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let store = folder.path().join("store");
+        let config = format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?} }}\n{users}");
+        fs::write(folder.path().join("nats.conf"), config).expect("written");
+        let process = spawn(&program, &folder);
+        let broker = Self { program, folder, port, process };
+        broker.wait();
+        Some(broker)
+    }
+
+    /// Address for clients without a name.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Address for a user.
+    #[must_use]
+    pub fn url_of(&self, user: &str) -> String {
+        format!("nats://{user}:{PASSWORD}@127.0.0.1:{}", self.port)
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends the broker with SIGKILL.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("a broker");
+        self.process.wait().expect("its end");
+    }
+
+    /// Starts the broker again, with its port and its store.
+    pub fn restart(&mut self) {
+        self.process = spawn(&self.program, &self.folder);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        let until = Instant::now() + START;
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "no broker: {}", log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // Fails only when it has ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Nothing can be tested here.
+#[allow(clippy::print_stderr, reason = "the reader of the test log must see what was not tested")]
+fn skip() -> Option<Broker> {
+    eprintln!("skipped: no nats-server; .ci/nats-server prints the path of one for NATS_SERVER_BIN");
+    None
+}
+
+fn spawn(program: &PathBuf, folder: &tempfile::TempDir) -> Child {
+    let log = fs::File::options().create(true).append(true).open(folder.path().join("log")).expect("a log");
+    let mut command = Command::new(program);
+    command.arg("-c").arg(folder.path().join("nats.conf"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("a broker")
+}

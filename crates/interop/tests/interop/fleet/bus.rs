@@ -1,0 +1,216 @@
+//! Goal: a fleet over a bus loses no result when the broker or the coordinator is killed, and no host speaks for another one.
+//! Method: a real nats-server, agents at addresses of loopback, and for many hosts agents that test nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_interop::{Broker, Finished, Process, Signal, Status, TIMEOUT, free_port_run, ours, wait_until};
+use serde_json::Value;
+
+const SITE: &str = "lab";
+/// How long the broker is away.
+const OUTAGE: Duration = Duration::from_secs(1);
+
+/// From the end of a coordinator to the begin of the next one: a lease of 10 s, and the broker's look at its age.
+const LEASE_MAX: Duration = Duration::from_secs(11);
+
+/// Agents of a site.
+struct BusFleet {
+    broker: Broker,
+    agents: Vec<Process>,
+    folder: tempfile::TempDir,
+}
+
+impl BusFleet {
+    /// This many hosts, with an agent each.
+    fn new(hosts: usize) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first_port = free_port_run(4);
+        let last_port = first_port + 3;
+        let mut text =
+            format!("[fleet]\nname = \"{SITE}\"\nports = \"{first_port}-{last_port}\"\ncontrol = \"shared\"\n");
+        for number in 0..hosts {
+            text += &format!("[[host]]\nname = \"h{number}\"\npaths = {{ lo = \"127.0.7.{}\" }}\n", number + 1);
+        }
+        fs::write(folder.path().join("fleet.toml"), text).expect("written");
+        let mut fleet = Self { broker: Broker::start()?, agents: Vec::new(), folder };
+        fleet.agents = (0..hosts).map(|number| fleet.agent(&fleet.broker.url(), &format!("h{number}"))).collect();
+        Some(fleet)
+    }
+
+    fn agent(&self, url: &str, host: &str) -> Process {
+        let mut command = Command::new(ours().path());
+        command.args(["fleet", "agent", "--bus", url, "--site", SITE, "--host", host]);
+        Process::start(command)
+    }
+
+    fn inventory(&self) -> PathBuf {
+        self.folder.path().join("fleet.toml")
+    }
+
+    /// A command of `linerate fleet` with the inventory and the bus behind it.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(ours().path());
+        command.arg("fleet").args(words).arg("-i").arg(self.inventory()).args(["--bus", &self.broker.url()]);
+        command.env("XDG_STATE_HOME", self.folder.path());
+        command
+    }
+
+    fn run(&self, seconds: &str) -> Process {
+        Process::start(self.command(&["run", "mesh", "-t", seconds, "-O", "0", "--json"]))
+    }
+}
+
+/// All tasks of a mesh of this many hosts have one result each.
+#[track_caller]
+fn expect_complete(finished: &Finished, hosts: usize) {
+    finished.expect_code(0);
+    let report = finished.json();
+    let cells = report["cells"].as_array().expect("cells");
+    let measured = |cell: &&Value| cell["outcome"]["measured"].is_object();
+    let tasks: BTreeSet<String> = cells.iter().filter(measured).map(|cell| cell["task"].to_string()).collect();
+    assert_eq!((cells.len(), tasks.len()), (hosts * (hosts - 1), hosts * (hosts - 1)), "{finished:?}");
+}
+
+/// Waits for a line of progress.
+#[track_caller]
+fn wait_for_round(run: &mut Process, round: &str) {
+    assert!(wait_until(TIMEOUT, || run.stderr().contains(round) || run.has_ended()), "{run:?}");
+    assert!(run.stderr().contains(round), "{run:?}");
+}
+
+#[test]
+fn timed_mesh_is_complete_although_the_broker_is_killed_in_a_round() {
+    let Some(mut fleet) = BusFleet::new(8) else { return };
+    let mut run = fleet.run("1");
+    wait_for_round(&mut run, "round 3/7");
+    fleet.broker.kill();
+    thread::sleep(OUTAGE);
+    fleet.broker.restart();
+    expect_complete(&run.finish_within(2 * TIMEOUT), 8);
+    assert!(fleet.agents.iter_mut().all(|agent| !agent.has_ended()), "agents stay for the next run");
+}
+
+#[test]
+fn check_over_a_bus_names_the_host_without_an_agent() {
+    let Some(mut fleet) = BusFleet::new(3) else { return };
+    Process::start(fleet.command(&["check"])).finish().expect_code(0).expect_stdout("3 ready; control over bus");
+    fleet.agents.pop();
+    let absent = Process::start(fleet.command(&["check"])).finish();
+    absent.expect_code(3).expect_stdout("1 unreachable").expect_stdout("start `linerate fleet agent` on h2");
+}
+
+#[test]
+fn agents_serve_one_run_after_the_other() {
+    let Some(fleet) = BusFleet::new(2) else { return };
+    for _ in 0..2 {
+        expect_complete(&fleet.run("1").finish(), 2);
+    }
+}
+
+#[test]
+fn agent_cannot_speak_for_another_host() {
+    let Some(broker) = Broker::with_permissions(SITE, &["h0", "h1"]) else { return };
+    let Some(fleet) = BusFleet::new(2) else { return };
+    let forged = fleet.agent(&broker.url_of("h0"), "h1").finish();
+    forged.expect_code(4).expect_stderr("ermissions");
+
+    // The same permissions are enough for a run.
+    let _agents = [fleet.agent(&broker.url_of("h0"), "h0"), fleet.agent(&broker.url_of("h1"), "h1")];
+    let mut command = Command::new(ours().path());
+    command.args(["fleet", "run", "mesh", "-t", "1", "-O", "0", "--json", "-i"]).arg(fleet.inventory());
+    command.args(["--bus", &broker.url_of("coordinator")]).env("XDG_STATE_HOME", fleet.folder.path());
+    expect_complete(&Process::start(command).finish(), 2);
+    let stranger = fleet.agent(&broker.url(), "h0").finish();
+    stranger.expect_code(4).expect_stderr("uthorization");
+}
+
+#[test]
+fn broker_of_another_host_needs_credentials() {
+    let mut command = Command::new(ours().path());
+    command.args(["fleet", "agent", "--bus", "nats://192.0.2.1:4222"]);
+    Process::start(command).finish().expect_code(2).expect_stderr("client certificate");
+}
+
+/// A coordinator in the second round of five, and another one that stands by.
+fn with_standby(fleet: &BusFleet) -> (Process, Process) {
+    let mut first = fleet.run("2");
+    wait_for_round(&mut first, "mesh, 6 hosts");
+    let mut second = fleet.run("2");
+    wait_for_round(&mut second, "standing by");
+    wait_for_round(&mut first, "round 2/5");
+    (first, second)
+}
+
+#[test]
+#[ignore = "a lease of 10 s: make fleet"]
+fn run_of_a_killed_coordinator_is_completed_by_the_standby() {
+    let Some(fleet) = BusFleet::new(6) else { return };
+    let (first, mut second) = with_standby(&fleet);
+    first.signal(Signal::Kill);
+    let killed = Instant::now();
+    wait_for_round(&mut second, "in charge");
+    assert!(killed.elapsed() <= LEASE_MAX, "{:?}", killed.elapsed());
+    wait_for_round(&mut second, "round 1/");
+    // What the first one had is not run again.
+    assert!(!second.stderr().contains("  0/30 cells"), "{second:?}");
+    expect_complete(&second.finish_within(2 * TIMEOUT), 6);
+}
+
+#[test]
+#[ignore = "a lease of 10 s: make fleet"]
+fn coordinator_that_was_frozen_is_deposed_and_the_run_is_complete() {
+    let Some(fleet) = BusFleet::new(6) else { return };
+    let (first, mut second) = with_standby(&fleet);
+    first.signal(Signal::Stop);
+    let frozen = Instant::now();
+    wait_for_round(&mut second, "in charge");
+    assert!(frozen.elapsed() <= LEASE_MAX, "{:?}", frozen.elapsed());
+    first.signal(Signal::Continue);
+    let deposed = first.finish();
+    deposed.expect_stderr("lease of the site is lost");
+    assert_ne!(deposed.code(), Some(0), "{deposed:?}");
+    expect_complete(&second.finish_within(2 * TIMEOUT), 6);
+}
+
+#[test]
+#[ignore = "3,000 connections for minutes: make fleet"]
+fn three_thousand_agents_are_done_and_no_result_is_lost() {
+    const HOSTS: usize = 3_000;
+    const ROUNDS: usize = 20;
+    let Some(broker) = Broker::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(ours().path());
+    command.args(["fleet", "agent", "--bus", &broker.url(), "--simulate", &HOSTS.to_string()]);
+    let agents = Process::start(command);
+    let mut command = Command::new(ours().path());
+    command.args(["fleet", "run", "mesh", "--hosts", &format!("sim[1-{HOSTS}]"), "--bus", &broker.url()]);
+    command.args(["-t", "1", "-O", "0", "--rounds", &ROUNDS.to_string(), "--csv"]).arg(folder.path().join("cells.csv"));
+    command.env("XDG_STATE_HOME", folder.path());
+    let mut run = Process::start(command);
+    let (mut coordinator_kib, mut broker_kib) = (0, 0);
+    let has_ended = wait_until(Duration::from_secs(600), || {
+        if run.has_ended() {
+            return true;
+        }
+        coordinator_kib = coordinator_kib.max(Status::of(run.id()).resident_kib);
+        broker_kib = broker_kib.max(Status::of(broker.id()).resident_kib);
+        thread::sleep(Duration::from_millis(50));
+        false
+    });
+    assert!(has_ended, "{run:?}{agents:?}");
+    let finished = run.finish();
+    finished.expect_code(0);
+    assert!(!finished.stderr.contains("did not confirm"), "{finished:?}");
+    let cells = fs::read_to_string(folder.path().join("cells.csv")).expect("cells");
+    const GOODPUT: usize = 6;
+    let has_rate = |line: &&str| line.split(',').nth(GOODPUT).is_some_and(|rate| !rate.is_empty());
+    let counts = (cells.lines().count(), cells.lines().filter(has_rate).count());
+    assert_eq!(counts, (1 + HOSTS * ROUNDS, 1 + HOSTS * ROUNDS), "a rate of each task");
+    assert!(broker_kib <= 150 << 10, "broker: {broker_kib} KiB");
+    assert!(coordinator_kib <= 100 << 10, "coordinator: {coordinator_kib} KiB");
+}

@@ -1,0 +1,86 @@
+//! Control connections over NATS.
+
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+use linerate_carrier::Carrier;
+use linerate_carrier::bus::{BusAgents, BusCarrier, BusError, BusSetup, Standing};
+use linerate_model::record::RunId;
+use linerate_sys::poll::{Interest, wait_fds};
+use linerate_sys::signal::Signals;
+
+pub use linerate_carrier::bus::BusOptions;
+
+use super::connect::{FleetHosts, SITE_DEFAULT};
+use crate::{Error, Outcome};
+
+/// A coordinator in charge.
+pub(super) struct Charge {
+    pub(super) carrier: Box<dyn Carrier>,
+    pub(super) epoch: u64,
+    /// The new run, or the one that is continued.
+    pub(super) run: RunId,
+    /// Lines of results that the run has so far, with their hosts.
+    pub(super) history: Vec<(usize, Vec<u8>)>,
+}
+
+/// Takes charge of the hosts of a site. Where a plan is given, a coordinator that is in charge is waited for, and its run is
+/// continued if it has this plan and has not ended.
+pub(super) fn take_charge(
+    options: &BusOptions,
+    hosts: &FleetHosts,
+    (run, plan): (RunId, Option<String>),
+    signals: &Signals,
+    note: &mut dyn FnMut(&str),
+) -> Result<Charge, Error> {
+    let setup = BusSetup {
+        options: options.clone(),
+        site: hosts.inventory.name.clone().unwrap_or_else(|| SITE_DEFAULT.to_owned()),
+        hosts: hosts.inventory.hosts.iter().map(|host| host.id.as_str().to_owned()).collect(),
+        run: run.to_string(),
+        plan,
+    };
+    let mut carrier = BusCarrier::start(&setup).map_err(error_of)?;
+    let mut has_waited = false;
+    loop {
+        match carrier.standing() {
+            None => {}
+            Some(Standing::Standby) => {
+                has_waited = true;
+                note("another coordinator is in charge; standing by");
+            }
+            Some(Standing::Failed(error)) => return Err(error_of(error)),
+            Some(Standing::Held(term)) => {
+                if has_waited {
+                    note("in charge");
+                }
+                let run = term.run.parse().unwrap_or(run);
+                return Ok(Charge { carrier: Box::new(carrier), epoch: term.epoch, run, history: term.history });
+            }
+        }
+        let fds = [(carrier.fd(), Interest::READ), (signals.as_fd(), Interest::READ)];
+        let [_, is_signalled] = wait_fds(fds, None).map_err(Error::failed)?;
+        if is_signalled && signals.take().map_err(Error::failed)?.is_some() {
+            return Err(Error::new(Outcome::Interrupted, "interrupted"));
+        }
+    }
+}
+
+/// Control paths of agents with these names.
+pub(super) fn agents(options: &BusOptions, site: &str, hosts: &[String]) -> Result<Box<dyn Carrier>, Error> {
+    Ok(Box::new(BusAgents::start(options, site, hosts).map_err(error_of)?))
+}
+
+/// Address of the broker, where it is one and no name.
+pub(super) fn broker_ip(options: &BusOptions) -> Option<IpAddr> {
+    options.ip()
+}
+
+fn error_of(error: BusError) -> Error {
+    let outcome = match &error {
+        BusError::Options(_) => Outcome::Usage,
+        BusError::Connect { .. } => Outcome::Unreachable,
+        _ => Outcome::NotCompleted,
+    };
+    Error::new(outcome, error)
+}
