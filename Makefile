@@ -163,7 +163,7 @@ faults: test-deps ## faults that are made here: what doctor concludes, and what 
 		-E 'test(/^diagnosis::(faults|fixes|prove)::/)' --run-ignored all --retries 0 --no-capture
 
 # Each fault of a fleet FLEET_RUNS times, without a second attempt.
-fleet: test-deps ## fleets in namespaces: ladders, faults of hosts, pairs and uplinks, breakdowns (root)
+fleet: test-deps ## fleets over ssh and a bus at full length: ladders, faults, breakdowns, 3,000 agents (root)
 	$(CARGO) build --locked --workspace --all-targets
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FLEET_RUNS=$(FLEET_RUNS) $(NEXTEST) -p linerate-interop \
 		-E 'test(/^fleet::/)' --run-ignored only --retries 0 --no-capture
@@ -222,12 +222,6 @@ http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test interop http::lab_verdicts:: -- --ignored --nocapture
-
-# Coordinators that are killed and frozen, and 3,000 agents that test nothing.
-fleet: test-deps ## a fleet over ssh and over a bus, at full length (root)
-	$(CARGO) build --release --locked -p linerate-cli
-	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" NATS_SERVER_BIN="$$(.ci/nats-server $(TOOLS))" \
-		$(CARGO) test --locked -p linerate-interop --test interop fleet:: -- --include-ignored --nocapture --test-threads=1
 
 # Full profiles over a shaped path, and waits as long as the protocol has; needs root.
 path: test-deps ## linerate test at full length (root)

@@ -1,6 +1,6 @@
 //! Reports of fleet runs as tests read them.
 
-use linerate_interop::{FleetLab, TIMEOUT, wait_until};
+use linerate_interop::{FleetLab, TIMEOUT};
 use serde_json::Value;
 
 /// Goodput of TCP through tbf(8) at 1 Gbit/s, which counts no preamble, frame check sequence and gap: 1448 of 1514 bytes, and

@@ -9,7 +9,7 @@ use linerate_model::record::RunId;
 use linerate_model::{Direction, Transport};
 
 /// First line: what the shell started ends with it, and its host is described. `timeout` of GNU leads a process group of its
-/// own, out of reach of that, unless it is told not to.
+/// own, out of reach of that, unless an option prevents it.
 pub(super) const BEGIN: &str = "trap 'trap - EXIT HUP TERM; kill 0' EXIT HUP TERM; LC_ALL=C; export LC_ALL; \
      t=timeout; timeout --foreground 1 true 2>/dev/null && t='timeout --foreground'; \
      echo LRF host $(uname -n); echo LRF kernel $(uname -r); echo LRF arch $(uname -m); \
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_tests_and_facts_are_told_apart() {
+    fn lines_of_tests_and_facts_differ() {
         let id = "0000000000000000000000000000000b";
         let task = id.parse().expect("an id");
         let marked = |text: &str| format!("LRT {id} {text}");
