@@ -291,7 +291,8 @@ impl FleetLab {
     #[must_use]
     pub fn linerate(&self, words: &[&str]) -> Command {
         let mut command = inside(&self.coordinator(), ours().path(), words);
-        command.env("XDG_STATE_HOME", self.folder.path());
+        // Cargo turns the history off for tests.
+        command.env("XDG_STATE_HOME", self.folder.path()).env_remove("LINERATE_STORE");
         command
     }
 
