@@ -128,7 +128,7 @@ fn full_disk_of_the_coordinator_loses_the_record_and_leaves_no_half_report() {
     // ip-netns(8) gives its command a mount namespace of its own.
     let script = format!(
         "mount -t tmpfs -o size=64k none {folder} && head -c 56k /dev/zero >{folder}/full && export XDG_STATE_HOME={folder} && \
-         \"$@\" --csv {folder}/cells.csv --html {folder}/report.html; code=$?; ls {folder} >&2; exit $code"
+         unset LINERATE_STORE && \"$@\" --csv {folder}/cells.csv --html {folder}/report.html; code=$?; ls {folder} >&2; exit $code"
     );
     let mut command = std::process::Command::new("ip");
     let (namespace, program) = words.split_at(3);
