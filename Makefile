@@ -99,7 +99,7 @@ LINK_FLAGS ?= -C link-arg=-Wl,-z,pack-relative-relocs
 
 # Sequences of instructions that occur often become functions, and functions that are alike become one where the toolchain
 # brings a linker that finds them: a twentieth of the size.
-SIZE_FLAGS := -C llvm-args=-enable-machine-outliner
+SIZE_FLAGS := -C llvm-args=-enable-machine-outliner -C llvm-args=-machine-outliner-reruns=2
 LLD := $(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/gcc-ld))
 ifneq ($(LLD),)
 SIZE_FLAGS += -C link-arg=-fuse-ld=lld -C link-arg=-B$(LLD) -C link-arg=-Wl,--icf=all
@@ -122,7 +122,7 @@ define static_program
 endef
 
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
-	$(call static_program,linerate,$(FULL_FEATURES),12582912)
+	$(call static_program,linerate,$(FULL_FEATURES),13631488)
 	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
 
 test-dist: test-deps dist ## the live tests with the static program
