@@ -122,7 +122,7 @@ define static_program
 endef
 
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
-	$(call static_program,linerate,$(FULL_FEATURES),13631488)
+	$(call static_program,linerate,$(FULL_FEATURES),12582912)
 	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
 
 test-dist: test-deps dist ## the live tests with the static program
