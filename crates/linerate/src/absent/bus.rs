@@ -6,20 +6,12 @@ use linerate_carrier::Carrier;
 use linerate_model::record::RunId;
 use linerate_sys::signal::Signals;
 
-use super::connect::FleetHosts;
+use super::connect::{Charge, FleetHosts};
 use crate::Error;
 
 /// A broker and the credentials for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BusOptions {}
-
-/// A coordinator in charge.
-pub(super) struct Charge {
-    pub(super) carrier: Box<dyn Carrier>,
-    pub(super) epoch: u64,
-    pub(super) run: RunId,
-    pub(super) history: Vec<(usize, Vec<u8>)>,
-}
 
 pub(super) fn take_charge(
     options: &BusOptions,

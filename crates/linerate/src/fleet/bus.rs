@@ -11,18 +11,8 @@ use linerate_sys::signal::Signals;
 
 pub use linerate_carrier::bus::BusOptions;
 
-use super::connect::{FleetHosts, SITE_DEFAULT};
+use super::connect::{Charge, FleetHosts, SITE_DEFAULT};
 use crate::{Error, Outcome};
-
-/// A coordinator in charge.
-pub(super) struct Charge {
-    pub(super) carrier: Box<dyn Carrier>,
-    pub(super) epoch: u64,
-    /// The new run, or the one that is continued.
-    pub(super) run: RunId,
-    /// Lines of results that the run has so far, with their hosts.
-    pub(super) history: Vec<(usize, Vec<u8>)>,
-}
 
 /// Takes charge of the hosts of a site. Where a plan is given, a coordinator that is in charge is waited for, and its run is
 /// continued if it has this plan and has not ended.

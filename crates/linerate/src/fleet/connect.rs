@@ -14,7 +14,7 @@ use linerate_sys::signal::Signals;
 use serde::{Deserialize, Serialize};
 
 use super::agent::sha256_of_program;
-use super::bus::{self, BusOptions, Charge};
+use super::bus::{self, BusOptions};
 use super::control::{Control, Ended};
 use super::members::Prepared;
 use super::prepare::{CONTROL_PATH, Planned, is_shared, prepare};
@@ -54,6 +54,17 @@ pub struct FleetHosts {
 
 /// Control connections of a run, of whatever kind.
 pub(super) type HostControl<'a> = Control<'a, Box<dyn Carrier>>;
+
+/// A coordinator in charge of its hosts.
+pub(super) struct Charge {
+    pub(super) carrier: Box<dyn Carrier>,
+    /// The epoch of its commands; 1 where no other coordinator can be in charge.
+    pub(super) epoch: u64,
+    /// The new run, or the one that is continued.
+    pub(super) run: RunId,
+    /// Lines of results that the run has so far, with their hosts.
+    pub(super) history: Vec<(usize, Vec<u8>)>,
+}
 
 impl FleetHosts {
     /// Name of the inventory; the number of hosts of one without a name.

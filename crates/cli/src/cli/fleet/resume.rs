@@ -6,6 +6,7 @@ use clap::Args;
 use linerate::fleet::run::resume;
 use linerate::{Error, Outcome};
 
+use super::bus::BusArgs;
 use super::run::OutputArgs;
 use crate::cli::complain;
 use crate::cli::record::RecordArgs;
@@ -22,6 +23,8 @@ pub(super) struct ResumeArgs {
     #[arg(long, value_name = "FILE")]
     ssh_config: Option<PathBuf>,
     #[command(flatten)]
+    bus: BusArgs,
+    #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
     record: RecordArgs,
@@ -37,7 +40,8 @@ impl ResumeArgs {
 
     fn carry_out(self) -> Result<Outcome, Error> {
         let record = self.record.resolve(true).map_err(Error::usage)?;
+        let bus = self.bus.resolve()?;
         let Self { run, ssh_config, output, .. } = self;
-        output.run(|signals, progress| resume(&run, ssh_config, record, signals, progress))
+        output.run(|signals, progress| resume(&run, ssh_config, bus, record, signals, progress))
     }
 }

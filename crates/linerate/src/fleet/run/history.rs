@@ -16,8 +16,8 @@ use super::cell::{Received, TaskReport, cells};
 use super::rounds::Rounds;
 
 impl<C: Carrier> Rounds<'_, C> {
-    /// Cells of the tasks that have a result.
-    pub(super) fn finished(&mut self, plan: &FleetPlan) -> Vec<Cell> {
+    /// Cells of the tasks that have a result. They are kept like those of a round.
+    pub(super) fn take_over(&mut self, plan: &FleetPlan) -> Vec<Cell> {
         let results = kept_results(std::mem::take(&mut self.control.history));
         let tasks: HashMap<TaskId, Task> = match results.is_empty() {
             true => HashMap::new(),
@@ -42,6 +42,7 @@ impl<C: Carrier> Rounds<'_, C> {
         }
         finished.retain(|cell| cell.measurement().is_some());
         self.cells_done += finished.len();
+        self.kept.add(&finished);
         finished
     }
 

@@ -9,19 +9,23 @@ use linerate_model::record::{Body, RunRecord, RunState};
 use linerate_store::load_named;
 use linerate_sys::signal::Signals;
 
+use super::execute::execute;
 use super::kept::KeptRun;
-use super::{RunResult, RunSpec, execute, identity};
+use super::{RunResult, RunSpec, identity};
+use crate::fleet::BusOptions;
 use crate::record::RecordOptions;
 use crate::{Error, Progress, history};
 
 /// Computes the plan of a run of the history anew, runs the tasks that have no result with the hosts that answer, and makes the
-/// report of all tasks. Signals cancel it. The record is a new one, which has the cells of the earlier run as well.
+/// report of all tasks. Signals cancel it. The way to the hosts is that of this call: no record determines it. The record is a new
+/// one, which has the cells of the earlier run as well.
 ///
 /// # Errors
 /// No run of this name whose plan can be computed anew and that has ended before its last task, or as [`super::run()`].
 pub fn resume(
     name: &str,
     ssh_config: Option<PathBuf>,
+    bus: Option<BusOptions>,
     record: RecordOptions,
     signals: &Signals,
     progress: &mut Progress,
@@ -31,7 +35,7 @@ pub fn resume(
         return Err(Error::usage(format!("{name:?} names several runs, and one is needed")));
     };
     let mut spec = open_spec(&earlier)?;
-    spec.hosts.ssh_config = ssh_config;
+    (spec.hosts.ssh_config, spec.hosts.bus) = (ssh_config, bus);
     let plan = identity(&spec)?;
     if open_run(&earlier)?.plan != plan {
         let version = earlier.origin.version.as_deref().unwrap_or("of another version");

@@ -21,7 +21,7 @@ pub(super) struct ScriptCarrier<C> {
 }
 
 impl<C: Carrier> ScriptCarrier<C> {
-    /// The shells of so many hosts.
+    /// One shell for each host.
     pub(super) fn new(shells: C, count: usize) -> Self {
         Self { shells, hosts: (0..count).map(|_| ScriptHost::new()).collect(), events: Vec::new() }
     }
