@@ -96,7 +96,7 @@ class Load:
             whole = json.loads(report[report.index("{"):])
         except ValueError as error:
             raise Failed(f"no report: {report[-300:]!r}") from error
-        return whole.get("load", whole)
+        return whole["trials"][0]["detail"]["cell"]["load"]
 
 
 class Wrk:
