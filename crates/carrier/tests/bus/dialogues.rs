@@ -16,6 +16,9 @@ use crate::dialogue::{Machine, parse, run_id};
 use crate::ends;
 use crate::player::{Carrier, play};
 
+/// Longest time until an agent is subscribed.
+const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// A machine at the other end of a bus.
 struct OverBus<M> {
     machine: M,
@@ -55,7 +58,9 @@ impl<M: Carrier> OverBus<M> {
     fn connect(&mut self) {
         for host in 0..self.names.len() {
             let mut arrived = Vec::new();
+            let begun = std::time::Instant::now();
             while arrived.is_empty() {
+                assert!(begun.elapsed() < CONNECT_MAX, "agent {host} is not connected");
                 self.coordinator.send(host, "ready?");
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 arrived = self.agents.poll(0);

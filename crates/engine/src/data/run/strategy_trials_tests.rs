@@ -138,7 +138,7 @@ fn pause_ends_when_data_becomes_rare() {
     assert_eq!(trials.current().receive_pause_us, 0);
 }
 
-/// What is in force after 10 s with so many disturbed segments in each slot of a trial, and trials that were decided. The
+/// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and trials that were decided. The
 /// challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
     let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(6)).expect("something is adjustable");

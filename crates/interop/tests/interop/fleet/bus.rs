@@ -65,8 +65,17 @@ impl BusFleet {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(ours().path());
         command.arg("fleet").args(words).arg("-i").arg(self.inventory()).args(["--bus", &self.broker.url()]);
-        command.env("XDG_STATE_HOME", self.folder.path());
+        // Cargo turns the history off for tests.
+        command.env("XDG_STATE_HOME", self.folder.path()).env_remove("LINERATE_STORE");
         command
+    }
+
+    /// The newest record of the history.
+    fn record(&self) -> Value {
+        let mut command = Command::new(ours().path());
+        command.args(["history", "show", "last", "--json"]);
+        command.env("XDG_STATE_HOME", self.folder.path()).env_remove("LINERATE_STORE");
+        Process::start(command).finish().record()
     }
 
     fn run(&self, seconds: &str) -> Process {
@@ -168,6 +177,7 @@ fn run_of_a_killed_coordinator_is_completed_by_the_standby() {
     // What the first one had is not run again.
     assert!(!second.stderr().contains("  0/30 cells"), "{second:?}");
     expect_complete(&second.finish_within(2 * TIMEOUT), 6);
+    assert_eq!(fleet.record()["trials"].as_array().map(Vec::len), Some(30));
 }
 
 #[test]
