@@ -122,6 +122,9 @@ impl<'a> Server<'a> {
             for dialect in &mut self.dialects {
                 dialect.advance(&mut self.context)?;
             }
+            if self.context.udp.has_waiting() {
+                self.on_datagrams();
+            }
             if self.is_over() {
                 return self.stopping.map_or(Ok(()), |signal| Err(interruption(&signal)));
             }

@@ -4,7 +4,8 @@
 //! unconnected socket on that port, open while a dialect needs it. The first bytes of a datagram decide on its dialect. When
 //! a flow is accepted, a new socket takes the listener's place and the old one is connected to the sender, so that from then
 //! on the kernel itself keeps the flows apart. Datagrams of others that had arrived in the old socket before are kept for the
-//! dialects.
+//! dialects. One for which the kernel had looked up the old socket a moment before may still arrive there after that
+//! (`__udp4_lib_lookup` holds no lock): the owner of a flow gives back what is not from its sender.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::ErrorKind;
@@ -86,7 +87,7 @@ impl UdpListener {
         }
     }
 
-    /// Datagrams arrived at a socket that has become a flow since.
+    /// Datagrams arrived at a socket that is a flow now.
     pub(in crate::server) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -127,6 +128,11 @@ impl UdpListener {
         Ok(fd)
     }
 
+    /// Takes back a datagram of another sender that a flow received.
+    pub(crate) fn take_back(&mut self, datagram: FirstDatagram) {
+        self.waiting.push_back(datagram);
+    }
+
     /// Answers a first datagram without a flow for it.
     #[cfg(feature = "native")]
     pub(crate) fn answer(&self, first: &FirstDatagram, answer: &[u8]) -> std::io::Result<()> {
@@ -142,7 +148,8 @@ impl UdpListener {
     }
 }
 
-fn read(fd: BorrowedFd<'_>) -> Vec<FirstDatagram> {
+/// Reads what arrived at the listener, or at a flow before its data.
+pub(crate) fn read(fd: BorrowedFd<'_>) -> Vec<FirstDatagram> {
     let mut buffer = [0; FIRST_BYTES_MAX];
     let mut datagrams = Vec::new();
     for _ in 0..DATAGRAMS_PER_TURN {

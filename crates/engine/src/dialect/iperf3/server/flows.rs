@@ -14,6 +14,8 @@ use linerate_sys::poll::Epoll;
 use linerate_sys::{socket, udp};
 
 use super::READ;
+use crate::server::listeners;
+use crate::server::listeners::udp::FirstDatagram;
 
 /// Streams whose data has not begun.
 #[derive(Debug, Default)]
@@ -82,17 +84,21 @@ impl Flows {
         flow.map(Flow::answer).is_some()
     }
 
-    /// Takes what arrived on streams whose data has not begun: it can only be hellos.
-    pub(super) fn on_readable(&mut self) {
-        let mut buffer = [0; 64];
+    /// Takes what arrived on streams whose data has not begun: it can only be hellos. Returns those of other senders.
+    pub(super) fn on_readable(&mut self) -> Vec<FirstDatagram> {
+        let mut strays = Vec::new();
         for flow in self.flows.iter_mut().filter(|f| f.watched) {
-            while let Ok(n) = udp::recv(flow.fd.as_fd(), &mut buffer) {
-                // Coalescing may have joined several of them.
-                if n > 0 && n % udp_header::HELLO.len() == 0 {
+            for datagram in listeners::udp::read(flow.fd.as_fd()) {
+                let len = datagram.bytes.len();
+                if datagram.from != flow.remote {
+                    strays.push(datagram);
+                } else if len > 0 && len % udp_header::HELLO.len() == 0 {
+                    // Coalescing may have joined several of them.
                     flow.answer();
                 }
             }
         }
+        strays
     }
 
     /// From now on the sockets are read by workers.
@@ -134,5 +140,44 @@ impl Flow {
             // What is lost here is what this is about.
             let _ = udp::send(self.fd.as_fd(), self.reply);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::UdpSocket;
+
+    use linerate_model::stream::EffectiveOptions;
+
+    use super::*;
+
+    #[test]
+    fn hello_of_another_sender_is_returned() -> io::Result<()> {
+        let (server, first, second) = (bound()?, bound()?, bound()?);
+        first.send_to(&udp_header::HELLO, server.local_addr()?)?;
+        second.send_to(&udp_header::HELLO, server.local_addr()?)?;
+        server.connect(first.local_addr()?)?;
+        server.set_nonblocking(true)?;
+        let stream = Stream {
+            id: StreamId(1),
+            role: StreamRole::Receiver,
+            flow: linerate_model::Flow::Forward,
+            local: server.local_addr()?,
+            remote: first.local_addr()?,
+            effective: EffectiveOptions::default(),
+            facts: None,
+        };
+        let (mut flows, epoll) = (Flows::default(), Epoll::new().map_err(io::Error::other)?);
+        flows.add(&stream, &server.into(), &udp_header::REPLY, first.local_addr()?.ip(), &epoll, 0);
+        let strays = flows.on_readable();
+        assert_eq!(strays.iter().map(|stray| stray.from).collect::<Vec<_>>(), [second.local_addr()?]);
+        first.set_read_timeout(Some(Duration::from_secs(5)))?;
+        assert_eq!(first.recv(&mut [0; 64])?, udp_header::REPLY.len(), "its own sender is answered again");
+        Ok(())
+    }
+
+    fn bound() -> io::Result<UdpSocket> {
+        UdpSocket::bind("127.0.0.1:0")
     }
 }

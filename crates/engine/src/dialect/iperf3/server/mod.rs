@@ -134,7 +134,7 @@ impl Iperf3Server {
                 let id = token / KINDS;
                 match (token % KINDS, self.sessions.get_mut(&id)) {
                     (CONTROL, Some(_)) => self.on_control(id, server),
-                    (FLOWS, Some(session)) => session.on_flows(),
+                    (FLOWS, Some(session)) => session.on_flows(&mut server.udp),
                     (_, Some(session)) => session.on_time(),
                     (_, None) => {}
                 }

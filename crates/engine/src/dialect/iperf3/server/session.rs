@@ -174,9 +174,9 @@ impl Session {
     }
 
     /// Something arrived on a UDP stream whose data has not begun.
-    pub(super) fn on_flows(&mut self) {
+    pub(super) fn on_flows(&mut self, listener: &mut UdpListener) {
         if self.run.as_ref().is_some_and(|r| !r.has_started()) {
-            self.flows.on_readable();
+            self.flows.on_readable().into_iter().for_each(|stray| listener.take_back(stray));
         }
     }
 
@@ -202,7 +202,11 @@ impl Session {
                 };
                 self.inputs.push(input);
             }
-            ServerAction::StartClock => self.start_clock(context),
+            ServerAction::StartClock => {
+                // The client is about to send data.
+                self.on_flows(sockets.udp);
+                self.start_clock(context);
+            }
             ServerAction::StartData => {
                 self.flows.start_data(sockets.epoll);
                 if let Some(Err(error)) = self.run.as_mut().map(TestRun::start_data) {
