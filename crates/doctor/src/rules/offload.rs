@@ -99,6 +99,7 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
     if nic.host.period.is_some() {
         let (received, sent) = (nic.bytes("rx")?, nic.bytes("tx")?);
         require(received > sent, || "this end mostly sends".to_owned())?;
+        arrive_one_by_one(nic, received)?;
     }
     let busy = thread_or_cpu_load(&nic.host, "receiver_thread_cpu")
         .suspect(|| "GRO is off; it matters when the receiver's CPU is busy".to_owned())?;
@@ -112,6 +113,19 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
         _ => matched,
     })
 }
+
+/// A virtual NIC hands over the sender's packets before segmentation; nothing is left to join.
+fn arrive_one_by_one(nic: &Nic<'_>, received_bytes: f64) -> Result<(), NoMatch> {
+    let packets = nic.host.delta(&nic.key("stats64.rx_packets")).unwrap_or_default();
+    let mtu = nic.number("net.mtu").map_or(f64::INFINITY, |mtu| mtu.value);
+    let mean_bytes = received_bytes / packets.max(1.0);
+    require(packets < 1.0 || mean_bytes <= JOINED_MTUS * mtu, || {
+        format!("received packets are joined already: {mean_bytes:.0} bytes on average, the MTU is {mtu:.0}")
+    })
+}
+
+/// Packets of more MTUs than this on average are joined ones.
+const JOINED_MTUS: f64 = 2.0;
 
 fn off_03(nic: &Nic<'_>) -> Ruling {
     let lro = nic.feature("large-receive-offload")?;
