@@ -1,8 +1,9 @@
 //! Ports and listeners on this host.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv6Addr, UdpSocket};
 use std::process;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -34,13 +35,14 @@ pub fn free_port_run(count: u16) -> u16 {
     let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
     // Consecutive tests in one part begin at different places: connections of the last one may still be closing.
     let mut offset = next.unwrap_or_else(|| wrapped(process::id() * 97, PORTS_OF_PART));
+    let in_use = ports_in_use();
     for _ in 0..PORTS_OF_PART {
         if offset + count > PORTS_OF_PART {
             offset = 0;
         }
         let first = FIRST_PORT + part() * PORTS_OF_PART + offset;
         offset += count;
-        if (first..first + count).all(is_free) {
+        if (first..first + count).all(|port| !in_use.contains(&port)) {
             *next = Some(offset);
             return first;
         }
@@ -58,11 +60,13 @@ fn wrapped(number: u32, end: u16) -> u16 {
     u16::try_from(number % u32::from(end)).unwrap_or(0)
 }
 
-fn is_free(port: u16) -> bool {
-    let v4 = SocketAddr::from(([0, 0, 0, 0], port));
-    let v6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-    let address = if has_ipv6() { v6 } else { v4 };
-    TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+/// Local ports of all sockets, as procfs lists them (`/proc/net/tcp`, `/proc/net/udp`). To bind a port and close it again would
+/// not do: a process that another thread forks meanwhile holds the socket until it executes its program.
+fn ports_in_use() -> BTreeSet<u16> {
+    let lists = ["tcp", "tcp6", "udp", "udp6"].map(|list| fs::read_to_string(format!("/proc/net/{list}")));
+    let lists: Vec<String> = lists.into_iter().flatten().collect();
+    let rows = lists.iter().flat_map(|list| list.lines().skip(1));
+    rows.filter_map(|row| u16::from_str_radix(row.split_whitespace().nth(1)?.rsplit(':').next()?, 16).ok()).collect()
 }
 
 /// Whether this host has an IPv6 loopback address.
