@@ -19,17 +19,22 @@ struct Shared {
     state: Mutex<State>,
     /// A message came, or the last sender is gone.
     filled: Condvar,
-    /// A message left.
+    /// A batch left.
     written: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     messages: VecDeque<Message>,
+    /// Those of the batch that is being written included.
     queued_bytes: usize,
-    /// Messages that left the queue, written or not.
-    messages_done: u64,
+    /// Batches that left the queue, written or not.
+    batches_done: u64,
     is_writing: bool,
+    /// The writing thread waits for a message. To wake a thread that does not wait costs a system call all the same.
+    is_idle: bool,
+    /// Threads that wait until everything is written.
+    flushing: u32,
     dropped_lines: u64,
 }
 
@@ -53,6 +58,11 @@ pub(crate) enum Message {
 const NOTICE_PAUSE: Duration = Duration::from_secs(10);
 /// Text that may wait. A reader that is slow for a moment loses nothing; one that stopped costs this much memory.
 const QUEUED_BYTES_MAX: usize = 16 << 20;
+/// Messages that the writing thread takes at a time: a server with thousands of connections per second queues a line for
+/// each, and its threads would wait for the lock.
+const BATCH_MESSAGES_MAX: usize = 64;
+/// A batch with this much text takes no further message.
+const BATCH_BYTES: usize = 64 << 10;
 
 impl WriteQueue {
     /// Starts the writing thread; it lives as long as the process. Dropped lines are announced by `notice` behind the next
@@ -76,25 +86,29 @@ impl WriteQueue {
         }
         state.queued_bytes += message.text().len();
         state.messages.push_back(message);
-        self.shared.filled.notify_one();
+        if std::mem::take(&mut state.is_idle) {
+            self.shared.filled.notify_one();
+        }
     }
 
     /// Waits until everything is written, or until nothing was written for `timeout`.
     pub(crate) fn flush(&self, timeout: Duration) {
         let mut state = self.shared.lock();
         let mut deadline = Instant::now() + timeout;
+        state.flushing += 1;
         while !state.messages.is_empty() || state.is_writing {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                break;
             }
-            let before = state.messages_done;
+            let before = state.batches_done;
             let waited = self.shared.written.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if state.messages_done != before {
+            if state.batches_done != before {
                 deadline = Instant::now() + timeout;
             }
         }
+        state.flushing -= 1;
     }
 }
 
@@ -102,17 +116,29 @@ impl Shared {
     fn write_all(&self, mut write: WriteMessage, notice: &DropNotice) {
         let mut quiet_until = None;
         loop {
-            let message = self.next();
-            let is_written = write(&message).is_ok();
-            if !is_written {
-                self.lock().dropped_lines += message.lines();
-            } else if matches!(message, Message::Report(_)) && quiet_until.is_none_or(|t| Instant::now() >= t) {
+            let batch = self.next_batch();
+            let mut is_report_written = false;
+            for message in &batch {
+                if write(message).is_err() {
+                    self.lock().dropped_lines += message.lines();
+                } else {
+                    is_report_written |= matches!(message, Message::Report(_));
+                }
+            }
+            if is_report_written && quiet_until.is_none_or(|t| Instant::now() >= t) {
                 let is_announced = self.announce_dropped(&mut write, notice);
                 quiet_until = is_announced.then(|| Instant::now() + NOTICE_PAUSE);
             }
-            let mut state = self.lock();
-            state.is_writing = false;
-            state.messages_done += 1;
+            self.end_batch(&batch);
+        }
+    }
+
+    fn end_batch(&self, batch: &[Message]) {
+        let mut state = self.lock();
+        state.is_writing = false;
+        state.queued_bytes -= batch.iter().map(|message| message.text().len()).sum::<usize>();
+        state.batches_done += 1;
+        if state.flushing > 0 {
             self.written.notify_all();
         }
     }
@@ -127,16 +153,22 @@ impl Shared {
         is_announced
     }
 
-    fn next(&self) -> Message {
+    fn next_batch(&self) -> Vec<Message> {
         let mut state = self.lock();
-        loop {
-            if let Some(message) = state.messages.pop_front() {
-                state.queued_bytes -= message.text().len();
-                state.is_writing = true;
-                return message;
-            }
+        while state.messages.is_empty() {
+            state.is_idle = true;
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        state.is_idle = false;
+        state.is_writing = true;
+        let mut bytes = 0;
+        let fits = |message: &&Message| {
+            let fits = bytes < BATCH_BYTES;
+            bytes += message.text().len();
+            fits
+        };
+        let count = state.messages.iter().take(BATCH_MESSAGES_MAX).take_while(fits).count();
+        state.messages.drain(..count).collect()
     }
 
     /// Counts and texts are whole after each step, so a panic elsewhere leaves them usable.

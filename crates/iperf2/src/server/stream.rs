@@ -160,7 +160,7 @@ impl StreamServer {
                     self.close(Ok(()));
                 }
             }
-            Phase::Opening(read) if read.is_empty() => self.close(Err(closed("the client said nothing"))),
+            Phase::Opening(read) if read.is_empty() => self.close(Err(closed("the client sent nothing"))),
             Phase::Opening(_) | Phase::Header(_) | Phase::Bounce(_) => {
                 self.close(Err(closed("the client closed the connection inside its header")));
             }

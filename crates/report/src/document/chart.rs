@@ -262,7 +262,7 @@ impl Chart {
     pub(crate) fn slots(&self, slots_max: usize) -> Vec<Slot> {
         let series = self.series.iter().filter(|series| series.is_data());
         let mut places: Vec<f64> = series.flat_map(|series| &series.points).map(|point| point.x).collect();
-        places.sort_by(f64::total_cmp);
+        places.sort_unstable_by(f64::total_cmp);
         places.dedup();
         let slot = |places: &[f64]| {
             let (from, to) = (places[0], places[places.len() - 1]);

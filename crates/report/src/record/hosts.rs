@@ -35,7 +35,7 @@ fn line(host: &HostPart) -> String {
 fn facts(hosts: &[HostPart]) -> Option<Table> {
     let known: Vec<_> = hosts.iter().filter_map(|host| Some((host, host.snapshot.as_ref()?))).collect();
     let mut keys: Vec<&String> = known.iter().flat_map(|(_, snapshot)| snapshot.facts.keys()).collect();
-    keys.sort();
+    keys.sort_unstable();
     keys.dedup();
     let left_out = keys.len().saturating_sub(FACTS_MAX);
     keys.truncate(FACTS_MAX);
