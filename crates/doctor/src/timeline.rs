@@ -102,7 +102,7 @@ impl TestTimeline {
         let family = if stream.remote.is_ipv4() { "ipv4" } else { "ipv6" };
         facts.insert("family".into(), family.into());
         let mut ends = [stream.local.ip().to_string(), stream.remote.ip().to_string()];
-        ends.sort();
+        ends.sort_unstable();
         facts.insert("path".into(), ends.join(" ").into());
         if stream.role == StreamRole::Sender {
             let congestion = stream.effective.congestion.as_deref();

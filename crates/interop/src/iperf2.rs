@@ -216,6 +216,6 @@ pub fn amounts(report: &str) -> Vec<f64> {
         .filter(|line| line.label.trim_start_matches('*').parse::<u32>().is_ok())
         .map(|line| line.amount)
         .collect();
-    amounts.sort_by(f64::total_cmp);
+    amounts.sort_unstable_by(f64::total_cmp);
     amounts
 }

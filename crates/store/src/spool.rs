@@ -36,7 +36,7 @@ pub(crate) fn files(place: &Place) -> Vec<PathBuf> {
     let entries = fs::read_dir(place.spool()).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.sort();
+    files.sort_unstable();
     files
 }
 

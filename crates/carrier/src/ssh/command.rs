@@ -105,7 +105,7 @@ mod tests {
         let mode = fs::metadata(agents.join(HASH).join("linerate")).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         let mut left: Vec<_> = fs::read_dir(&agents).expect("a folder").flatten().map(|one| one.file_name()).collect();
-        left.sort();
+        left.sort_unstable();
         assert_eq!(left, [HASH, "a", "b"]);
     }
 }

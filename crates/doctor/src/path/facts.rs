@@ -149,7 +149,7 @@ fn addresses(facts: &mut RunFacts, streams: &[StreamTotals]) {
     let ends = streams.iter().find_map(|stream| stream.local.zip(stream.remote));
     if let Some((local, remote)) = ends {
         let mut ends = [local.ip().to_string(), remote.ip().to_string()];
-        ends.sort();
+        ends.sort_unstable();
         facts.insert("path".into(), ends.join(" ").into());
     }
 }

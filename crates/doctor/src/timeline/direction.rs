@@ -174,6 +174,6 @@ pub(super) fn loss_share(lost: u64, packets: u64) -> Option<Value> {
 /// The middle value, of an even number the higher one.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
 }

@@ -176,7 +176,7 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
     let mut ends = [first.local.ip().to_string(), first.remote.ip().to_string()];
     let (end, verb) = if first.sends { ("sender", "to") } else { ("receiver", "from") };
     let label = format!("connection {verb} {}", first.remote);
-    ends.sort();
+    ends.sort_unstable();
     let mut facts: Vec<(&str, Value)> = vec![
         ("tool", "other".into()),
         ("label", label.as_str().into()),

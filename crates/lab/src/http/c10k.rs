@@ -70,7 +70,7 @@ fn kernel_bytes(side: &EndpointStats) -> Option<u64> {
 #[must_use]
 pub fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     let mut connections: Vec<f64> = points.iter().map(|(connections, _)| *connections).collect();
-    connections.sort_by(f64::total_cmp);
+    connections.sort_unstable_by(f64::total_cmp);
     connections.dedup();
     if connections.len() < POINTS_MIN {
         return None;

@@ -233,7 +233,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(path).map_err(at(path))?;
     let mut files: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).take(FILES_MAX).collect();
-    files.sort();
+    files.sort_unstable();
     Ok(files)
 }
 

@@ -60,7 +60,7 @@ fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ssh_names::matches(pattern, name))
     };
     let mut files: Vec<PathBuf> = entries.filter(fits).collect();
-    files.sort();
+    files.sort_unstable();
     files
 }
 

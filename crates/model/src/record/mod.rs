@@ -102,7 +102,7 @@ impl RunRecord {
         names.into_iter().find_map(|name| {
             let counted = self.trials.iter().filter(|trial| trial.state == RunState::Complete && !trial.is_warm_up);
             let mut values: Vec<f64> = counted.filter_map(|trial| value(trial, name)).collect();
-            values.sort_by(f64::total_cmp);
+            values.sort_unstable_by(f64::total_cmp);
             let upper = *values.get(values.len() / 2)?;
             Some((name, upper.midpoint(values[(values.len() - 1) / 2])))
         })

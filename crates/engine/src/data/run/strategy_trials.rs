@@ -396,7 +396,7 @@ impl Interval {
             .flat_map(|i| values[i..].iter().map(move |other| (i, *other)))
             .map(|(i, other)| (values[i] + other) / 2.0)
             .collect();
-        averages.sort_by(f64::total_cmp);
+        averages.sort_unstable_by(f64::total_cmp);
         Self {
             low: averages[outside],
             middle: averages[averages.len() / 2],

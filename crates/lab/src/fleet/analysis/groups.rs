@@ -54,7 +54,7 @@ fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     let is_clear = gap_ln > GAP_MIN_LN.max(SCALES_MIN * scale_ln.max(error));
     let hosts = |group: &[(&HostId, f64)]| -> Vec<HostId> {
         let mut hosts: Vec<HostId> = group.iter().map(|(host, _)| (*host).clone()).collect();
-        hosts.sort();
+        hosts.sort_unstable();
         hosts
     };
     let effect = (median(&low)? - median(&high)?).exp_m1();

@@ -79,7 +79,7 @@ impl FleetPlan {
     #[must_use]
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
-        hosts.sort();
+        hosts.sort_unstable();
         let hash = hosts.iter().fold(Fnv128::new().number(hosts.len() as u128), |hash, host| {
             let rack = host.rack.as_deref().unwrap_or_default();
             let kind = u128::from(host.is_target_only) << 1 | u128::from(host.rack.is_some());
@@ -148,7 +148,7 @@ impl FleetPlan {
     /// Pairs of a mesh or of a list, each once, without those that cannot be measured.
     fn pairs(&self) -> Vec<(HostId, HostId)> {
         let mut hosts: Vec<&PlanHost> = self.hosts.iter().collect();
-        hosts.sort();
+        hosts.sort_unstable();
         hosts.dedup_by(|a, b| a.id == b.id);
         let ids: Vec<HostId> = hosts.iter().map(|host| host.id.clone()).collect();
         let targets: BTreeSet<&HostId> = hosts.iter().filter(|host| host.is_target_only).map(|host| &host.id).collect();
