@@ -13,6 +13,11 @@ use std::ffi::{OsStr, OsString};
 use argv0::Dialect;
 use linerate::Outcome;
 
+/// The allocator of musl may map and unmap a page for each block that lives for a moment: connections took half as long again.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> std::process::ExitCode {
     linerate_sys::process::return_large_blocks();
     log::start();
