@@ -262,3 +262,4 @@ dist-deps: ## install the programs that dist needs
 	@$(if $(CROSS),.ci/zig $(TOOLS))
 	rustup target add $(DIST_TARGET)
 
+include packaging/packages.mk
