@@ -4,6 +4,8 @@ CARGO ?= cargo
 TARGET_DIR ?= $(or $(CARGO_TARGET_DIR),target)
 # Target of the static programs; one of glibc is static with LINK_FLAGS="-C target-feature=+crt-static".
 DIST_TARGET ?= x86_64-unknown-linux-musl
+# Where they are.
+DIST ?= $(if $(filter aarch64-%,$(DIST_TARGET)),dist/arm64,dist)
 FUZZ_SECONDS ?= 600
 SOAK_TESTS ?= 20000
 SOAK_SECONDS ?= 2400
@@ -16,6 +18,7 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client nginx=nginx-light \
 	sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux strace=strace pg_createcluster=postgresql
 DIST_TOOLS := musl-gcc=musl-tools
+CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
 
 # The full program; what carries a fleet's control connections over NATS does not fit in its limit.
 FULL_FEATURES := --no-default-features --features auth,full,postgres,tls,tui
@@ -93,32 +96,52 @@ bench-floor: ## what copying over loopback costs on this machine
 		echo "send offset $$offset: $$($(TARGET_DIR)/floor -p 30 -s $$offset)"; \
 		echo "receive offset $$offset: $$($(TARGET_DIR)/floor -p 30 -d $$offset)"; done
 
+# Programs of the other architecture: their C parts are compiled by zig, which has a compiler and the headers of musl, they are
+# linked by the linker of the toolchain, and an emulator starts them.
+CROSS := $(if $(filter aarch64-%,$(DIST_TARGET)),$(filter-out aarch64,$(shell uname -m)))
+ifeq ($(CROSS),)
+comma := ,
+LINKER_OPTION := -C link-arg=-Wl$(comma)
+else
+LINKER_OPTION := -C link-arg=
+RUN := qemu-aarch64-static
+export CC_aarch64_unknown_linux_musl := $(CURDIR)/packaging/zig-cc
+export AR_aarch64_unknown_linux_musl := $(CURDIR)/packaging/zig-ar
+export ZIG := $(TOOLS)/ziglang/zig
+endif
+
 # Relocations in their packed form take a quarter of a megabyte less. Older toolchains bring a C library that cannot read
 # them, which running the program shows; LINK_FLAGS= does without.
-LINK_FLAGS ?= -C link-arg=-Wl,-z,pack-relative-relocs
+LINK_FLAGS ?= $(LINKER_OPTION)-zpack-relative-relocs
 
 # Sequences of instructions that occur often become functions, and functions that are alike become one where the toolchain
 # brings a linker that finds them: a twentieth of the size.
 SIZE_FLAGS := -C llvm-args=-enable-machine-outliner -C llvm-args=-machine-outliner-reruns=2
 LLD := $(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/gcc-ld))
-ifneq ($(LLD),)
-SIZE_FLAGS += -C link-arg=-fuse-ld=lld -C link-arg=-B$(LLD) -C link-arg=-Wl,--icf=all
+ifneq ($(CROSS),)
+SIZE_FLAGS += -C linker=rust-lld $(LINKER_OPTION)--icf=all
+else ifneq ($(LLD),)
+SIZE_FLAGS += -C link-arg=-fuse-ld=lld -C link-arg=-B$(LLD) $(LINKER_OPTION)--icf=all
 endif
 
 # Tables for unwinding take most of a megabyte. The compiler makes them as long as one function of the standard library has
-# some, so the linker leaves them out.
-DIST_RUSTFLAGS = $(LINK_FLAGS) $(SIZE_FLAGS) -C link-arg=-Wl,-T,$(CURDIR)/packaging/static.ld
+# some, so the linker leaves them out. Cargo starts the linker in this folder. The place of the sources is not part of the
+# program: it has the same bytes wherever it is built.
+DIST_RUSTFLAGS = $(LINK_FLAGS) $(SIZE_FLAGS) $(LINKER_OPTION)--script=packaging/static.ld \
+	--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src=/registry
+VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 
 # Name, features, and the size in bytes that it may have.
 define static_program
-	$(CARGO) build --release --locked --target $(DIST_TARGET) -p linerate-cli $(2) \
-		--config "target.$(DIST_TARGET).rustflags='$(DIST_RUSTFLAGS)'"
-	mkdir -p dist
-	cp $(TARGET_DIR)/$(DIST_TARGET)/release/linerate dist/$(1)
-	ldd dist/$(1) 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
-	@echo "dist/$(1): $$(stat -c %s dist/$(1)) of $(3) bytes"
-	@test "$$(stat -c %s dist/$(1))" -le $(3)
-	dist/$(1) --version
+	LINERATE_VERSION="$(VERSION)$(COMMIT:%= (%))" $(CARGO) build --release --locked --target $(DIST_TARGET) \
+		-p linerate-cli $(2) --config "target.$(DIST_TARGET).rustflags='$(DIST_RUSTFLAGS)'"
+	mkdir -p $(DIST)
+	cp $(TARGET_DIR)/$(DIST_TARGET)/release/linerate $(DIST)/$(1)
+	ldd $(DIST)/$(1) 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
+	@echo "$(DIST)/$(1): $$(stat -c %s $(DIST)/$(1)) of $(3) bytes"
+	@test "$$(stat -c %s $(DIST)/$(1))" -le $(3)
+	$(RUN) $(DIST)/$(1) --version
 endef
 
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
@@ -235,5 +258,8 @@ test-deps: ## install the programs that tests need
 	@.ci/nats-server $(TOOLS) >/dev/null
 
 dist-deps: ## install the programs that dist needs
-	@.ci/tools $(DIST_TOOLS)
+	@.ci/tools $(if $(CROSS),$(CROSS_TOOLS),$(DIST_TOOLS))
+	@$(if $(CROSS),.ci/zig $(TOOLS))
 	rustup target add $(DIST_TARGET)
+
+include packaging/packages.mk

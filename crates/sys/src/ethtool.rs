@@ -183,7 +183,8 @@ impl Ethtool {
             return Err(io::Error::from_raw_os_error(libc::ENODEV)).during(operation, device);
         }
         for (to, from) in name.iter_mut().zip(device.bytes()) {
-            *to = from.cast_signed();
+            // The sign of a C character is that of the platform.
+            *to = libc::c_char::from_ne_bytes([from]);
         }
         let mut request = libc::ifreq {
             ifr_name: name,

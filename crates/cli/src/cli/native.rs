@@ -23,11 +23,18 @@ use linerate::command_line::misplaced_options;
 
 /// How fast is this path really, and what is holding it back?
 #[derive(Debug, Parser)]
-#[command(name = "linerate", version, arg_required_else_help = true, after_help = of_this_build(EXAMPLES), max_term_width = 100)]
+#[command(name = "linerate", version = VERSION, arg_required_else_help = true, after_help = of_this_build(EXAMPLES), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// Version of the program. `make dist` adds the commit that it builds; other builds have none, for they would compile anew
+/// after each commit.
+const VERSION: &str = match option_env!("LINERATE_VERSION") {
+    Some(with_commit) => with_commit,
+    None => env!("CARGO_PKG_VERSION"),
+};
 
 const EXAMPLES: &str = "\
 Examples:
