@@ -1,6 +1,7 @@
 //! The libraries for programs in C and in other languages.
 
 mod libiperf;
+mod liblinerate;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
