@@ -26,7 +26,7 @@ FULL_FEATURES := --no-default-features --features auth,full,postgres,tls,tui
 IPERF_FEATURES := --no-default-features --features auth
 
 .PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz vm vm-lab vm-path faults compare soak fleet scale exporters reports http-lab path test-deps dist-deps history-scale
+	fuzz header libs libs-memory semver vm vm-lab vm-path faults compare soak fleet scale exporters reports http-lab path test-deps dist-deps history-scale
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -59,7 +59,7 @@ msrv: ## build with the oldest supported Rust; skipped where it is not installed
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
-NEXTEST = NATS_SERVER_BIN="$$(.ci/nats-server $(TOOLS) 2>/dev/null)" PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci --test-threads $$((2 * $$(nproc)))
+NEXTEST = NATS_SERVER_BIN="$$(.ci/nats-server $(TOOLS) 2>/dev/null)" LINERATE_TEST_PYTHON="$$(.ci/python-tools $(TOOLS) 2>/dev/null)" PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci --test-threads $$((2 * $$(nproc)))
 # `check` has run the dependency rules.
 test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) build --locked --workspace --all-targets
@@ -149,13 +149,45 @@ dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, an
 	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
 
 test-dist: test-deps dist ## the live tests with the static program
-	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop -E 'not test(/^fleet::bus::/)'
+	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop -E 'not test(/^(fleet::bus|libraries)::/)'
 
 # Two tests need the history.
 test-dist-iperf: test-deps dist ## the live tests of both dialects with the small static program
 	LINERATE_BIN="$(CURDIR)/dist/linerate-iperf" $(NEXTEST) -p linerate-interop --test interop \
 		-E 'test(/^iperf[23]::/) - test(/^iperf3::records::a_(recorded_test|history)_/)'
 	$(CARGO) test --locked -p linerate-cli $(IPERF_FEATURES) --test absent
+
+# The libraries for programs in C: file names end in the version, links in the number of the soname.
+define library
+	install -m 644 $(TARGET_DIR)/libs/$(1) dist/lib/$(2).$(3)
+	ln -sf $(2).$(3) dist/lib/$(2)
+endef
+
+libs: ## dist/lib/liblinerate.so.0 and dist/lib/libiperf.so.0, and the header dist/include/linerate.h
+	$(CARGO) build --profile libs --locked -p linerate-capi -p linerate-libiperf
+	mkdir -p dist/lib dist/include
+	$(call library,liblinerate_capi.so,liblinerate.so.0,1.0)
+	$(call library,libiperf.so,libiperf.so.0,0.0)
+	ln -sf liblinerate.so.0 dist/lib/liblinerate.so
+	install -m 644 crates/capi/include/linerate.h dist/include/linerate.h
+	@stat -c '%n: %s bytes' dist/lib/*.so.0.*
+
+# Tests of the libraries as `make libs` builds them, under valgrind: definite losses of memory fail.
+libs-memory: test-deps ## tests of the libraries under valgrind
+	@.ci/tools valgrind=valgrind
+	$(CARGO) build --locked --workspace --all-targets
+	$(NEXTEST) -p linerate-interop -E 'test(/^libraries::/)' --run-ignored only --retries 0 --no-capture
+
+# The interface of the Rust library against the last commit. The tool is built here once, which takes minutes.
+semver: ## compare the interface of the Rust library with the last commit (cargo-semver-checks)
+	@test -x $(TOOLS)/bin/cargo-semver-checks || $(CARGO) install --quiet --locked --root $(TOOLS) cargo-semver-checks || { \
+		echo "skipped: cargo-semver-checks cannot be installed"; exit 0; }; \
+	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) semver-checks -p linerate --baseline-rev HEAD
+
+# cbindgen takes minutes to build, so `make test` compares the names alone.
+header: ## write the header of liblinerate.so by cbindgen
+	@test -x $(TOOLS)/bin/cbindgen || $(CARGO) install --locked --version 0.29.4 --root $(TOOLS) cbindgen
+	$(TOOLS)/bin/cbindgen --quiet --config crates/capi/cbindgen.toml --output crates/capi/include/linerate.h crates/capi
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly, cargo-fuzz)
 	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
@@ -256,6 +288,7 @@ test-deps: ## install the programs that tests need
 	@.ci/tools $(TEST_TOOLS)
 	@.ci/cargo-tools $(TOOLS)
 	@.ci/nats-server $(TOOLS) >/dev/null
+	@.ci/python-tools $(TOOLS) >/dev/null
 
 dist-deps: ## install the programs that dist needs
 	@.ci/tools $(if $(CROSS),$(CROSS_TOOLS),$(DIST_TOOLS))

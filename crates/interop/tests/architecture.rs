@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 20] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     ("linerate-trust", &[]),
@@ -63,9 +63,26 @@ const ALLOWED: [(&str, &[&str]); 20] = [
             "linerate-http",
         ],
     ),
+    ("linerate-boundary", &["linerate-sys"]),
+    ("linerate-capi", C_LIBRARY),
+    ("linerate-libiperf", C_LIBRARY),
     // Its raw clients need TLS with raw public keys.
     ("linerate-interop", &["linerate-trust"]),
 ];
+
+/// What a library for programs in C may use.
+const C_LIBRARY: &[&str] =
+    &["linerate", "linerate-boundary", "linerate-model", "linerate-sys", "linerate-iperf3", "linerate-report"];
+
+/// Crates with blocks of unsafe code.
+const UNSAFE_CRATES: [&str; 2] = ["linerate-sys", "linerate-boundary"];
+
+/// Crates that export symbols, whose attributes are unsafe.
+const EXPORTING_CRATES: [&str; 2] = ["linerate-capi", "linerate-libiperf"];
+
+/// What they may contain of it: attributes of functions, and the names of functions in C that a jump leads to.
+const EXPORTS: [&str; 4] =
+    ["#[unsafe(no_mangle)]", "#[unsafe(naked)]", "unsafe extern \"C\" {", "#![allow(unsafe_code)]"];
 
 /// Words that name nothing outside this project: metaphors, and verbs of speech for programs. They occur in no name of a
 /// file, type, function or variable and in no comment. Terms that are ours on purpose are in docs/glossary.md.
@@ -127,21 +144,48 @@ fn crates_depend_in_the_allowed_directions_only() {
 }
 
 #[test]
-fn only_the_system_crate_may_contain_unsafe_code() {
+fn only_the_system_crate_and_the_boundary_may_contain_unsafe_code() {
     let metadata = metadata();
     let mut lacking = Vec::new();
     for package in metadata["packages"].as_array().expect("cargo metadata lists packages") {
         for target in package["targets"].as_array().expect("cargo metadata lists targets") {
             let path = target["src_path"].as_str().expect("a target has a root file");
-            let is_shipped =
-                target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|k| k == "lib" || k == "bin"));
+            let is_shipped = target["kind"]
+                .as_array()
+                .is_some_and(|kinds| kinds.iter().any(|k| k == "lib" || k == "bin" || k == "cdylib"));
             let text = fs::read_to_string(path).expect("the root file can be read");
-            if is_shipped && name(package) != "linerate-sys" && !text.contains("#![forbid(unsafe_code)]") {
+            let is_excepted = UNSAFE_CRATES.contains(&name(package)) || EXPORTING_CRATES.contains(&name(package));
+            if is_shipped && !is_excepted && !text.contains("#![forbid(unsafe_code)]") {
                 lacking.push(path.to_owned());
             }
         }
     }
     assert!(lacking.is_empty(), "without #![forbid(unsafe_code)]: {lacking:#?}");
+}
+
+#[test]
+fn libraries_for_c_export_functions_and_contain_no_other_unsafe_code() {
+    let root = root();
+    let mut found = Vec::new();
+    let mut exports = 0;
+    for file in tracked_files(&root) {
+        let is_exporting = EXPORTING_CRATES.iter().any(|name| {
+            let folder = name.strip_prefix("linerate-").expect("names begin with that of the program");
+            file.starts_with(Path::new("crates").join(folder).join("src"))
+        });
+        if !is_exporting || file.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        for (index, line) in text_of(&root, &file).lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            let is_export = EXPORTS.contains(&line.trim());
+            exports += usize::from(is_export);
+            if line.contains("unsafe") && !is_comment && !is_export {
+                found.push(format!("{}:{}: {line}", file.display(), index + 1));
+            }
+        }
+    }
+    assert!(found.is_empty() && exports > 20, "{exports} exports; belongs to linerate-boundary: {found:#?}");
 }
 
 #[test]

@@ -119,20 +119,29 @@ pub trait ServerReporter {
     fn server_event(&mut self, _event: &ServerEvent) {}
 }
 
+/// Makes the sink of a test from the one of a reporter.
+pub type WrapSink = fn(Box<dyn EventSink>) -> Box<dyn EventSink>;
+
 /// Forwards everything to a reporter; a function receives the events of the server first.
-pub struct Forward<F> {
+pub struct Forward<F, W = WrapSink> {
     inner: Box<dyn ServerReporter>,
     observe: F,
+    wrap: W,
 }
 
 impl<F: FnMut(&ServerEvent)> Forward<F> {
     /// Observes the events for `inner`.
     pub fn new(inner: Box<dyn ServerReporter>, observe: F) -> Self {
-        Self { inner, observe }
+        Self { inner, observe, wrap: |sink| sink }
+    }
+
+    /// The same; `wrap` makes the sink of each test from the one of `inner`.
+    pub fn wrapping<W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>>(self, wrap: W) -> Forward<F, W> {
+        Forward { inner: self.inner, observe: self.observe, wrap }
     }
 }
 
-impl<F: FnMut(&ServerEvent)> ServerReporter for Forward<F> {
+impl<F: FnMut(&ServerEvent), W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>> ServerReporter for Forward<F, W> {
     fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError> {
         self.inner.listening(port, test_number)
     }
@@ -142,7 +151,7 @@ impl<F: FnMut(&ServerEvent)> ServerReporter for Forward<F> {
     }
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        self.inner.open_test()
+        self.inner.open_test().map(&mut self.wrap)
     }
 
     fn warning(&mut self, text: &str) {

@@ -36,6 +36,7 @@ pub mod sweep;
 pub mod trend;
 pub mod trial;
 
+mod captured;
 mod document;
 #[cfg(test)]
 mod expected;
@@ -49,6 +50,7 @@ mod printable;
 pub mod service;
 mod write_queue;
 
+pub use captured::Captured;
 pub use document::style::Style;
 pub use glyphs::Glyphs;
 use linerate_model::numbers;

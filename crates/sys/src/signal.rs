@@ -131,6 +131,18 @@ pub fn block(signals: &[Signal]) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }.during("pthread_sigmask", "")
 }
 
+/// Blocks all signals in this thread, and in those that it starts.
+pub fn block_all() {
+    // SAFETY: all-zero bytes are a valid sigset_t.
+    let mut set: sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is writable and outlives both calls, which cannot fail for a valid set and operation; the old mask may be
+    // null.
+    unsafe {
+        libc::sigfillset(&raw mut set);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
 /// Lets signals that [`Signals`] blocked act on this thread again.
 pub fn unblock(signals: &[Signal]) {
     let set = signal_set(signals);

@@ -117,6 +117,7 @@ mod server {
     mod soak;
 }
 
+mod libraries;
 mod pages;
 mod records;
 mod views;

@@ -39,14 +39,26 @@ pub fn run_iperf3(
     records: Option<&SessionRecords>,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
-    let requests = peer_requests(options.clone());
-    let mut reporter = iperf3::server_reporter(options, output);
+    let mut reporter = iperf3::server_reporter(options.clone(), output);
     if let Some(address) = metrics {
         reporter = metrics::offer(reporter, address, records.and_then(SessionRecords::metrics))
             .map_err(|e| Failure::error(ErrorCode::InitTest.number(), e.to_string()))?;
     }
     let mut reporter = SessionRecords::observe(records, Box::new(service::managed(reporter)));
-    server::run(spec, requests, &mut *reporter, interrupts)
+    serve_iperf3(spec, options, &mut *reporter, interrupts)
+}
+
+/// The same with a reporter of the caller. `options` are for reports that clients request.
+///
+/// # Errors
+/// What ended the server; also an interrupt.
+pub fn serve_iperf3(
+    spec: &ServerSpec,
+    options: iperf3::Options,
+    reporter: &mut dyn ServerReporter,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
+    server::run(spec, peer_requests(options), reporter, interrupts)
 }
 
 /// Sends clients that ask for them the server's report and facts about this host.

@@ -29,6 +29,19 @@ impl UsageError {
     }
 }
 
+impl UsageError {
+    /// What is wrong, without the name of a program.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Getopt(error) => {
+                let text = String::from_utf8_lossy(&error.message(OsStr::new("iperf3"), GLIBC)).into_owned();
+                text.strip_prefix("iperf3: ").map(str::to_owned).unwrap_or(text)
+            }
+            Self::Parameter(error) => error.to_string(),
+        }
+    }
+}
+
 impl From<GetoptError> for UsageError {
     fn from(error: GetoptError) -> Self {
         Self::Getopt(error)

@@ -15,6 +15,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use linerate_iperf3::ErrorCode;
+use linerate_model::{Failure, FailureKind};
 use linerate_sys::process;
 
 use args::Args;
@@ -26,7 +28,7 @@ pub use args::{OutputOptions, ProcessOptions};
 pub(super) use options::grammar;
 pub use options::option_groups;
 pub use resolve::Command;
-pub use version::{program_version, system_line};
+pub use version::{FOLLOWS, PROGRAM_VERSION, program_version, system_line};
 
 /// Keys and lists of users are never larger.
 const FILE_LEN_MAX: u64 = 1 << 20;
@@ -54,6 +56,18 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Result<Request, Vec<u8>> {
         text.extend_from_slice(b"\n\n");
         text.extend_from_slice(help::SHORT_USAGE.as_bytes());
         text
+    })
+}
+
+/// The same for a caller that is no command line: a failure has the number and the text of iperf3, without the program's name.
+///
+/// # Errors
+/// The first word or combination that is not accepted.
+pub fn read_words(words: &[OsString]) -> Result<Request, Failure> {
+    request(words).map_err(|error| {
+        let text = error.text();
+        let code = ErrorCode::ALL.iter().find(|code| code.message(None) == text);
+        Failure { kind: FailureKind::Error, message: text, code: code.map(|code| code.number()) }
     })
 }
 

@@ -2,8 +2,17 @@
 
 use linerate_sys::caps::Capabilities;
 
+macro_rules! follows {
+    () => {
+        "3.21"
+    };
+}
+
 /// The iperf3 release whose command line and messages this dialect follows.
-pub(crate) const FOLLOWS: &str = "3.21";
+pub const FOLLOWS: &str = follows!();
+
+/// Name and version as reports show them.
+pub const PROGRAM_VERSION: &str = concat!("iperf ", follows!(), " (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Three lines: version, system, features. Scripts expect the first to begin with `iperf 3.`.
 pub(crate) fn version_text() -> String {
@@ -13,7 +22,7 @@ pub(crate) fn version_text() -> String {
 /// Name and version as reports show them.
 #[must_use]
 pub fn program_version() -> String {
-    format!("iperf {FOLLOWS} (linerate {})", env!("CARGO_PKG_VERSION"))
+    PROGRAM_VERSION.to_owned()
 }
 
 /// The system as `uname -a` names it, without the operating system's title.

@@ -1,0 +1,66 @@
+//! Events for a function of the caller.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+
+use linerate_boundary::Callback;
+use linerate_report::Output;
+use serde_json::json;
+
+/// Events for a function of the caller, if there is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Events(Option<Callback>);
+
+impl Events {
+    pub(crate) fn new(callback: Option<Callback>) -> Self {
+        Self(callback)
+    }
+
+    /// Takes lines of JSON; lines for people become warnings.
+    pub(crate) fn output(&self) -> Output {
+        Output::new(Box::new(EventLines(*self)), Box::new(WarningLines(*self)))
+    }
+
+    pub(crate) fn listening(&self, address: SocketAddr) {
+        self.call(
+            &json!({ "event": "listening", "data": { "host": address.ip(), "port": address.port() } }).to_string(),
+        );
+    }
+
+    pub(crate) fn warning(&self, text: &str) {
+        self.call(&json!({ "event": "warning", "data": text }).to_string());
+    }
+
+    fn call(&self, line: &str) {
+        if let Some(callback) = &self.0 {
+            callback.call(line);
+        }
+    }
+}
+
+/// Each piece that is written is one or several whole lines.
+struct EventLines(Events);
+
+impl Write for EventLines {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        String::from_utf8_lossy(data).lines().for_each(|line| self.0.call(line));
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct WarningLines(Events);
+
+impl Write for WarningLines {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        String::from_utf8_lossy(data).lines().for_each(|line| self.0.warning(line));
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! The soname, and the functions with a variable number of arguments, which Rust cannot define.
+
+fn main() {
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libiperf.so.0");
+    println!("cargo::rerun-if-changed=src/variadic.c");
+    cc::Build::new().file("src/variadic.c").warnings(true).compile("linerate_libiperf_variadic");
+}
