@@ -5,6 +5,7 @@ mod execute;
 mod history;
 mod kept;
 mod plan;
+mod reports;
 mod resume;
 mod rounds;
 
