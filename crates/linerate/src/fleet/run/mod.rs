@@ -2,6 +2,8 @@
 
 mod cell;
 mod execute;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod history;
 mod kept;
 mod plan;
