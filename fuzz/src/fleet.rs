@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use linerate_fleet::agent::{Action as AgentAction, Agent, Finish, Input as AgentInput, Service};
 use linerate_fleet::coordinator::{
-    Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings,
+    Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, kept_results,
 };
 use linerate_fleet::line::{LineReader, OpeningReader};
 use linerate_fleet::message::{
@@ -212,6 +212,41 @@ impl Watch {
         assert!(!self.settled.contains(&task), "{task} is settled once");
         self.settled.push(task);
     }
+}
+
+/// Any lines that a bus has kept give results that are complete: no host has more of them than lines, and no record is longer than
+/// the lines of its host.
+pub fn kept(script: &[u8]) {
+    let line = |[kind, argument]: &[u8; 2]| {
+        let line = match kind % 8 {
+            0 => script.get(usize::from(*argument)..).unwrap_or_default().to_vec(),
+            1 => report(*argument, 1, 0).into_bytes(),
+            _ => kept_line(*kind, *argument).into_bytes(),
+        };
+        (usize::from(kind / 8 % 3), line)
+    };
+    let lines: Vec<(usize, Vec<u8>)> = script.as_chunks::<2>().0.iter().map(line).collect();
+    let results = kept_results(lines.clone());
+    for host in 0..3 {
+        let of_host = || lines.iter().filter(|(of, _)| *of == host);
+        let found = || results.iter().filter(|result| result.host == host);
+        assert!(found().count() <= of_host().count());
+        let bytes: usize = of_host().map(|(_, line)| line.len()).sum();
+        assert!(found().map(|result| result.record.len()).sum::<usize>() <= bytes);
+    }
+}
+
+/// A part of a result.
+fn kept_line(kind: u8, argument: u8) -> String {
+    let (part, parts) = (argument % 4, 1 + argument / 4 % 4);
+    let end = if part == 0 { r#","end":{"outcome":"done","bytes":5,"elapsed_ns":5}"# } else { "" };
+    let task = TaskId(u128::from(kind / 64));
+    let piece = "x".repeat(usize::from(argument) * 16);
+    let body = format!(
+        r#"{{"round":{},"task":"{task}","part":{part},"parts":{parts}{end},"record":["{piece}"]}}"#,
+        kind / 32 % 2
+    );
+    envelope(1, u64::from(argument / 128), "result", &body)
 }
 
 /// Lines of a host that are no message drop that host alone, whatever the step is.

@@ -33,6 +33,6 @@ pub use list::{Filter, Sort};
 pub use names::load_named;
 pub use owner::RunProcess;
 pub use place::{Place, state_directory};
-pub use recorder::{Recorded, Recorder};
+pub use recorder::{Recorded, Recorder, Trials};
 pub use store::Store;
 pub use write::Saved;

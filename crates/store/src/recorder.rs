@@ -16,6 +16,9 @@ const QUEUE: usize = 256;
 /// How often the space of the store is determined.
 const SIZE_EVERY: Duration = Duration::from_secs(10);
 
+/// The trials of a record that are not kept in it: each call begins at the first one. A run of many hosts has a hundred thousand.
+pub type Trials = Box<dyn Fn() -> Box<dyn Iterator<Item = Trial>> + Send>;
+
 /// Writes the runs of a process in a thread of its own. The thread opens the store when the first run begins.
 #[derive(Debug)]
 pub struct Recorder {
@@ -53,11 +56,11 @@ struct Counts {
     reason: Mutex<Option<String>>,
 }
 
-#[derive(Debug)]
 enum Job {
     Begin(Box<RunRecord>),
     Trials(RunId, Vec<Trial>),
     Finish(Box<RunRecord>),
+    FinishWith(Box<RunRecord>, Trials),
 }
 
 impl Recorder {
@@ -87,8 +90,17 @@ impl Recorder {
 
     /// A run ended; its record has all trials. Waits while the queue is full.
     pub fn finish(&self, record: RunRecord) {
+        self.send(Job::Finish(Box::new(record)));
+    }
+
+    /// As [`Self::finish`], for a record whose trials are not kept in it.
+    pub fn finish_with(&self, record: RunRecord, trials: Trials) {
+        self.send(Job::FinishWith(Box::new(record), trials));
+    }
+
+    fn send(&self, job: Job) {
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);
-        if self.queue.send(Job::Finish(Box::new(record))).is_err() {
+        if self.queue.send(job).is_err() {
             self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
             self.counts.lose("the writer of the store ended");
         }
@@ -189,21 +201,28 @@ impl Writer {
             match job {
                 Job::Begin(record) => drop(self.write(|store| store.begin(&record))),
                 Job::Trials(run, trials) => drop(self.write(|store| store.add_trials(run, &trials))),
-                Job::Finish(record) => self.finish(&record),
+                Job::Finish(record) => self.finish(&record, None),
+                Job::FinishWith(record, trials) => self.finish(&record, Some(&trials)),
             }
             self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn finish(&mut self, record: &RunRecord) {
-        let Err(error) = self.write(|store| store.finish(record)) else {
+    /// Writes a run at its end. `trials` are those that are not kept in the record.
+    fn finish(&mut self, record: &RunRecord, trials: Option<&Trials>) {
+        let written = self.write(|store| match trials {
+            Some(trials) => store.finish_with(record, trials()),
+            None => store.finish(record),
+        });
+        let Err(error) = written else {
             self.counts.stored.fetch_add(1, Ordering::Relaxed);
             let taken = self.store.as_ref().and_then(|store| store.take_spool().ok());
             self.count_taken(taken.unwrap_or(0));
             self.read_size();
             return;
         };
-        match spool::write(&self.place, record) {
+        let whole = trials.map(|trials| RunRecord { trials: trials().collect(), ..record.clone() });
+        match spool::write(&self.place, whole.as_ref().unwrap_or(record)) {
             Ok(()) => {
                 self.counts.spooled.fetch_add(1, Ordering::Relaxed);
                 self.counts.note(&error.to_string());

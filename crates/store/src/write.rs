@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::record::{HostPart, Measure, RunId, RunRecord, RunState, Trial};
+use linerate_model::record::{HostPart, Measure, PrimaryMeasure, RunId, RunRecord, RunState, Trial};
 use linerate_model::snapshot::Fact;
 use linerate_model::stored_name;
 use sha2::{Digest, Sha256};
@@ -47,6 +47,25 @@ impl Store {
     /// What the database reports; nothing is written then.
     pub fn finish(&self, record: &RunRecord) -> Result<(), StoreError> {
         self.put(record)
+    }
+
+    /// As [`Self::finish`], for a record whose trials are not kept in it.
+    ///
+    /// # Errors
+    /// What the database reports; nothing is written then.
+    pub fn finish_with(&self, record: &RunRecord, trials: impl Iterator<Item = Trial>) -> Result<(), StoreError> {
+        let transaction = self.write()?;
+        let row = put(&*transaction, record)?;
+        let (mut count, mut primary) = (0_i64, PrimaryMeasure::default());
+        for trial in trials {
+            put_trial(&*transaction, row, &trial)?;
+            primary.add(&trial);
+            count += 1;
+        }
+        let (measure, value) = primary.median().unzip();
+        let statement = "UPDATE run SET trials = $1, primary_measure = $2, primary_value = $3 WHERE id = $4";
+        transaction.execute(statement, &params![count, measure.map(|measure| measure.info().name), value, row])?;
+        transaction.commit()
     }
 
     /// The run that was imported from the report with this key.
@@ -131,7 +150,8 @@ pub(crate) fn row_of(database: &dyn Database, run: RunId) -> Result<Option<i64>,
     database.one("SELECT id FROM run WHERE run_id = $1", &params![run.to_string()], |row| row.get(0))
 }
 
-fn put(database: &dyn Database, record: &RunRecord) -> Result<(), StoreError> {
+/// Writes a record and returns the key of its row.
+fn put(database: &dyn Database, record: &RunRecord) -> Result<i64, StoreError> {
     let row = put_row(database, record)?;
     let document = Packed::json(&without_parts(record));
     database.execute(
@@ -148,7 +168,7 @@ fn put(database: &dyn Database, record: &RunRecord) -> Result<(), StoreError> {
     for (key, value) in &record.labels {
         put_label(database, row, key, value)?;
     }
-    Ok(())
+    Ok(row)
 }
 
 pub(crate) fn put_label(database: &dyn Database, row: i64, key: &str, value: &str) -> Result<usize, StoreError> {

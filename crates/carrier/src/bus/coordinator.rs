@@ -23,6 +23,9 @@ use crate::carrier::{Carrier, HostEvent};
 
 /// How long the broker keeps results.
 const RESULTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long the broker knows the ids of results: an agent repeats one after the reply and the connection that it waits for. Each
+/// id takes memory there; later copies are dropped by the coordinator.
+const DUPLICATES_MAX_AGE: Duration = Duration::from_secs(10);
 /// Fewest events that wait for the owner; the answers of all hosts have room.
 const EVENTS_MIN: usize = 4_096;
 /// Name of the run that is in progress, in the bucket of the site.
@@ -229,6 +232,7 @@ impl Duty {
             name: name.clone(),
             subjects: vec![self.names.results(ANY, ANY)],
             max_age: RESULTS_MAX_AGE,
+            duplicate_window: DUPLICATES_MAX_AGE,
             ..stream::Config::default()
         };
         let results = context.get_or_create_stream(config).await.map_err(|error| refused(&name, &error))?;

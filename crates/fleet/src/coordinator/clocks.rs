@@ -1,11 +1,16 @@
 //! Exchanges of clock readings.
 
 use super::{Action, CLOCKED_TIMEOUT_NS, Coordinator, Presence, Step};
+use crate::MS_NS;
 use crate::clock::Exchange;
 use crate::message::{Clock, Clocked, CoordinatorMessage};
 
-/// Longest step of clocks, in waits for one CLOCKED.
+/// Longest step of clocks, in waits for one CLOCKED, and beside it the time of an exchange with one of many hosts.
 const WAITS_MAX: u64 = 5;
+const EXCHANGE_NS: u64 = MS_NS / 2;
+/// Hosts whose CLOCKED is awaited at the same time: answers of more would wait for each other, and the wait is part of the
+/// uncertainty.
+const AWAITED_MAX: usize = 64;
 
 impl Coordinator {
     pub(super) fn begin_clocks(&mut self, now_ns: u64, exchanges: u32) {
@@ -14,9 +19,29 @@ impl Coordinator {
             if let Some(host) = self.host_mut(*index) {
                 host.exchanges_left = exchanges.max(1);
             }
-            self.send_clock(now_ns, *index);
         }
-        self.open(Step::Clock, planned, now_ns.saturating_add(CLOCKED_TIMEOUT_NS * WAITS_MAX));
+        let all_ns = (planned.len() as u64).saturating_mul(u64::from(exchanges)).saturating_mul(EXCHANGE_NS);
+        let longest_ns = (CLOCKED_TIMEOUT_NS * WAITS_MAX).saturating_add(all_ns);
+        self.clocks_due = planned.iter().copied().collect();
+        self.open(Step::Clock, planned, now_ns.saturating_add(longest_ns));
+        self.send_due_clocks(now_ns);
+    }
+
+    /// Begins exchanges with hosts that wait for theirs.
+    fn send_due_clocks(&mut self, now_ns: u64) {
+        let is_awaited = |host: &super::Host| host.clock_sent_ns.is_some() && host.presence == Presence::Planned;
+        let awaited = self.hosts.iter().filter(|host| is_awaited(host) && !host.has_lost_clock(now_ns)).count();
+        for _ in awaited..AWAITED_MAX {
+            self.send_next_clock(now_ns);
+        }
+    }
+
+    fn send_next_clock(&mut self, now_ns: u64) {
+        while let Some(index) = self.clocks_due.pop_front() {
+            if self.is_planned(index) {
+                return self.send_clock(now_ns, index);
+            }
+        }
     }
 
     pub(super) fn handle_clocked(&mut self, now_ns: u64, index: usize, clocked: Clocked) {
@@ -31,23 +56,29 @@ impl Coordinator {
         host.exchanges_left = host.exchanges_left.saturating_sub(1);
         let is_through = host.exchanges_left == 0;
         match self.awaits(Step::Clock, index) {
-            true if is_through => self.arrive(Step::Clock, index),
+            true if is_through => {
+                self.arrive(Step::Clock, index);
+                self.send_next_clock(now_ns);
+            }
             true => self.send_clock(now_ns, index),
             false => {}
         }
     }
 
-    /// Repeats exchanges that are lost, and those with hosts whose clock is too uncertain.
+    /// Repeats exchanges that are lost, and those with hosts whose clock is too uncertain: as many as may be awaited, the oldest
+    /// first.
     pub(super) fn refresh_clocks(&mut self, now_ns: u64) {
+        self.send_due_clocks(now_ns);
         let budget_ns = self.settings.clock_budget_ns;
         let is_due = |host: &super::Host| {
             let is_stale = host.clock.rtt_p99_ns().is_some() && host.clock.needs_refresh(now_ns, budget_ns);
-            let is_lost = host.clock_sent_ns.is_some_and(|at| now_ns.saturating_sub(at) >= CLOCKED_TIMEOUT_NS);
+            let is_lost = host.has_lost_clock(now_ns);
             host.presence == Presence::Planned && (is_lost || is_stale && host.clock_sent_ns.is_none())
         };
-        for index in self.hosts_where(is_due) {
-            self.send_clock(now_ns, index);
-        }
+        let mut due = self.hosts_where(is_due);
+        due.sort_by_key(|index| self.hosts.get(*index).and_then(|host| host.clock_last_ns));
+        due.truncate(AWAITED_MAX);
+        due.into_iter().for_each(|index| self.send_clock(now_ns, index));
     }
 
     /// Actual start on this clock.
@@ -60,6 +91,7 @@ impl Coordinator {
     fn send_clock(&mut self, now_ns: u64, index: usize) {
         if let Some(host) = self.host_mut(index) {
             host.clock_sent_ns = Some(now_ns);
+            host.clock_last_ns = Some(now_ns);
         }
         self.send(vec![index], CoordinatorMessage::Clock(Clock { c1_ns: now_ns }));
     }

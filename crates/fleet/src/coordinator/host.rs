@@ -1,5 +1,6 @@
 //! State of one host at the coordinator.
 
+use super::CLOCKED_TIMEOUT_NS;
 use super::parts::Parts;
 use crate::HostId;
 use crate::clock::Estimator;
@@ -17,6 +18,8 @@ pub(super) struct Host {
     pub(super) clock: Estimator,
     /// When the unanswered CLOCK was sent.
     pub(super) clock_sent_ns: Option<u64>,
+    /// When the last one was sent, answered or not.
+    pub(super) clock_last_ns: Option<u64>,
     /// Exchanges until the step of clocks is over for this host.
     pub(super) exchanges_left: u32,
     pub(super) parts: Parts,
@@ -50,12 +53,18 @@ impl Host {
             ports: Vec::new(),
             clock: Estimator::default(),
             clock_sent_ns: None,
+            clock_last_ns: None,
             exchanges_left: 0,
             parts: Parts::default(),
             open_round: None,
             last_received_ns: now_ns,
             faults: 0,
         }
+    }
+
+    /// Its CLOCKED is overdue.
+    pub(super) fn has_lost_clock(&self, now_ns: u64) -> bool {
+        self.clock_sent_ns.is_some_and(|sent_ns| now_ns.saturating_sub(sent_ns) >= CLOCKED_TIMEOUT_NS)
     }
 
     /// Its agent answered and is not dropped.

@@ -235,6 +235,8 @@ pub struct Coordinator {
     round: Option<Round>,
     /// Waits for hosts that have not confirmed the end of an earlier one.
     next_round: Option<RoundPlan>,
+    /// Hosts whose exchanges of clock readings have not begun.
+    clocks_due: VecDeque<usize>,
     /// Ends of all tasks of the run.
     known: HashMap<TaskId, (usize, Option<usize>)>,
     /// Shortest time between GO and a start: longer after a round whose GO was late.
@@ -257,6 +259,7 @@ impl Coordinator {
             barrier: Some(Barrier::new(Step::Hello, 0..count, deadline_ns)),
             round: None,
             next_round: None,
+            clocks_due: VecDeque::new(),
             known: HashMap::new(),
             lead_min_ns: LEAD_MIN_NS,
             next_beat_ns: now_ns.saturating_add(settings.beat_ns),

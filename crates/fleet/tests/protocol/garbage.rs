@@ -66,6 +66,11 @@ proptest! {
     }
 
     #[test]
+    fn any_kept_lines_give_complete_results(script in prop::collection::vec(any::<u8>(), 0..600)) {
+        fuzzing::kept(&script);
+    }
+
+    #[test]
     fn any_text_is_an_inventory_or_an_error(
         text in "(\\[\\[?(host|fleet|a:children|racks.x)\\]?\\]\n|(name|ports|ansible_host|x) ?= ?\"?[a-z0-9.:\\[\\]-]{0,12}\"?\n|\\PC{0,20}\n){0,9}"
     ) {

@@ -55,8 +55,7 @@ pub(super) fn racked(count: usize, size: usize, crossing: u32) -> FleetPlan {
 
 /// A cell of one path with a rate, without a nominal rate.
 pub(super) fn cell(source: &str, sink: &str, goodput_bps: f64) -> Cell {
-    let task =
-        Task { source: host(source), sink: host(sink), path: "phys".to_owned(), variant: String::new(), repetition: 0 };
+    let task = Task { source: host(source), sink: host(sink), path: "phys".into(), variant: "".into(), repetition: 0 };
     let measurement = Measurement { goodput_bps, ..Measurement::default() };
     Cell { task, mode: FleetMode::Rounds, outcome: CellOutcome::Measured(measurement) }
 }

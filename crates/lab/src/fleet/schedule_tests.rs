@@ -115,7 +115,7 @@ fn variants_of_a_pair_run_side_by_side_in_balanced_order() {
     assert_complete(&rounds, &plan.tasks());
     assert_eq!(rounds.len(), 3 * 4);
     for pair in rounds.chunks(4) {
-        let order: Vec<&str> = pair.iter().map(|round| round.tasks[0].variant.as_str()).collect();
+        let order: Vec<&str> = pair.iter().map(|round| &*round.tasks[0].variant).collect();
         assert_eq!(order, ["cc=bbr", "cc=cubic", "cc=cubic", "cc=bbr"]);
         let pairs = |round: &Round| -> BTreeSet<(HostId, HostId)> {
             round.tasks.iter().map(|task| (task.source.clone(), task.sink.clone())).collect()

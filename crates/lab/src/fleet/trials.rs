@@ -65,9 +65,17 @@ fn by_task(trials: &[Trial]) -> BTreeMap<&Task, Cell> {
 
 /// The report without the cells that are trials of its record.
 #[must_use]
-pub fn without_trials(mut report: FleetReport) -> FleetReport {
-    report.cells.retain(|cell| cell.measurement().is_none());
-    report
+pub fn without_trials(report: &FleetReport) -> FleetReport {
+    let cells = report.cells.iter().filter(|cell| cell.measurement().is_none()).cloned().collect();
+    FleetReport {
+        schema: report.schema.clone(),
+        header: report.header.clone(),
+        cells,
+        effects: report.effects.clone(),
+        ladder: report.ladder.clone(),
+        poisonings: report.poisonings.clone(),
+        findings: report.findings.clone(),
+    }
 }
 
 /// The report with all of its cells.
@@ -86,7 +94,7 @@ mod tests {
 
     fn cell(source: &str, repetition: u32, outcome: CellOutcome) -> Cell {
         let id = |name: &str| name.parse::<HostId>().expect("an id");
-        let (path, variant) = ("lab".to_owned(), String::new());
+        let (path, variant) = ("lab".into(), "".into());
         let task = Task { source: id(source), sink: id("z"), path, variant, repetition };
         Cell { task, mode: FleetMode::Rounds, outcome }
     }

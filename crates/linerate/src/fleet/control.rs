@@ -59,6 +59,26 @@ impl<'a, C: Carrier> Control<'a, C> {
     /// Runs until the last of the awaited actions.
     pub(super) fn run_until(&mut self, is_last: impl Fn(&Action) -> bool) -> Result<Vec<Action>, Ended> {
         let mut actions = Vec::new();
+        self.run_each(|_, action| {
+            let is_over = is_last(&action);
+            actions.push(action);
+            is_over
+        })?;
+        Ok(actions)
+    }
+
+    /// Passes a decision on, and every action that follows to `take` until it is the last one.
+    pub(super) fn step_each(
+        &mut self,
+        input: Input,
+        take: impl FnMut(&Coordinator, Action) -> bool,
+    ) -> Result<(), Ended> {
+        let taken = self.coordinator.handle_local(monotonic_ns(), input);
+        taken.map_err(|busy| Ended::Failed(busy.to_string()))?;
+        self.run_each(take)
+    }
+
+    fn run_each(&mut self, mut take: impl FnMut(&Coordinator, Action) -> bool) -> Result<(), Ended> {
         loop {
             while let Some(action) = self.coordinator.poll_action() {
                 match action {
@@ -73,10 +93,8 @@ impl<'a, C: Carrier> Control<'a, C> {
                         return Err(Ended::Cancelled(all));
                     }
                     action => {
-                        let is_over = is_last(&action);
-                        actions.push(action);
-                        if is_over {
-                            return Ok(actions);
+                        if take(&self.coordinator, action) {
+                            return Ok(());
                         }
                     }
                 }

@@ -15,8 +15,18 @@ pub(super) struct Member {
     pub(super) ends: BTreeMap<String, TestEnd>,
     /// What its connections to the servers of the others found.
     pub(super) probes: Vec<ProbeReport>,
+    /// What the connections of the others to its servers found.
+    pub(super) reached: Reached,
     /// Its facts, where they were collected.
     pub(super) facts: Option<Snapshot>,
+}
+
+/// Probes of the servers of a host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Reached {
+    failed: Vec<ProbeOutcome>,
+    /// All, failed or not.
+    count: usize,
 }
 
 /// The end of the tests of a path.
@@ -39,9 +49,16 @@ pub(super) struct TestEnd {
 pub(super) struct Prepared {
     pub(super) members: BTreeMap<usize, Member>,
     pub(super) data_rtt_ns: u64,
+    places: BTreeMap<HostId, usize>,
 }
 
 impl Prepared {
+    /// Hosts of an inventory, none of which can be tested yet.
+    pub(super) fn new(hosts: &[Host]) -> Self {
+        let places = hosts.iter().enumerate().map(|(index, host)| (host.id.clone(), index)).collect();
+        Self { places, ..Self::default() }
+    }
+
     /// Takes what a host found out.
     pub(super) fn take(&mut self, index: usize, report: Preflighted) {
         let Some(member) = self.members.get_mut(&index) else { return };
@@ -55,15 +72,28 @@ impl Prepared {
         member.probes = report.peers;
     }
 
+    /// Counts the probes of each host's servers, once all hosts have reported.
+    pub(super) fn count_probes(&mut self) {
+        let ends = |(index, member): (&usize, &Member)| {
+            let index = *index;
+            member.ends.values().map(move |end| ((end.address, end.port), index)).collect::<Vec<_>>()
+        };
+        let owners: BTreeMap<(IpAddr, u16), usize> = self.members.iter().flat_map(ends).collect();
+        let mut reached: BTreeMap<usize, Reached> = BTreeMap::new();
+        for probe in self.members.values().flat_map(|member| &member.probes) {
+            let Some(owner) = owners.get(&(probe.peer, probe.port)) else { continue };
+            let of_owner = reached.entry(*owner).or_default();
+            of_owner.count += 1;
+            of_owner.failed.extend(Some(probe.outcome).filter(|outcome| *outcome != ProbeOutcome::Ok));
+        }
+        for (index, member) in &mut self.members {
+            member.reached = reached.remove(index).unwrap_or_default();
+        }
+    }
+
     /// Probes of the servers of this host that failed, and how many were made.
-    pub(super) fn failed_probes(&self, index: usize) -> (Vec<ProbeOutcome>, usize) {
-        let Some(target) = self.members.get(&index) else { return (Vec::new(), 0) };
-        let is_target =
-            |probe: &ProbeReport| target.ends.values().any(|end| (end.address, end.port) == (probe.peer, probe.port));
-        let probes = self.members.values().flat_map(|member| &member.probes);
-        let of_target: Vec<ProbeOutcome> = probes.filter(|probe| is_target(probe)).map(|probe| probe.outcome).collect();
-        let failed = of_target.iter().copied().filter(|outcome| *outcome != ProbeOutcome::Ok).collect();
-        (failed, of_target.len())
+    pub(super) fn failed_probes(&self, index: usize) -> (&[ProbeOutcome], usize) {
+        self.members.get(&index).map_or((&[], 0), |member| (&member.reached.failed, member.reached.count))
     }
 
     /// Which server cannot be reached by how many of the others, of all hosts.
@@ -92,8 +122,8 @@ impl Prepared {
     }
 
     /// A host by its id, with its place in the inventory.
-    pub(super) fn member(&self, hosts: &[Host], id: &HostId) -> Option<(usize, &Member)> {
-        let index = hosts.iter().position(|host| host.id == *id)?;
+    pub(super) fn member(&self, id: &HostId) -> Option<(usize, &Member)> {
+        let index = *self.places.get(id)?;
         Some((index, self.members.get(&index)?))
     }
 }

@@ -23,5 +23,12 @@ pub mod run;
 mod script;
 pub mod worker;
 
+/// Input of hosts as arbitrary bytes.
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing {
+    pub use super::run::fuzzing::results;
+    pub use super::script::fuzzing::script;
+}
+
 pub use bus::BusOptions;
 pub use connect::{FleetHosts, SITE_DEFAULT};

@@ -71,7 +71,7 @@ pub(super) fn prepare<C: Carrier>(
     }
     let plans = plans(hosts, &addresses, planned.caps);
     control.step(Input::Plan(plans), |action| *action == Action::StepDone(Step::Plan))?;
-    let mut prepared = Prepared::default();
+    let mut prepared = Prepared::new(&inventory.hosts);
     for (index, of_paths) in addresses {
         if let Some(member) = member(control, index, of_paths) {
             prepared.members.insert(index, member);
@@ -84,6 +84,7 @@ pub(super) fn prepare<C: Carrier>(
             prepared.take(host, *report);
         }
     }
+    prepared.count_probes();
     let exchanges = if prepared.members.len() < LARGE { EXCHANGES } else { EXCHANGES_LARGE };
     let clocks = Input::Clocks { exchanges };
     control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;

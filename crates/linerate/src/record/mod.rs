@@ -19,7 +19,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, SinkError};
 use linerate_record::{Builder, keys, scrubbed, text};
-use linerate_store::{Place, Recorder, parse_label};
+use linerate_store::{Place, Recorder, Trials, parse_label};
 use linerate_sys::{clock, process, random};
 
 pub use sessions::SessionRecords;
@@ -147,23 +147,33 @@ impl Recording {
 
     /// Adds a trial.
     pub fn add(&mut self, trial: Trial) {
-        self.add_all(std::iter::once(trial));
+        let no = u32::try_from(self.record.trials.len()).unwrap_or(u32::MAX);
+        let trial = Trial { no, ..trial };
+        self.record.trials.push(trial.clone());
+        self.pass_on(vec![trial]);
     }
 
-    /// Adds trials that ended together.
-    pub fn add_all(&mut self, trials: impl Iterator<Item = Trial>) {
-        let first = u32::try_from(self.record.trials.len()).unwrap_or(u32::MAX);
-        let trials: Vec<Trial> = (first..).zip(trials).map(|(no, trial)| Trial { no, ..trial }).collect();
-        self.record.trials.extend_from_slice(&trials);
+    /// Passes trials on to the history, so that they survive a crash. They are not kept here: [`Self::finish_with`] has them.
+    pub fn pass_on(&self, trials: Vec<Trial>) {
         if let Some(recorder) = &self.recorder {
             recorder.add_trials(self.record.run_id, trials);
         }
     }
 
-    /// Takes over trials of an earlier run. They begin with the record.
-    pub fn take_over(&mut self, earlier: RunId, trials: Vec<Trial>) {
+    /// The record goes to a history.
+    #[must_use]
+    pub fn has_history(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// What only this kind of run has.
+    pub fn body_mut(&mut self) -> &mut Body {
+        &mut self.record.body
+    }
+
+    /// The run continues an earlier one.
+    pub fn follow(&mut self, earlier: RunId) {
         self.record.links.parent = Some(earlier);
-        self.add_all(trials.into_iter().map(|trial| Trial { started_ns: 0, ..trial }));
     }
 
     /// Sets the hosts of a run with more of them than a client and a server, and the name of the path between them.
@@ -190,6 +200,15 @@ impl Recording {
         let (state, reason, body) = (trial.state, trial.reason.clone(), self.record.body.clone());
         self.add(Trial { started_ns: self.elapsed_ns().saturating_sub(trial.elapsed_ns), ..trial });
         self.finish(state, reason, body)
+    }
+
+    /// As [`Self::finish`], with trials that are not kept here. What the user should know about its place in the history.
+    #[must_use]
+    pub fn finish_with(self, state: RunState, reason: Option<String>, trials: Trials) -> Option<String> {
+        let elapsed_ns = self.elapsed_ns();
+        let recorder = self.recorder?;
+        recorder.finish_with(RunRecord { state, reason, elapsed_ns, ..self.record }, trials);
+        recorder.close().message()
     }
 
     /// The run ended, and this was found.

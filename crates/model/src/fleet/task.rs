@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
@@ -11,7 +12,7 @@ use super::HostId;
 /// Digits of a hash.
 const HASH_DIGITS: usize = 32;
 
-/// One test from one host to another. Whichever round it runs in, it is the same task.
+/// One test from one host to another. Whichever round it runs in, it is the same task. A copy shares the texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Task {
@@ -20,10 +21,10 @@ pub struct Task {
     /// The host that receives.
     pub sink: HostId,
     /// Name of the path in the inventory: `phys`.
-    pub path: String,
+    pub path: Arc<str>,
     /// What is varied, and its level: `cc=bbr`, `senders=4`; empty where nothing is.
     #[serde(default)]
-    pub variant: String,
+    pub variant: Arc<str>,
     /// Which repetition, from 0.
     #[serde(default)]
     pub repetition: u32,

@@ -4,6 +4,7 @@
 //! time. Absent means not available.
 
 mod host;
+mod primary;
 mod row;
 mod run_id;
 mod trial;
@@ -14,6 +15,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 pub use host::{HostPart, Import, Origin, RunPath};
+pub use primary::PrimaryMeasure;
 pub use row::RunRow;
 pub use run_id::{RunId, RunIdError};
 pub use trial::{Detail, Measure, Series, SeriesOf, TestDetail, TestStep, Times, Trial, Way};
@@ -93,19 +95,9 @@ impl RunRecord {
     /// a test, successful responses per second of a load. `None` where no trial has it.
     #[must_use]
     pub fn primary(&self) -> Option<(MeasureName, f64)> {
-        let names = [MeasureName::ReceivedBps, MeasureName::OkPerS, MeasureName::SentBps];
-        let ways = [Way::Sum, Way::Forward, Way::Reverse];
-        let value = |trial: &Trial, name| {
-            let of = |way| trial.measures.iter().find(|measure| (measure.name, measure.way) == (name, way));
-            ways.into_iter().find_map(of).map(|measure| measure.value)
-        };
-        names.into_iter().find_map(|name| {
-            let counted = self.trials.iter().filter(|trial| trial.state == RunState::Complete && !trial.is_warm_up);
-            let mut values: Vec<f64> = counted.filter_map(|trial| value(trial, name)).collect();
-            values.sort_unstable_by(f64::total_cmp);
-            let upper = *values.get(values.len() / 2)?;
-            Some((name, upper.midpoint(values[(values.len() - 1) / 2])))
-        })
+        let mut primary = PrimaryMeasure::default();
+        self.trials.iter().for_each(|trial| primary.add(trial));
+        primary.median()
     }
 }
 

@@ -144,11 +144,12 @@ impl Table {
 
     /// The heads and the cells without marks, comma-separated (RFC 4180).
     pub(crate) fn csv(&self) -> String {
-        let line = |fields: &mut dyn Iterator<Item = &str>| fields.map(quoted).collect::<Vec<_>>().join(",") + "\r\n";
-        let heads = line(&mut self.columns.iter().map(|column| column.head.as_str()));
-        let rows = self.rows.iter();
-        let rows = rows.map(|row| line(&mut row.iter().map(|cell| cell.text.as_str())));
-        std::iter::once(heads).chain(rows).collect()
+        line(self.columns.iter().map(|column| column.head.as_str())) + &self.csv_rows()
+    }
+
+    /// The same without the heads.
+    pub(crate) fn csv_rows(&self) -> String {
+        self.rows.iter().map(|row| line(row.iter().map(|cell| cell.text.as_str()))).collect()
     }
 
     /// Lines of at most [`LINE_CHARS`] characters: long words are wrapped in the last column, and columns that do not
@@ -286,6 +287,10 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
 
 fn class(column: &Column) -> &'static str {
     if column.is_number { "" } else { " class=\"words\"" }
+}
+
+fn line<'a>(fields: impl Iterator<Item = &'a str>) -> String {
+    fields.map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 fn quoted(field: &str) -> String {

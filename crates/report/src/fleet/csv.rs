@@ -7,13 +7,21 @@ use serde::Serialize;
 use crate::document::table::Table;
 use crate::printable::printable;
 
+/// Cells of one table: a large fleet has a hundred thousand, and one in a table takes twenty times its line.
+const CHUNK: usize = 1_000;
+
 /// A head line and one line per cell (RFC 4180). A value that was not measured is empty.
 #[must_use]
 pub fn csv(report: &FleetReport) -> String {
+    let rows = report.cells.chunks(CHUNK).map(|cells| table(cells).csv_rows());
+    std::iter::once(table(&[]).csv()).chain(rows).collect()
+}
+
+fn table(cells: &[Cell]) -> Table {
     let start = |cell: &Cell, ns: fn(&linerate_model::fleet::StartTimes) -> u64| {
         text(cell.measurement().and_then(|of| of.start.as_ref()).map(ns))
     };
-    Table::of("", "", &report.cells)
+    Table::of("", "", cells)
         .text("source", |cell| cell.task.source.to_string())
         .text("sink", |cell| cell.task.sink.to_string())
         .text("path", |cell| printable(&cell.task.path))
@@ -32,7 +40,6 @@ pub fn csv(report: &FleetReport) -> String {
         .text("not_run", |cell| reason(cell).0)
         .text("detail", |cell| reason(cell).1)
         .table()
-        .csv()
 }
 
 fn value<T: ToString>(cell: &Cell, value: impl Fn(&Measurement) -> Option<T>) -> String {

@@ -118,8 +118,8 @@ fn text_of_others_acts_neither_on_a_terminal_nor_on_a_page() {
     report.header.ended = Some(NotRun { reason: NotRunReason::Failed, detail: Some(evil.to_owned()) });
     report.header.hosts.iter_mut().for_each(|host| host.rack = Some(evil.to_owned()));
     for cell in &mut report.cells {
-        cell.task.path = evil.to_owned();
-        cell.task.variant = evil.to_owned();
+        cell.task.path = evil.into();
+        cell.task.variant = evil.into();
         if let CellOutcome::NotRun(not_run) = &mut cell.outcome {
             not_run.detail = Some(evil.to_owned());
         }

@@ -259,7 +259,7 @@ fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
     let run = FleetRun {
         plan: report.header.plan,
         inputs: serde_json::json!({ "reach": { "ssh": "admin@secret.mgmt" } }),
-        report: Some(Box::new(trials::without_trials(report))),
+        report: Some(Box::new(trials::without_trials(&report))),
         unconfirmed: Vec::new(),
     };
     let host = |id: &str, name: &str| HostPart {

@@ -215,3 +215,42 @@ fn a_recorder_writes_what_is_handed_to_it() {
     let store = Store::open_existing(&place).expect("it is there");
     assert_eq!(store.load(whole.run_id).expect("loaded"), whole);
 }
+
+#[test]
+fn trials_that_are_not_kept_in_their_record_are_stored_as_if_they_were() {
+    let place = place();
+    let whole = run(1, 3);
+    let recorder = Recorder::new(place.clone());
+    recorder.begin(begun(&whole));
+    recorder.add_trials(whole.run_id, whole.trials[..1].to_vec());
+    let trials = whole.trials.clone();
+    recorder.finish_with(
+        RunRecord { trials: Vec::new(), ..whole.clone() },
+        Box::new(move || Box::new(trials.clone().into_iter())),
+    );
+    assert_eq!(recorder.close().message(), None);
+    let store = Store::open_existing(&place).expect("it is there");
+    assert_eq!(store.load(whole.run_id).expect("loaded"), whole);
+    let rows = store.list(&Filter::default()).expect("a list");
+    assert_eq!((rows.len(), rows[0].trials, rows[0].primary), (1, 3, whole.primary()));
+}
+
+#[test]
+fn trials_that_are_not_kept_in_their_record_wait_with_it_in_the_spool() {
+    if is_server() {
+        return;
+    }
+    let place = place();
+    fs::write(place.path(), "garbage".repeat(100)).expect("written");
+    let whole = run(1, 3);
+    let recorder = Recorder::new(place.clone());
+    let trials = whole.trials.clone();
+    recorder.finish_with(
+        RunRecord { trials: Vec::new(), ..whole.clone() },
+        Box::new(move || Box::new(trials.clone().into_iter())),
+    );
+    assert_eq!(recorder.close().spooled, 1);
+    fs::remove_file(place.path()).expect("removed");
+    let store = Store::open(&place).expect("a new store");
+    assert_eq!(store.load(whole.run_id).expect("taken in"), whole);
+}

@@ -207,6 +207,7 @@ fn coordinator_that_was_frozen_is_deposed_and_the_run_is_complete() {
 fn three_thousand_agents_are_done_and_no_result_is_lost() {
     const HOSTS: usize = 3_000;
     const ROUNDS: usize = 20;
+    const COORDINATOR_KIB_MAX: usize = 100_000_000 >> 10;
     let Some(broker) = Broker::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(ours().path());
@@ -222,7 +223,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
         if run.has_ended() {
             return true;
         }
-        coordinator_kib = coordinator_kib.max(Status::of(run.id()).resident_kib);
+        coordinator_kib = coordinator_kib.max(Status::of(run.id()).anonymous_kib);
         broker_kib = broker_kib.max(Status::of(broker.id()).resident_kib);
         thread::sleep(Duration::from_millis(50));
         false
@@ -236,7 +237,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
     let has_rate = |line: &&str| line.split(',').nth(GOODPUT).is_some_and(|rate| !rate.is_empty());
     let counts = (cells.lines().count(), cells.lines().filter(has_rate).count());
     assert_eq!(counts, (1 + HOSTS * ROUNDS, 1 + HOSTS * ROUNDS), "a rate of each task");
-    // A broker of two CPUs with a file store had 357 MiB, a coordinator without optimisation 168 MiB.
+    // A broker of two CPUs with a file store had 347 MiB: 43 MiB of objects, 108 MiB of stacks, and heap that Go had not returned.
     assert!(broker_kib <= 512 << 10, "broker: {broker_kib} KiB");
-    assert!(coordinator_kib <= 256 << 10, "coordinator: {coordinator_kib} KiB");
+    assert!(coordinator_kib <= COORDINATOR_KIB_MAX, "coordinator: {coordinator_kib} KiB");
 }

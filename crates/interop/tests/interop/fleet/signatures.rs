@@ -1,6 +1,6 @@
 //! Goal: each fault of a host, a pair, an uplink or a group is named as what it is, and nothing else is. Method: hosts in
 //! namespaces behind shapers and filters, with a real sshd(8) each; each fault as often as `LINERATE_FLEET_RUNS` has it, once
-//! without it.
+//! without it, and no fault four times as often.
 
 use linerate_interop::{FleetLab, HostLink};
 use serde_json::Value;
@@ -9,6 +9,11 @@ use super::report::{expect_nothing_left, findings};
 
 /// Seconds of each test, without a warm-up.
 const TESTS: [&str; 4] = ["-t", "2", "-O", "0"];
+
+/// Runs of a healthy fleet for each run of a faulty one.
+const HEALTHY_RUNS: usize = 4;
+/// Runs of a healthy fleet, of which one may have a finding.
+const RUNS_PER_FINDING: usize = 20;
 
 fn runs() -> usize {
     std::env::var("LINERATE_FLEET_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1)
@@ -31,6 +36,28 @@ fn gigabit_but(number: usize, link: HostLink) -> [HostLink; 6] {
     let mut links = [HostLink::Gigabit; 6];
     links[number] = link;
     links
+}
+
+#[test]
+#[ignore = "takes half a minute: make fleet"]
+fn timed_slow_host_is_named() {
+    let Some(lab) = FleetLab::new(&gigabit_but(3, HostLink::Slow)) else { return };
+    assert_found(&lab, &[], "FLT-01", "h3");
+}
+
+#[test]
+#[ignore = "takes a minute: make fleet"]
+fn timed_healthy_fleet_has_a_finding_in_one_of_twenty_runs_at_most() {
+    let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 6]) else { return };
+    let reports: Vec<Value> = (0..HEALTHY_RUNS * runs()).map(|_| mesh(&lab, &[])).collect();
+    let wrong: Vec<_> = reports.iter().map(findings).filter(|found| !found.is_empty()).collect();
+    assert!(wrong.len() * RUNS_PER_FINDING <= reports.len(), "{} of {}: {wrong:?}", wrong.len(), reports.len());
+    for report in reports.iter().filter(|report| findings(report).is_empty()) {
+        let hosts = report["effects"][0]["hosts"].as_array().expect("hosts").iter();
+        let effects = hosts.flat_map(|host| [&host["sends"]["effect"], &host["receives"]["effect"]]);
+        assert!(effects.filter_map(Value::as_f64).all(|effect| effect.abs() <= 0.01), "{report}");
+    }
+    expect_nothing_left(&lab);
 }
 
 // Both ways at once, acknowledgements of the good direction wait in the full queue of the slow one.

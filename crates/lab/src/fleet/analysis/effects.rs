@@ -37,8 +37,8 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
     let (hosts, pairs) = fit.judged(&gates);
     let uplinks = slow_uplinks(&matrix, &clearance, &racks, reference.rate, &gates);
     let effects = FleetEffects {
-        path: first.task.path.clone(),
-        variant: first.task.variant.clone(),
+        path: first.task.path.to_string(),
+        variant: first.task.variant.to_string(),
         reference: reference.rate.exp(),
         is_relative: matrix.is_relative,
         scale,

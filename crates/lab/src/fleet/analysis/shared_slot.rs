@@ -46,7 +46,7 @@ pub fn findings(forwarders: &[Forwarder], cells: &[&Cell]) -> Vec<Finding> {
 fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
     let ports = |cell: &Cell| Some((forwarder.ports.get(&cell.task.source)?, forwarder.ports.get(&cell.task.sink)?));
     let has_own_hosts = |cell: &&&Cell| !matches!(cell.mode, FleetMode::Ladder | FleetMode::Stress);
-    let of_path = cells.iter().filter(|cell| cell.task.path == forwarder.path).filter(has_own_hosts);
+    let of_path = cells.iter().filter(|cell| *cell.task.path == forwarder.path).filter(has_own_hosts);
     let through = of_path.filter_map(|cell| Some((ports(cell)?, *cell, cell.usable()?.goodput_bps)));
     let through = through.filter(|((a, b), _, bps)| a.name != b.name && *bps > 0.0);
     let (one, two): (Vec<_>, Vec<_>) = through.partition(|((a, b), _, _)| a.slot == b.slot);

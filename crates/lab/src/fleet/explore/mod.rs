@@ -170,7 +170,7 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
         let effects = &analysis.effects;
         let before = findings.len();
         findings.extend(analysis::findings(analysis, &racks));
-        let is_of = |cell: &&Cell| cell.task.path == effects.path && cell.task.variant == effects.variant;
+        let is_of = |cell: &&Cell| *cell.task.path == effects.path && *cell.task.variant == effects.variant;
         let (alone, together): (Vec<&Cell>, Vec<&Cell>) =
             run.cells.values().filter(is_of).partition(|cell| cell.mode != plan.mode);
         findings.extend(analysis::contention(&together, &alone));
@@ -199,7 +199,7 @@ fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, hub: &HostId, mut run: Run<'
         for (path, variant) in plan.treatments() {
             let poison = ladder::poison(plan, direction, &suspect);
             let mut steps = ladder::among(poison, &run.alive, &run.finished());
-            steps.retain(|step| step.path == path && step.variant == variant);
+            steps.retain(|step| step.path == *path && step.variant == *variant);
             run.steps(&steps);
             let Some((rates, finding)) = ladder_analysis::poisoning(&steps, &suspect, &run.cells) else {
                 continue;

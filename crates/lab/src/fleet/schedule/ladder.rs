@@ -1,6 +1,7 @@
 //! Ladders: 1, 2, 4 … all senders to one sink, or one source to as many sinks.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use fastrand::Rng;
 use linerate_model::fleet::{FleetMode, HostId, LadderDirection, Round, Task};
@@ -153,13 +154,14 @@ fn step(
     level: &str,
     repetition: u32,
 ) -> Step {
-    let full = if variant.is_empty() { level.to_owned() } else { format!("{variant},{level}") };
+    let full: Arc<str> = if variant.is_empty() { level.into() } else { format!("{variant},{level}").into() };
+    let shared_path: Arc<str> = path.into();
     let task = |host: &HostId| {
         let (source, sink) = match direction {
             LadderDirection::Incast => (host.clone(), hub.clone()),
             LadderDirection::Fanout => (hub.clone(), host.clone()),
         };
-        Task { source, sink, path: path.to_owned(), variant: full.clone(), repetition }
+        Task { source, sink, path: Arc::clone(&shared_path), variant: Arc::clone(&full), repetition }
     };
     let tasks = hosts.iter().map(task).collect();
     Step { tasks, direction, level: hosts.len(), path: path.to_owned(), variant: variant.to_owned() }

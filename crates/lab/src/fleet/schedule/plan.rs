@@ -1,6 +1,7 @@
 //! Plan of a fleet run: its hosts, what is measured between them, and the tasks that follow.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
@@ -125,11 +126,14 @@ impl FleetPlan {
 
     /// Every combination of path and variant.
     #[must_use]
-    pub fn treatments(&self) -> Vec<(String, String)> {
+    pub fn treatments(&self) -> Vec<(Arc<str>, Arc<str>)> {
         let unvaried = [String::new()];
         let variants: &[String] = if self.variants.is_empty() { &unvaried } else { &self.variants };
-        let of_path =
-            |path: &String| variants.iter().map(|variant| (path.clone(), variant.clone())).collect::<Vec<_>>();
+        let variants: Vec<Arc<str>> = variants.iter().map(|variant| variant.as_str().into()).collect();
+        let of_path = |path: &String| {
+            let path: Arc<str> = path.as_str().into();
+            variants.iter().map(|variant| (Arc::clone(&path), Arc::clone(variant))).collect::<Vec<_>>()
+        };
         self.paths.iter().flat_map(of_path).collect()
     }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use linerate_fleet::TaskId;
 use linerate_fleet::coordinator::{HostResult, NotRun as Reason};
-use linerate_fleet::message::{FailCode, Outcome, Role};
+use linerate_fleet::message::{FailCode, Outcome, Role, TaskEnd};
 use linerate_lab::fleet::analysis::period::{ByteInterval, Period, TestIntervals, common};
 use linerate_model::fleet::{
     Cell, CellFlag, CellOutcome, FleetMode, Measurement, NotRun, NotRunReason, StartTimes, Task,
 };
 use linerate_model::measure::MeasureName;
-use linerate_model::record::{RunRecord, Series, SeriesOf, Times, Trial, Way};
+use linerate_model::record::{Series, SeriesOf, Times, Trial, Way};
 
 use crate::fleet::connect::CLOCK_BUDGET_NS;
 
@@ -26,11 +26,18 @@ pub(super) struct TaskReport {
     pub(super) not_run: Option<(Reason, String)>,
 }
 
-/// The result of one end. Offsets are agent's clock minus coordinator's clock.
+/// What counts of the result of one end. Its record, which is several times as long, is not kept.
 #[derive(Debug)]
 pub(super) struct Received {
-    pub(super) result: Box<HostResult>,
-    pub(super) offset_ns: i64,
+    role: Role,
+    end: TaskEnd,
+    is_plausible: bool,
+    /// Agent's clock minus coordinator's clock.
+    offset_ns: i64,
+    retransmits: Option<u64>,
+    rtt_us: Option<u64>,
+    /// What arrived over time, of a server.
+    intervals: Option<TestIntervals>,
 }
 
 /// Length of the tests of a round.
@@ -47,8 +54,9 @@ pub(super) fn cells(
     mut reports: BTreeMap<TaskId, TaskReport>,
     lengths: Lengths,
 ) -> Vec<Cell> {
+    let intervals = |report: &mut TaskReport| report.server.as_mut()?.intervals.take();
     let series: BTreeMap<TaskId, TestIntervals> =
-        reports.iter().filter_map(|(id, report)| Some((*id, report.intervals()?))).collect();
+        reports.iter_mut().filter_map(|(id, report)| Some((*id, intervals(report)?))).collect();
     let all: Vec<TestIntervals> = series.values().cloned().collect();
     let period = common(&all, lengths.omit_ns, lengths.test_ns).ok();
     let cell = |(task, id, nominal_bps): &(Task, TaskId, Option<f64>)| {
@@ -61,7 +69,7 @@ pub(super) fn cells(
 
 impl TaskReport {
     pub(super) fn take(&mut self, received: Received) {
-        match received.result.role {
+        match received.role {
             Role::Client => self.client = Some(received),
             Role::Server => self.server = Some(received),
         }
@@ -75,7 +83,7 @@ impl TaskReport {
         nominal_bps: Option<f64>,
     ) -> CellOutcome {
         let Some(client) = &self.client else { return CellOutcome::NotRun(self.not_run()) };
-        let end = &client.result.end;
+        let end = &client.end;
         if end.outcome != Outcome::Done {
             let reason = match (end.outcome, end.reason.as_deref()) {
                 (Outcome::Aborted, Some("lease")) => NotRunReason::Lease,
@@ -90,13 +98,11 @@ impl TaskReport {
         if is_compared && series.is_some() && period.is_none() {
             flags.push(CellFlag::NoCommonPeriod);
         }
-        let record = client.record();
-        let figure = |name| record.as_ref().and_then(|record| figure(record.trials.first()?, name));
         CellOutcome::Measured(Measurement {
             goodput_bps: in_common.unwrap_or(total_bps),
             nominal_bps,
-            retransmits: figure(MeasureName::Retransmits).map(|count| count as u64),
-            rtt_us: figure(MeasureName::RttMeanNs).map(|ns| (ns / 1e3) as u64),
+            retransmits: client.retransmits,
+            rtt_us: client.rtt_us,
             start: client.start(),
             flags,
             ..Measurement::default()
@@ -118,29 +124,34 @@ impl TaskReport {
         };
         NotRun { reason, detail: Some(detail.clone()) }
     }
-
-    /// What the sink received over time, on the coordinator's clock.
-    fn intervals(&self) -> Option<TestIntervals> {
-        let sink = self.server.as_ref().filter(|sink| sink.result.end.outcome == Outcome::Done)?;
-        let started_ns = sink.result.end.started_ns?.checked_add_signed(sink.offset_ns.checked_neg()?)?;
-        let record = sink.record()?;
-        let [trial] = record.trials.as_slice() else { return None };
-        let intervals = byte_intervals(&trial.series, started_ns)?;
-        let end_ns = intervals.iter().map(|interval| interval.end_ns).max()?;
-        Some(TestIntervals { start_ns: started_ns, end_ns, intervals })
-    }
 }
 
 impl Received {
-    fn record(&self) -> Option<RunRecord> {
-        linerate_record::text::read(&self.result.record).ok()
+    /// Reads a result. The offset is agent's clock minus coordinator's clock.
+    pub(super) fn new(result: HostResult, offset_ns: i64) -> Self {
+        let HostResult { role, end, record, is_plausible, .. } = result;
+        let record = linerate_record::text::read(&record).ok();
+        let trial = record.as_ref().and_then(|record| record.trials.first());
+        let of_client = trial.filter(|_| role == Role::Client);
+        let is_one = record.as_ref().is_some_and(|record| record.trials.len() == 1);
+        let of_sink = trial.filter(|_| role == Role::Server && is_one && end.outcome == Outcome::Done);
+        Self {
+            retransmits: of_client.and_then(|trial| figure(trial, MeasureName::Retransmits)).map(|count| count as u64),
+            rtt_us: of_client.and_then(|trial| figure(trial, MeasureName::RttMeanNs)).map(|ns| (ns / 1e3) as u64),
+            intervals: of_sink.and_then(|trial| intervals(trial, &end, offset_ns)),
+            role,
+            end,
+            is_plausible,
+            offset_ns,
+        }
     }
 
     fn flags(&self) -> Vec<CellFlag> {
-        let is_late = self.start().is_some_and(|start| start.actual_ns > start.planned_ns + CLOCK_BUDGET_NS);
-        let has_step = self.result.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
+        let is_late =
+            self.start().is_some_and(|start| start.actual_ns > start.planned_ns.saturating_add(CLOCK_BUDGET_NS));
+        let has_step = self.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
         let flags = [
-            (!self.result.is_plausible, CellFlag::Implausible),
+            (!self.is_plausible, CellFlag::Implausible),
             (is_late, CellFlag::LateStart),
             (has_step, CellFlag::ClockStep),
         ];
@@ -149,9 +160,17 @@ impl Received {
 
     fn start(&self) -> Option<StartTimes> {
         let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns.checked_neg()?);
-        let end = &self.result.end;
+        let end = &self.end;
         Some(StartTimes { planned_ns: here(end.planned_ns?)?, actual_ns: here(end.started_ns?)? })
     }
+}
+
+/// What the sink received over time, on the coordinator's clock.
+fn intervals(trial: &Trial, end: &TaskEnd, offset_ns: i64) -> Option<TestIntervals> {
+    let started_ns = end.started_ns?.checked_add_signed(offset_ns.checked_neg()?)?;
+    let intervals = byte_intervals(&trial.series, started_ns)?;
+    let end_ns = intervals.iter().map(|interval| interval.end_ns).max()?;
+    Some(TestIntervals { start_ns: started_ns, end_ns, intervals })
 }
 
 /// A figure of what the client sent.

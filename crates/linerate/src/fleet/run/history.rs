@@ -52,7 +52,7 @@ impl<C: Carrier> Rounds<'_, C> {
         let role = if round_task.client.host == host { Role::Client } else { Role::Server };
         let is_plausible = is_plausible(&end, &round_task.client.spec, round_task.nominal_bps);
         let offset_ns = self.control.coordinator.clock(host, monotonic_ns()).map_or(0, |estimate| estimate.offset_ns);
-        let result = Box::new(HostResult { host, task, role, end, host_window, record, is_plausible });
-        Some(Received { result, offset_ns })
+        let result = HostResult { host, task, role, end, host_window, record, is_plausible };
+        Some(Received::new(result, offset_ns))
     }
 }

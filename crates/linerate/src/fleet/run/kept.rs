@@ -1,8 +1,10 @@
 //! The record of a run: every round the moment it is through, so that a run that breaks off can be resumed.
 
+use std::sync::Arc;
+
 use linerate_lab::fleet::trials;
 use linerate_model::fleet::{Cell, FleetReport, FleetRun, HostId, NotRunReason, PlanHash};
-use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
+use linerate_model::record::{Body, HostPart, RunId, RunKind, RunState, Trial};
 use linerate_record::keys;
 use linerate_sys::clock::monotonic_ns;
 
@@ -13,8 +15,14 @@ use crate::record::{RecordOptions, Recording, Run};
 /// A run that is being recorded.
 pub(super) struct KeptRun {
     recording: Recording,
-    run: FleetRun,
     begun_ns: u64,
+    trials: KeptTrials,
+}
+
+/// Cells with a result. A cell takes a sixth of what its trial does.
+struct KeptTrials {
+    /// In the order of their trials, with the starts of these in ns.
+    cells: Vec<(Cell, u64)>,
     /// Length of every test.
     test_ns: u64,
 }
@@ -23,26 +31,27 @@ impl KeptRun {
     /// The run begins.
     pub(super) fn begin(options: RecordOptions, spec: &RunSpec, plan: PlanHash) -> Result<Self, Error> {
         let inputs = serde_json::to_value(spec).map_err(Error::failed)?;
-        let run = FleetRun { plan, inputs, report: None, unconfirmed: Vec::new() };
         let recording = Run {
             kind: RunKind::Fleet,
-            body: Body::Fleet(Box::new(run.clone())),
+            body: Body::Fleet(Box::new(FleetRun { plan, inputs, report: None, unconfirmed: Vec::new() })),
             server: Some(spec.hosts.name()),
             spec_key: keys::spec_key("fleet", &plan),
             peer: None,
         };
         let recording = Recording::begin(options, recording);
         let test_ns = spec.test.omit_ns().saturating_add(spec.test.time_ns());
-        Ok(Self { recording, run, begun_ns: monotonic_ns(), test_ns })
+        let trials = KeptTrials { cells: Vec::new(), test_ns };
+        Ok(Self { recording, begun_ns: monotonic_ns(), trials })
     }
 
     pub(super) fn id(&self) -> RunId {
         self.recording.run_id()
     }
 
-    /// Takes over the cells of an earlier part of the run.
-    pub(super) fn resume(&mut self, earlier: RunRecord) {
-        self.recording.take_over(earlier.run_id, earlier.trials);
+    /// Takes over the cells of an earlier part of the run. Their trials begin with the record.
+    pub(super) fn resume(&mut self, earlier: RunId, finished: &[Cell]) {
+        self.recording.follow(earlier);
+        self.keep(finished, |_| 0);
     }
 
     /// The hosts answered.
@@ -52,31 +61,59 @@ impl KeptRun {
 
     /// A round is through.
     pub(super) fn add(&mut self, cells: &[Cell]) {
-        let elapsed_ns = self.recording.elapsed_ns();
-        let trial = |cell: &Cell| {
-            let started_ns = match cell.measurement()?.start {
-                Some(start) => start.actual_ns.saturating_sub(self.begun_ns),
-                None => elapsed_ns.saturating_sub(self.test_ns),
-            };
-            Some(Trial { started_ns, elapsed_ns: self.test_ns, ..trials::trial(cell)? })
-        };
-        let trials: Vec<Trial> = cells.iter().filter_map(trial).collect();
-        self.recording.add_all(trials.into_iter());
+        let (elapsed_ns, begun_ns, test_ns) = (self.recording.elapsed_ns(), self.begun_ns, self.trials.test_ns);
+        self.keep(cells, |cell| match cell.measurement().and_then(|measured| measured.start) {
+            Some(start) => start.actual_ns.saturating_sub(begun_ns),
+            None => elapsed_ns.saturating_sub(test_ns),
+        });
+    }
+
+    fn keep(&mut self, cells: &[Cell], started_ns: impl Fn(&Cell) -> u64) {
+        if !self.recording.has_history() {
+            return;
+        }
+        let first = self.trials.cells.len();
+        let with_result = cells.iter().filter(|cell| cell.measurement().is_some());
+        self.trials.cells.extend(with_result.map(|cell| (cell.clone(), started_ns(cell))));
+        self.recording.pass_on(self.trials.from(first).collect());
     }
 
     /// The run ended with a report.
-    pub(super) fn finish(self, report: FleetReport, unconfirmed: Vec<HostId>) -> RunResult {
+    pub(super) fn finish(mut self, report: FleetReport, unconfirmed: Vec<HostId>) -> RunResult {
         let (state, reason) = state(&report);
-        let kept = Some(Box::new(trials::without_trials(report.clone())));
-        let body = Body::Fleet(Box::new(FleetRun { report: kept, unconfirmed, ..self.run }));
-        let message = self.recording.finish(state, reason, body).message;
+        if let Body::Fleet(run) = self.recording.body_mut() {
+            run.report = Some(Box::new(trials::without_trials(&report)));
+            run.unconfirmed = unconfirmed;
+        }
+        let message = self.end(state, reason);
         RunResult { outcome: outcome_of(&report), report, message }
     }
 
     /// The run ended before its first round.
     pub(super) fn fail(self, error: &Error) {
         let state = if error.outcome == crate::Outcome::Interrupted { RunState::Interrupted } else { RunState::Failed };
-        let _ = self.recording.finish(state, Some(error.to_string()), Body::Fleet(Box::new(self.run)));
+        let _ = self.end(state, Some(error.to_string()));
+    }
+
+    fn end(self, state: RunState, reason: Option<String>) -> Option<String> {
+        let kept = Arc::new(self.trials);
+        let trials = move || -> Box<dyn Iterator<Item = Trial>> {
+            let kept = Arc::clone(&kept);
+            Box::new((0..kept.cells.len()).filter_map(move |no| kept.trial(no)))
+        };
+        self.recording.finish_with(state, reason, Box::new(trials))
+    }
+}
+
+impl KeptTrials {
+    fn from(&self, first: usize) -> impl Iterator<Item = Trial> {
+        (first..self.cells.len()).filter_map(|no| self.trial(no))
+    }
+
+    fn trial(&self, no: usize) -> Option<Trial> {
+        let (cell, started_ns) = self.cells.get(no)?;
+        let no = u32::try_from(no).ok()?;
+        Some(Trial { no, started_ns: *started_ns, elapsed_ns: self.test_ns, ..trials::trial(cell)? })
     }
 }
 

@@ -2,9 +2,12 @@
 
 mod cell;
 mod execute;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod history;
 mod kept;
 mod plan;
+mod reports;
 mod resume;
 mod rounds;
 

@@ -46,7 +46,7 @@ pub fn resume(
     let options = RecordOptions { title: record.title.or_else(|| earlier.title.clone()), ..record };
     let mut kept = KeptRun::begin(options, &spec, plan)?;
     let finished = trials::cells(&earlier.trials);
-    kept.resume(earlier);
+    kept.resume(earlier.run_id, &finished);
     execute(&spec, finished, kept, signals, progress)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_carrier::Carrier;
 use linerate_doctor::separating;
-use linerate_fleet::coordinator::{Action, End, Input, NotRun, RoundPlan, RoundTask};
+use linerate_fleet::coordinator::{End, Input, RoundPlan, RoundTask};
 use linerate_fleet::inventory::Host;
 use linerate_fleet::message::{ArmTask, Role};
 use linerate_lab::fleet::schedule::task_id;
@@ -14,12 +14,12 @@ use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Direction, Transport};
 use linerate_report::fleet::{FleetLive, progress_line};
-use linerate_report::printable;
 use linerate_sys::clock::monotonic_ns;
 
 use super::TestOptions;
-use super::cell::{Lengths, Received, TaskReport, cells};
+use super::cell::{Lengths, cells};
 use super::kept::KeptRun;
+use super::reports::Reports;
 use crate::Progress;
 use crate::fleet::control::{Control, Ended};
 use crate::fleet::members::{Prepared, TestEnd};
@@ -55,18 +55,18 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             ids.iter().zip(delays).filter_map(|((task, id), delay)| self.round_task(task, *id, delay)).collect();
         self.number += 1;
         let plan = RoundPlan { number: self.number, tasks, data_rtt_ns: self.prepared.data_rtt_ns };
-        let is_last = |action: &Action| matches!(action, Action::RoundDone { .. });
-        let actions = match self.control.step(Input::Round(Box::new(plan)), is_last) {
-            Ok(actions) => actions,
+        let mut reports = Reports::default();
+        match self.control.step_each(Input::Round(Box::new(plan)), |of, action| reports.take(of, action)) {
+            Ok(()) => {}
             Err(Ended::Cancelled(unconfirmed)) => {
                 self.unconfirmed = unconfirmed;
                 return Err(RoundError::Cancelled);
             }
             Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
-        };
+        }
         let tasks: Vec<_> = ids.iter().map(|(task, id)| ((*task).clone(), *id, self.nominal_bps(task))).collect();
         self.cells_done += tasks.len();
-        Ok(cells(round.mode, &tasks, self.reports(actions), self.lengths()))
+        Ok(cells(round.mode, &tasks, reports.tasks, self.lengths()))
     }
 
     fn keep(&mut self, cells: &[Cell]) {
@@ -96,7 +96,7 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     }
 
     fn link_bps(&self, host: &HostId) -> Option<f64> {
-        self.prepared.member(self.hosts, host)?.1.link_bps()
+        self.prepared.member(host)?.1.link_bps()
     }
 
     fn separating(&self, fast: &[HostId], slow: &[HostId]) -> Vec<String> {
@@ -119,7 +119,7 @@ impl<C: Carrier> Rounds<'_, C> {
             role,
             peer,
             port: to.port,
-            path: task.path.clone(),
+            path: task.path.to_string(),
             transport: Transport::Tcp,
             direction: Direction::Forward,
             streams: self.options.streams,
@@ -140,13 +140,13 @@ impl<C: Carrier> Rounds<'_, C> {
     }
 
     fn end(&self, id: &HostId, path: &str) -> Option<(usize, &TestEnd)> {
-        let (index, member) = self.prepared.member(self.hosts, id)?;
+        let (index, member) = self.prepared.member(id)?;
         Some((index, member.ends.get(path)?))
     }
 
     /// Facts of a host with its rack and labels.
     fn facts(&self, id: &HostId) -> Option<Snapshot> {
-        let (index, member) = self.prepared.member(self.hosts, id)?;
+        let (index, member) = self.prepared.member(id)?;
         let host = self.hosts.get(index)?;
         let mut facts = member.facts.clone()?;
         facts.set_known("rack", host.rack.clone(), INVENTORY);
@@ -161,32 +161,6 @@ impl<C: Carrier> Rounds<'_, C> {
         let (_, from) = self.end(&task.source, &task.path)?;
         let (_, to) = self.end(&task.sink, &task.path)?;
         Some(from.link_bps?.min(to.link_bps?) as f64)
-    }
-
-    fn reports(&self, actions: Vec<Action>) -> BTreeMap<linerate_fleet::TaskId, TaskReport> {
-        let now_ns = monotonic_ns();
-        let mut reports: BTreeMap<_, TaskReport> = BTreeMap::new();
-        let mut refusal = None;
-        for action in actions {
-            match action {
-                // The tasks that it ends follow.
-                Action::Failed { fail, .. } => refusal = Some(printable(&fail.text)),
-                Action::Result(result) => {
-                    let estimate = self.control.coordinator.clock(result.host, now_ns);
-                    let offset_ns = estimate.map_or(0, |estimate| estimate.offset_ns);
-                    reports.entry(result.task).or_default().take(Received { result, offset_ns });
-                }
-                Action::NotRun { task, reason } => {
-                    let detail = match reason {
-                        NotRun::Refused(_) => refusal.clone().unwrap_or_default(),
-                        _ => reason.to_string(),
-                    };
-                    reports.entry(task).or_default().not_run = Some((reason, detail));
-                }
-                _ => {}
-            }
-        }
-        reports
     }
 }
 

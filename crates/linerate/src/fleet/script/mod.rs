@@ -3,6 +3,8 @@
 //! Clocks, probes and facts of the hosts are absent. A test starts when its command leaves this host, and ends itself after its
 //! time where the connection is lost.
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod host;
 mod shell;
 

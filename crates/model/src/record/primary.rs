@@ -1,0 +1,38 @@
+//! The measure that stands for a run in lists.
+
+use super::{RunState, Trial, Way};
+use crate::measure::MeasureName;
+
+/// Measures in the order of their preference: received bits per second of a test, successful responses per second of a load.
+const NAMES: [MeasureName; 3] = [MeasureName::ReceivedBps, MeasureName::OkPerS, MeasureName::SentBps];
+const WAYS: [Way; 3] = [Way::Sum, Way::Forward, Way::Reverse];
+
+/// Finds it among trials that are added one by one.
+#[derive(Debug, Clone, Default)]
+pub struct PrimaryMeasure {
+    /// Values of the complete trials, one list for each of [`NAMES`].
+    values: [Vec<f64>; 3],
+}
+
+impl PrimaryMeasure {
+    /// Adds a trial. Those that are not complete do not count.
+    pub fn add(&mut self, trial: &Trial) {
+        if trial.state != RunState::Complete || trial.is_warm_up {
+            return;
+        }
+        for (name, values) in NAMES.into_iter().zip(&mut self.values) {
+            let of = |way| trial.measures.iter().find(|measure| (measure.name, measure.way) == (name, way));
+            values.extend(WAYS.into_iter().find_map(of).map(|measure| measure.value));
+        }
+    }
+
+    /// The measure and its median. `None` where no trial has one.
+    #[must_use]
+    pub fn median(self) -> Option<(MeasureName, f64)> {
+        NAMES.into_iter().zip(self.values).find_map(|(name, mut values)| {
+            values.sort_unstable_by(f64::total_cmp);
+            let upper = *values.get(values.len() / 2)?;
+            Some((name, upper.midpoint(values[(values.len() - 1) / 2])))
+        })
+    }
+}
