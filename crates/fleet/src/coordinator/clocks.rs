@@ -5,7 +5,7 @@ use crate::MS_NS;
 use crate::clock::Exchange;
 use crate::message::{Clock, Clocked, CoordinatorMessage};
 
-/// Longest step of clocks, in waits for one CLOCKED, and beside it the time of an exchange with one of many hosts.
+/// Longest step of clocks, in waits for one CLOCKED, and the time of each exchange with a host that waits for its first one.
 const WAITS_MAX: u64 = 5;
 const EXCHANGE_NS: u64 = MS_NS / 2;
 /// Hosts whose CLOCKED is awaited at the same time: answers of more would wait for each other, and the wait is part of the
@@ -20,8 +20,9 @@ impl Coordinator {
                 host.exchanges_left = exchanges.max(1);
             }
         }
-        let all_ns = (planned.len() as u64).saturating_mul(u64::from(exchanges)).saturating_mul(EXCHANGE_NS);
-        let longest_ns = (CLOCKED_TIMEOUT_NS * WAITS_MAX).saturating_add(all_ns);
+        let waiting = planned.len().saturating_sub(AWAITED_MAX) as u64;
+        let waiting_ns = waiting.saturating_mul(u64::from(exchanges)).saturating_mul(EXCHANGE_NS);
+        let longest_ns = (CLOCKED_TIMEOUT_NS * WAITS_MAX).saturating_add(waiting_ns);
         self.clocks_due = planned.iter().copied().collect();
         self.open(Step::Clock, planned, now_ns.saturating_add(longest_ns));
         self.send_due_clocks(now_ns);

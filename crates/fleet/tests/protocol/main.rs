@@ -9,4 +9,5 @@ mod fleet_run;
 #[path = "../../../../fuzz/src/fleet.rs"]
 pub mod fuzzing;
 mod garbage;
+mod many_hosts;
 mod player;
