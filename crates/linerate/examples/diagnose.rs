@@ -9,12 +9,9 @@ use std::time::Duration;
 use linerate::diagnose::{Query, Source};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let diagnosis = linerate::diagnose(&Query {
-        source: Source::Host { interfaces: Vec::new(), peer: None, period: Some(Duration::from_millis(200)) },
-        line_rate_mbps: None,
-        save: None,
-        only: Vec::new(),
-    })?;
+    let period = Some(Duration::from_millis(200));
+    let host = Source::Host { interfaces: Vec::new(), peer: None, period };
+    let diagnosis = linerate::diagnose(&Query::of(host))?;
     println!("{}", diagnosis.verdict.sentence);
     for finding in &diagnosis.findings {
         println!("{} ({:?}): {}", finding.id, finding.severity, finding.title);

@@ -17,6 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How a test ended that was reported.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Reported {
     /// An error of the test, as in the result of [`Client::run`], or of the writer.
     pub outcome: Result<(), Failure>,

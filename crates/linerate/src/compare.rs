@@ -35,6 +35,7 @@ pub struct CompareSpec {
 
 /// A comparison, and the limits that B missed.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Compared {
     /// The comparison.
     pub comparison: Comparison,

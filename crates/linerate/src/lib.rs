@@ -13,8 +13,85 @@
 //! * [`live`] is the state of what runs; [`view`] draws it on a terminal.
 //! * [`command_line`] parses the command lines of iperf3 and iperf 2; [`server::service`] is `linerate serve`.
 //!
-//! The folder `examples` holds a client, a server and a diagnosis. Rates are in bit/s, amounts in bytes and times in ns
-//! unless a name or a type states another unit. A value that could not be measured is `None`.
+//! # Embedding
+//!
+//! A test runs in the thread that calls it, and returns when it has ended and all of its threads have. Nothing here ends the
+//! process, installs a handler of a signal, or keeps state outside the values that the caller holds. What a process shares is
+//! changed where a function states it: a server raises the soft limit of descriptors (`RLIMIT_NOFILE`, getrlimit(2)), and a
+//! test that names a CPU pins the process while it runs. [`server::service`], [`view`] and [`watch`] are parts of the program:
+//! they read signals.
+//!
+//! A client reports each event as it happens, and another thread can end it:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use linerate::model::{EndCondition, Event, EventSink, SinkError, TestSpec};
+//! use linerate::{Client, Server, StopHandle};
+//!
+//! struct Intervals(u32);
+//!
+//! impl EventSink for Intervals {
+//!     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+//!         self.0 += u32::from(matches!(event, Event::Interval(_)));
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // It listens when this returns, and ends when it is stopped or dropped.
+//! let server = Server::loopback()?;
+//! let end = EndCondition::Duration(Duration::from_millis(200));
+//! let client = Client::to("127.0.0.1", server.port(), TestSpec { end, streams: 2, ..TestSpec::default() });
+//! let mut intervals = Intervals(0);
+//! // `stop` of the handle or of a clone ends the test early.
+//! let result = client.observe(&mut intervals, &StopHandle::new()?);
+//! result.outcome?;
+//! assert!(intervals.0 > 0);
+//! assert_eq!(result.summary.ok_or("no totals")?.streams.len(), 2);
+//! server.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A failure has the number and the words of iperf3:
+//!
+//! ```
+//! use linerate::model::TestSpec;
+//! use linerate::{Client, StopHandle};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Port 9 is one that no server of this host listens on.
+//! let failure = Client::to("127.0.0.1", 9, TestSpec::default()).run(&StopHandle::new()?).outcome.unwrap_err();
+//! assert_eq!(failure.code, Some(103));
+//! assert!(failure.message.ends_with("Connection refused"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A diagnosis reads saved facts as well as this host:
+//!
+//! ```
+//! use linerate::diagnose::{Query, Source};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let host = Source::Host { interfaces: vec!["lo".to_owned()], peer: None, period: None };
+//! let diagnosis = linerate::diagnose(&Query::of(host))?;
+//! println!("{}", diagnosis.verdict.sentence);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The folder `examples` holds a client, a server, a diagnosis and a sweep. Rates are in bit/s, amounts in bytes and times in
+//! ns unless a name or a type states another unit. A value that could not be measured is `None`.
+//!
+//! # Versions
+//!
+//! Results and the inputs with a constructor are `#[non_exhaustive]`. Specifications of [`model`] have defaults and grow with
+//! each release: write `TestSpec { streams: 4, ..TestSpec::default() }`. `make semver` compares the interface with the last
+//! commit.
+//!
+//! # Features
 //!
 //! Control threads emit [`tracing`] events at level `debug`: connection accepted, dialect recognised, admission decided,
 //! state sent, test ended.

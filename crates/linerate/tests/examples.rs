@@ -7,6 +7,9 @@ mod client;
 mod diagnose;
 #[path = "../examples/server.rs"]
 mod server;
+#[path = "../examples/sweep.rs"]
+#[allow(dead_code, reason = "the test has no command line")]
+mod sweep;
 
 #[test]
 fn client_example_reports_what_the_server_received() {
@@ -21,4 +24,9 @@ fn server_example_serves_one_client_and_stops() {
 #[test]
 fn diagnose_example_applies_every_rule() {
     diagnose::main().expect("this host can be read");
+}
+
+#[test]
+fn sweep_example_compares_numbers_of_streams() {
+    sweep::sweep_loopback().expect("tests over loopback");
 }

@@ -190,7 +190,11 @@ impl DoctorArgs {
             _ if !self.from.is_empty() => Source::Files(self.from.clone()),
             _ => Source::Host { interfaces: self.interfaces.clone(), peer: self.to.clone(), period: self.window },
         };
-        Query { source, line_rate_mbps: self.line_rate, save: self.save.clone(), only: self.only.clone() }
+        let mut query = Query::of(source);
+        query.line_rate_mbps = self.line_rate;
+        query.save = self.save.clone();
+        query.only = self.only.clone();
+        query
     }
 }
 

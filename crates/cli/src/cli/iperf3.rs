@@ -69,7 +69,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
     let mut limited = process.expect.clone().map(LimitedTest::new);
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
     let mut report = Tee(Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut()), &mut *report);
-    let Reported { outcome: result, diagnosis } =
+    let Reported { outcome: result, diagnosis, .. } =
         Client::new(spec.clone()).report(&mut report, output.verbose, &signals);
     if let Some(view) = view {
         view.close();

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use linerate_model::sweep::Objective;
 
-use super::grammar::{CpuPinning, SweptFactor};
+use super::grammar::{self, CpuPinning, FactorError, SweptFactor};
 
 /// Loss that [`Objective::LowLoss`] does not accept, in percent of the datagrams.
 pub const LOSS_PERCENT_MAX: f64 = 0.1;
 
-/// A sweep, resolved.
+/// A sweep, resolved. [`Self::to`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SweepSpec {
     /// The server as the user named it.
     pub host: String,
@@ -40,6 +41,38 @@ pub struct SweepSpec {
     pub family: Option<u8>,
 }
 
+impl SweepSpec {
+    /// Runs of 3 s of TCP against the server at `port` of `host`, three per setting in at most a quarter of an hour, for the
+    /// most throughput. Nothing is varied yet.
+    #[must_use]
+    pub fn to(host: &str, port: u16) -> Self {
+        Self {
+            host: host.to_owned(),
+            port,
+            over: Vec::new(),
+            objective: Objective::Throughput,
+            time_s: 3,
+            omit_s: 1,
+            repetitions: 3,
+            budget: Duration::from_secs(900),
+            seed: 1,
+            is_reverse: false,
+            is_udp: false,
+            held: TestSettings::default(),
+            family: None,
+        }
+    }
+
+    /// The same over these factors, in the form of the option `--over`: `streams=1..8,length`.
+    ///
+    /// # Errors
+    /// An unknown factor, or levels that it does not have.
+    pub fn over(mut self, factors: &str) -> Result<Self, FactorError> {
+        self.over = grammar::factors(&[factors.to_owned()], self.is_udp)?;
+        Ok(self)
+    }
+}
+
 /// Settings of a test; `None` for the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestSettings {
@@ -60,19 +93,5 @@ pub struct TestSettings {
 /// A sweep over TCP for tests.
 #[cfg(test)]
 pub(super) fn example(over: Vec<SweptFactor>) -> SweepSpec {
-    SweepSpec {
-        host: "h".to_owned(),
-        port: 5201,
-        over,
-        objective: Objective::Throughput,
-        time_s: 3,
-        omit_s: 1,
-        repetitions: 3,
-        budget: Duration::from_secs(60),
-        seed: 1,
-        is_reverse: false,
-        is_udp: false,
-        held: TestSettings::default(),
-        family: None,
-    }
+    SweepSpec { over, budget: Duration::from_secs(60), ..SweepSpec::to("h", 5201) }
 }

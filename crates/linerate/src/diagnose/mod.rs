@@ -37,6 +37,7 @@ const FILES_MAX: usize = 1000;
 
 /// Where the facts come from.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Source {
     /// This host.
     Host {
@@ -53,8 +54,9 @@ pub enum Source {
     Compared([PathBuf; 2]),
 }
 
-/// What is diagnosed.
+/// What is diagnosed. [`Self::of`] makes one.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Query {
     /// Where the facts come from.
     pub source: Source,
@@ -64,6 +66,14 @@ pub struct Query {
     pub save: Option<PathBuf>,
     /// Ids of the rules to check; empty for all.
     pub only: Vec<String>,
+}
+
+impl Query {
+    /// All rules over these facts.
+    #[must_use]
+    pub fn of(source: Source) -> Self {
+        Self { source, line_rate_mbps: None, save: None, only: Vec::new() }
+    }
 }
 
 /// Makes `test` one that is diagnosed.

@@ -90,6 +90,7 @@ pub struct IdentityOptions {
 
 /// What was found.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PathResult {
     /// The report of the last repetition.
     pub report: PathReport,

@@ -33,8 +33,8 @@ const LABELS_MAX: usize = 64;
 /// Labels of a run.
 pub type Labels = BTreeMap<String, String>;
 
-/// Where a record goes, and what the user adds to it.
-#[derive(Debug, Clone)]
+/// Where a record goes, and what the user adds to it. The default is a record that is only returned.
+#[derive(Debug, Clone, Default)]
 pub struct RecordOptions {
     /// The history; `None` for a record that is only printed.
     pub place: Option<Place>,
@@ -102,6 +102,7 @@ pub struct Recording {
 
 /// The record of a run that ended.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Recorded {
     /// The record.
     pub record: RunRecord,

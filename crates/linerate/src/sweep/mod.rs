@@ -4,27 +4,28 @@ pub(crate) mod network;
 
 use std::fs;
 
-use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec};
+use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep};
+pub use linerate_lab::sweep::{SweepSpec, TestSettings};
 use linerate_lab::{Estimate, explore};
 use linerate_model::record::{Body, RunKind, RunState};
 use linerate_record::keys;
 use linerate_report::sweep as report;
-use linerate_sys::signal::Signals;
 use linerate_sys::{cpu, process};
 
 use crate::live::Live;
 use crate::record::{RecordOptions, Recorded, Recording, Run};
-use crate::{Error, Progress};
+use crate::{Error, Interrupts, Progress};
 use network::Network;
 
 /// What a sweep found.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SweepResult {
     /// The record: every run, and the best setting as far as the runs determine one.
     pub recorded: Recorded,
     /// Whether any run had a result.
     pub has_result: bool,
-    /// Whether a signal ended it.
+    /// Whether it was interrupted.
     pub is_interrupted: bool,
     /// Whether the server did not answer, or refused the first run.
     pub is_unreachable: bool,
@@ -32,15 +33,15 @@ pub struct SweepResult {
     pub ended_by: Option<String>,
 }
 
-/// Runs short tests against a server and compares their settings. A signal ends it with the runs made until then. `live` takes
-/// what runs.
+/// Runs short tests against a server and compares their settings. `interrupts` end it with the runs made until then. `live`
+/// takes what runs. Raises the soft limit of the process's descriptors (`RLIMIT_NOFILE`, getrlimit(2)).
 ///
 /// # Errors
 /// A specification that does not fit this host.
 pub fn sweep(
     spec: &SweepSpec,
     record: RecordOptions,
-    signals: &Signals,
+    interrupts: &dyn Interrupts,
     mut progress: Progress,
     live: Option<&Live>,
 ) -> Result<SweepResult, Error> {
@@ -51,7 +52,7 @@ pub fn sweep(
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
     let recording = Recording::begin(record, run(spec));
-    let mut network = Network::new(spec, &space, signals, progress, Some(recording)).shown(live.cloned());
+    let mut network = Network::new(spec, &space, interrupts, progress, Some(recording)).shown(live.cloned());
     let outcome = explore(&plan, &mut network);
     let recording = network.recording.take();
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
@@ -82,7 +83,8 @@ fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
 }
 
 fn run(spec: &SweepSpec) -> Run {
-    let measured = SweepSpec { host: String::new(), port: 0, ..spec.clone() };
+    let mut measured = spec.clone();
+    (measured.host, measured.port) = (String::new(), 0);
     Run {
         kind: RunKind::Sweep,
         body: Body::Sweep(None),

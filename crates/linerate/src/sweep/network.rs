@@ -18,11 +18,10 @@ use linerate_report::sweep::{self as report, clock};
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::process;
-use linerate_sys::signal::Signals;
 
-use crate::Client;
 use crate::live::Live;
 use crate::record::Recording;
+use crate::{Client, Interrupts};
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,7 +38,7 @@ const REOPENING_RHYTHM: Duration = Duration::from_millis(50);
 pub(crate) struct Network<'a> {
     spec: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
-    signals: &'a Signals,
+    interrupts: &'a dyn Interrupts,
     pub(crate) progress: crate::Progress,
     started: Instant,
     /// Where this process may run when no run pins it.
@@ -61,7 +60,7 @@ impl<'a> Network<'a> {
     pub(crate) fn new(
         spec: &'a SweepSpec,
         space: &'a SettingSpace<'a>,
-        signals: &'a Signals,
+        interrupts: &'a dyn Interrupts,
         progress: crate::Progress,
         recording: Option<Recording>,
     ) -> Self {
@@ -70,7 +69,7 @@ impl<'a> Network<'a> {
         Self {
             spec,
             space,
-            signals,
+            interrupts,
             progress,
             started: Instant::now(),
             affinity,
@@ -163,7 +162,7 @@ impl<'a> Network<'a> {
         let is_pinned = client.local.cpu.is_some();
         let mut builder = self.recording.is_some().then(Builder::default);
         let mut shown = self.live.as_ref().map(Live::sink);
-        let result = Client::new(client).observe(&mut Tee(&mut builder, &mut shown), self.signals);
+        let result = Client::new(client).observe(&mut Tee(&mut builder, &mut shown), self.interrupts);
         self.trial = builder.map(Builder::finish);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
@@ -174,8 +173,8 @@ impl<'a> Network<'a> {
 
     /// Waits a moment; ends it when the user wants no more.
     fn pause(&mut self, time: Duration) -> Result<(), RunError> {
-        let is_signalled = poll::wait_fd(self.signals, Interest::READ, Some(time)).unwrap_or(false);
-        if is_signalled && matches!(self.signals.take(), Ok(Some(_))) {
+        let is_signalled = poll::wait_fd(self.interrupts.fd(), Interest::READ, Some(time)).unwrap_or(false);
+        if is_signalled && self.interrupts.take().is_some() {
             return Err(self.interrupted());
         }
         Ok(())

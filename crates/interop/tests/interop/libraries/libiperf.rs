@@ -113,9 +113,9 @@ fn command_lines_are_read_as_by_the_original() {
     let lab = Lab::new();
     for line in [
         "-c 127.0.0.1 -p 5300 -t 3 -P 2 -R -O 1 -N -M 1400 -w 64K -C cubic",
-        "-c 127.0.0.1 -u -b 5M -l 1000 -J -V --get-server-output",
+        "-c 127.0.0.1 -u -b 5M -l 1000 -J --get-server-output",
         "-c 127.0.0.1 -n 1M -i 0.5 -S 16 --repeating-payload",
-        "-s -p 5300 -B 127.0.0.1 -1",
+        "-s -p 5300 -B 127.0.0.1 -1 -V",
         "-c 127.0.0.1 -s",
         "-c 127.0.0.1 -p 99999",
         "-c 127.0.0.1 -P 1000",
@@ -303,7 +303,11 @@ fn the_python_package_has_the_same_outcome_over_both_libraries() {
         "duration=1 protocol=udp bandwidth=20000000",
     ]
     .into_iter()
-    .flat_map(|settings| lab.pairs().into_iter().map(move |(client, server)| (client, server, settings)))
+    .enumerate()
+    .flat_map(|(number, settings)| {
+        let pairs = lab.pairs().into_iter().filter(move |(client, server)| number % 2 == 0 || client == server);
+        pairs.map(move |(client, server)| (client, server, settings))
+    })
     .collect();
     each_case(&cases, |(client, server, settings)| {
         let port = free_port();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use linerate_host::{Request, collect};
 use linerate_iperf3::ErrorCode;
 use linerate_lab::proof::{Effect, PROOF_SCHEMA, Proof, ProofPlan};
-use linerate_lab::sweep::{HostChoices, Objective, SettingSpace, SweepSpec, TestSettings};
+use linerate_lab::sweep::{HostChoices, SettingSpace, SweepSpec};
 use linerate_lab::{Runner, Setting};
 use linerate_model::finding::{Diagnosis, Finding};
 use linerate_model::spec::ClientSpec;
@@ -112,21 +112,13 @@ fn boot_id() -> Result<String, Error> {
 
 /// The tests without and with the fix.
 fn tests(spec: &ProofSpec, plan: ProofPlan) -> SweepSpec {
-    SweepSpec {
-        host: spec.server.clone(),
-        port: spec.port,
-        over: Vec::new(),
-        objective: Objective::Throughput,
-        time_s: plan.run_s,
-        omit_s: ProofPlan::OMIT_S,
-        repetitions: plan.runs,
-        budget: spec.budget,
-        seed: 0,
-        is_reverse: false,
-        is_udp: false,
-        held: TestSettings::default(),
-        family: None,
-    }
+    let mut tests = SweepSpec::to(&spec.server, spec.port);
+    tests.time_s = plan.run_s;
+    tests.omit_s = ProofPlan::OMIT_S;
+    tests.repetitions = plan.runs;
+    tests.budget = spec.budget;
+    tests.seed = 0;
+    tests
 }
 
 /// The test that shows the finding.

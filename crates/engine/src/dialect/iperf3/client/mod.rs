@@ -39,6 +39,7 @@ use steering::Steering;
 
 /// What a test has shown.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ClientResult {
     /// The failure that ended the test.
     pub outcome: Result<(), Failure>,
