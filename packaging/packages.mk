@@ -41,13 +41,13 @@ image: $(TREES) ## container image of linerate for all of ARCHES: an OCI archive
 		$(foreach arch,$(ARCHES),$(arch)=$(PROGRAMS_$(arch))/linerate)
 
 # An upgrade needs the same packages with a higher revision.
-test-deb: deb ## install, upgrade, remove and purge the Debian packages in a fresh chroot (root)
+test-deb: deb-amd64 ## install, upgrade, remove and purge the Debian packages in a fresh chroot (root)
 	@.ci/tools mmdebstrap=mmdebstrap unshare=util-linux ip=iproute2
 	rm -rf dist/upgrade && mkdir -p dist/upgrade
 	VERSION=$(VERSION)-$(REVISION)+upgrade packaging/deb amd64 dist/tree/amd64 dist/upgrade
 	packaging/test-deb dist dist/upgrade
 
-test-tarball: tarball ## unpack the archives and run what they hold
+test-tarball: tarball-amd64 ## unpack the archive and run what it holds
 	packaging/test-tarball dist/linerate-$(VERSION)-linux-amd64.tar.gz $(VERSION)
 
 test-image: image ## start the container image, where there is a runtime
@@ -58,7 +58,7 @@ $(RPMS): rpm-%: tree-%
 	@.ci/tools rpmbuild=rpm
 	packaging/rpm $* $(VERSION) dist/tree/$* dist
 
-test-rpm: rpm ## install and remove the RPM package below a new root (root)
+test-rpm: rpm-amd64 ## install and remove the RPM package below a new root (root)
 	packaging/test-rpm dist/linerate-$(VERSION)-1.x86_64.rpm $(VERSION)
 
 # One per architecture: some dependencies belong to one alone.
