@@ -1,6 +1,7 @@
 # Packages of the static programs and their tests. Architectures have the names of Debian and of Go.
 
-ARCHES ?= amd64 arm64
+# ARCHES="amd64 arm64" cross-compiles for arm64 as well.
+ARCHES ?= amd64
 TARGET_amd64 := x86_64-unknown-linux-musl
 TARGET_arm64 := aarch64-unknown-linux-musl
 PROGRAMS_amd64 := dist
@@ -17,7 +18,7 @@ DEBS := $(ARCHES:%=deb-%)
 TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
 .PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) deb tarball image rpm sbom artefacts release test-deb test-image test-rpm \
-	test-tarball test-arm64
+	test-tarball
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
 $(TREES): tree-%:
@@ -26,7 +27,7 @@ $(TREES): tree-%:
 	rm -rf dist/tree/$*
 	RUN="$(RUN_$*)" packaging/tree $(PROGRAMS_$*) dist/tree/$*
 
-deb: $(DEBS) ## Debian packages for ARCHES (amd64, arm64), checked by lintian
+deb: $(DEBS) ## Debian packages for ARCHES (amd64), checked by lintian
 $(DEBS): deb-%: tree-%
 	@.ci/tools $(DEB_TOOLS)
 	rm -f dist/linerate*_$*.deb
@@ -72,14 +73,3 @@ artefacts: deb tarball image rpm sbom
 
 release: ## all artefacts, built twice with the same bytes, in dist/release
 	packaging/release
-
-# Both dialects, the native test and the HTTP server, without what needs privileges that a user namespace lacks, or the speed of
-# a CPU.
-SMOKE := iperf3::(auth|options|whole_blocks)|iperf2::(options|streams)|path::modes|http::server
-
-test-arm64: test-deps tree-arm64 ## linerate try and a part of the live tests with the arm64 programs, emulated on amd64
-	$(CARGO) test --locked -p linerate-interop --no-run
-	packaging/emulated dist/arm64/linerate-iperf try
-	packaging/emulated dist/arm64/linerate try
-	LINERATE_BIN="$(CURDIR)/dist/arm64/linerate" packaging/emulated env $(NEXTEST) \
-		-p linerate-interop --test interop -E 'test(/^($(SMOKE))::/)'
