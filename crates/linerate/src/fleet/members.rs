@@ -17,6 +17,8 @@ pub(super) struct Member {
     pub(super) probes: Vec<ProbeReport>,
     /// Its facts, where they were collected.
     pub(super) facts: Option<Snapshot>,
+    /// It is a server without an agent.
+    pub(super) is_target: bool,
 }
 
 /// The end of the tests of a path.
@@ -95,6 +97,13 @@ impl Prepared {
     pub(super) fn member(&self, hosts: &[Host], id: &HostId) -> Option<(usize, &Member)> {
         let index = hosts.iter().position(|host| host.id == *id)?;
         Some((index, self.members.get(&index)?))
+    }
+}
+
+impl TestEnd {
+    /// The end at an address of which nothing more is known.
+    pub(super) fn at(address: IpAddr) -> Self {
+        Self { address, port: 0, device: None, speed_bps: None, link_bps: None }
     }
 }
 

@@ -33,6 +33,17 @@ pub(super) struct Received {
     pub(super) offset_ns: i64,
 }
 
+/// A task of a round.
+#[derive(Debug, Clone)]
+pub(super) struct PlannedCell {
+    pub(super) task: Task,
+    pub(super) id: TaskId,
+    /// The smaller of the highest rates of both links.
+    pub(super) nominal_bps: Option<f64>,
+    /// The server sends.
+    pub(super) is_reversed: bool,
+}
+
 /// Length of the tests of a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lengths {
@@ -43,20 +54,20 @@ pub(super) struct Lengths {
 /// One cell for each task.
 pub(super) fn cells(
     mode: FleetMode,
-    tasks: &[(Task, TaskId, Option<f64>)],
+    planned: &[PlannedCell],
     mut reports: BTreeMap<TaskId, TaskReport>,
     lengths: Lengths,
 ) -> Vec<Cell> {
-    let series: BTreeMap<TaskId, TestIntervals> =
-        reports.iter().filter_map(|(id, report)| Some((*id, report.intervals()?))).collect();
+    let intervals = |cell: &PlannedCell| Some((cell.id, reports.get(&cell.id)?.intervals(cell.is_reversed)?));
+    let series: BTreeMap<TaskId, TestIntervals> = planned.iter().filter_map(intervals).collect();
     let all: Vec<TestIntervals> = series.values().cloned().collect();
     let period = common(&all, lengths.omit_ns, lengths.test_ns).ok();
-    let cell = |(task, id, nominal_bps): &(Task, TaskId, Option<f64>)| {
-        let report = reports.remove(id).unwrap_or_default();
-        let outcome = report.outcome(series.get(id), period, all.len() > 1, *nominal_bps);
-        Cell { task: task.clone(), mode, outcome }
+    let cell = |cell: &PlannedCell| {
+        let report = reports.remove(&cell.id).unwrap_or_default();
+        let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);
+        Cell { task: cell.task.clone(), mode, outcome }
     };
-    tasks.iter().map(cell).collect()
+    planned.iter().map(cell).collect()
 }
 
 impl TaskReport {
@@ -69,10 +80,10 @@ impl TaskReport {
 
     fn outcome(
         &self,
+        planned: &PlannedCell,
         series: Option<&TestIntervals>,
         period: Option<Period>,
         is_compared: bool,
-        nominal_bps: Option<f64>,
     ) -> CellOutcome {
         let Some(client) = &self.client else { return CellOutcome::NotRun(self.not_run()) };
         let end = &client.result.end;
@@ -91,13 +102,15 @@ impl TaskReport {
             flags.push(CellFlag::NoCommonPeriod);
         }
         let record = client.record();
-        let figure = |name| record.as_ref().and_then(|record| figure(record.trials.first()?, name));
+        let way = if planned.is_reversed { Way::Reverse } else { Way::Forward };
+        let figure = |name| record.as_ref().and_then(|record| figure(record.trials.first()?, name, way));
         CellOutcome::Measured(Measurement {
             goodput_bps: in_common.unwrap_or(total_bps),
-            nominal_bps,
+            nominal_bps: planned.nominal_bps,
             retransmits: figure(MeasureName::Retransmits).map(|count| count as u64),
             rtt_us: figure(MeasureName::RttMeanNs).map(|ns| (ns / 1e3) as u64),
-            start: client.start(),
+            // A client without an agent reports no start; its server does.
+            start: client.start().or_else(|| self.server.as_ref()?.start()),
             flags,
             ..Measurement::default()
         })
@@ -120,8 +133,9 @@ impl TaskReport {
     }
 
     /// What the sink received over time, on the coordinator's clock.
-    fn intervals(&self) -> Option<TestIntervals> {
-        let sink = self.server.as_ref().filter(|sink| sink.result.end.outcome == Outcome::Done)?;
+    fn intervals(&self, is_reversed: bool) -> Option<TestIntervals> {
+        let sink = if is_reversed { &self.client } else { &self.server };
+        let sink = sink.as_ref().filter(|sink| sink.result.end.outcome == Outcome::Done)?;
         let started_ns = sink.result.end.started_ns?.checked_add_signed(sink.offset_ns.checked_neg()?)?;
         let record = sink.record()?;
         let [trial] = record.trials.as_slice() else { return None };
@@ -154,9 +168,9 @@ impl Received {
     }
 }
 
-/// A figure of what the client sent.
-fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
-    let found = trial.measures.iter().find(|measure| measure.name == name && measure.way == Way::Forward)?;
+/// A figure of the direction.
+fn figure(trial: &Trial, name: MeasureName, way: Way) -> Option<f64> {
+    let found = trial.measures.iter().find(|measure| measure.name == name && measure.way == way)?;
     Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
