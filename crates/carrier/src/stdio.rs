@@ -29,13 +29,14 @@ impl StdioCarrier {
     /// Takes lines from standard input, and writes lines to standard output.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's; `EPERM` of a stream that is a file or a device like /dev/null, which cannot be waited for.
     pub fn open() -> Result<Self, OsError> {
         let input = input()?;
         let output = LineOutput::new(unbuffered(io::stdout().as_fd())?)?;
         let epoll = Epoll::new()?;
-        epoll.add(&input, INPUT, Interest::READ)?;
-        epoll.add(&output, OUTPUT, Interest::default())?;
+        let named = |name: &'static str| move |error: OsError| OsError::new("wait for", name, error.source);
+        epoll.add(&input, INPUT, Interest::READ).map_err(named("standard input"))?;
+        epoll.add(&output, OUTPUT, Interest::default()).map_err(named("standard output"))?;
         Ok(Self { epoll, input: Some(input), output, is_broken: false })
     }
 

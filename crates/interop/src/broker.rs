@@ -68,6 +68,12 @@ impl Broker {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// Port of loopback.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Address for a user.
     #[must_use]
     pub fn url_of(&self, user: &str) -> String {

@@ -1,6 +1,7 @@
 //! A fleet on one machine: a network namespace for each host, with sshd(8) on a management network and a link of its own to a
 //! switch.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,43 +13,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::deadline::{TIMEOUT, wait_until};
+use crate::host_link::HostLink;
 use crate::namespaces::{inside, run, try_run};
 use crate::process::{Process, Signal};
-use crate::program::ours;
+use crate::program::{original, ours};
 use crate::skip;
-
-/// Link of a host in the tested network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostLink {
-    /// 1 Gbit/s.
-    Gigabit,
-    /// 100 Mbit/s: an old cable.
-    Slow,
-    /// 4 Gbit/s.
-    Fast,
-    /// 1 Gbit/s from the host, 100 Mbit/s to it.
-    SlowToReceive,
-    /// 100 Mbit/s from the host, 1 Gbit/s to it.
-    SlowToSend,
-    /// 800 Mbit/s, and an MTU of 1400 bytes.
-    Narrow,
-}
-
-impl HostLink {
-    /// Rate and burst of tbf(8), from the host and to it.
-    fn shapers(self) -> [&'static str; 2] {
-        const GIGABIT: &str = "rate 1gbit burst 128kb latency 10ms";
-        const SLOW: &str = "rate 100mbit burst 32kb latency 10ms";
-        match self {
-            Self::Gigabit => [GIGABIT; 2],
-            Self::Slow => [SLOW; 2],
-            Self::Fast => ["rate 4gbit burst 512kb latency 10ms"; 2],
-            Self::SlowToReceive => [GIGABIT, SLOW],
-            Self::SlowToSend => [SLOW, GIGABIT],
-            Self::Narrow => ["rate 800mbit burst 128kb latency 10ms"; 2],
-        }
-    }
-}
 
 /// Hosts with sshd in namespaces; they go when this goes.
 pub struct FleetLab {
@@ -58,6 +27,8 @@ pub struct FleetLab {
     rack_size: Option<usize>,
     has_two_paths: bool,
     folder: TempDir,
+    /// Hosts that are servers without an agent in the inventory.
+    servers: BTreeMap<usize, Process>,
     /// End before the namespaces.
     sshds: Vec<Process>,
 }
@@ -67,6 +38,8 @@ const DATA: &str = "data";
 /// Interface of a host in the management network.
 const MANAGEMENT: &str = "mgmt";
 const SSH_PORT: u16 = 2222;
+/// Port of the servers without an agent.
+const SERVER_PORT: u16 = 5201;
 /// Name of the tested path in the inventory.
 const PATH: &str = "lab";
 
@@ -79,8 +52,8 @@ impl FleetLab {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("lrfleet-{}-{number}", std::process::id());
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut lab =
-            Self { prefix, hosts: links.len(), rack_size: None, has_two_paths: false, folder, sshds: Vec::new() };
+        let (hosts, servers, sshds) = (links.len(), BTreeMap::new(), Vec::new());
+        let mut lab = Self { prefix, hosts, rack_size: None, has_two_paths: false, folder, servers, sshds };
         for name in lab.namespaces() {
             if !try_run(&format!("ip netns add {name}")) {
                 skip("network namespaces need root");
@@ -169,6 +142,22 @@ impl FleetLab {
     /// The management network becomes a path of the inventory, `mgmt`.
     pub fn add_path(&mut self) {
         self.has_two_paths = true;
+    }
+
+    /// Starts the original iperf3 as the server of a host, which is a server without an agent in the inventory.
+    pub fn serve_stock(&mut self, number: usize) {
+        let (address, port) = (data_address(number), SERVER_PORT.to_string());
+        let words = ["-s", "-B", &address, "-p", &port, "--forceflush"];
+        let server = Process::start(inside(&self.host(number), original().path(), &words));
+        assert!(wait_until(TIMEOUT, || server.stdout().contains("listening")), "{server:?}");
+        self.servers.insert(number, server);
+    }
+
+    /// Ends that server; the inventory still has it.
+    pub fn end_stock(&mut self, number: usize) {
+        let Some(server) = self.servers.get_mut(&number) else { return };
+        server.signal(Signal::Terminate);
+        assert!(wait_until(TIMEOUT, || server.has_ended()), "{server:?}");
     }
 
     /// Drops what exceeds 100 Mbit/s of what one host receives from another.
@@ -269,6 +258,10 @@ impl FleetLab {
         }
         for number in 0..self.hosts {
             let address = data_address(number);
+            if self.servers.contains_key(&number) {
+                text += &format!("[[host]]\nname = \"h{number}\"\nserver = \"{address}:{SERVER_PORT}\"\n");
+                continue;
+            }
             let second = format!(", {MANAGEMENT} = \"{}\"", management_address(number));
             let second = if self.has_two_paths { second } else { String::new() };
             text += &format!("[[host]]\nname = \"h{number}\"\npaths = {{ {PATH} = \"{address}\"{second} }}\n");
@@ -326,7 +319,7 @@ impl FleetLab {
         (0..self.hosts).flat_map(of_host).collect()
     }
 
-    /// Ids and command lines of all processes of a host but sshd itself, in the order of their ids.
+    /// Ids and command lines of all processes of a host but sshd and its own server, in the order of their ids.
     #[must_use]
     pub fn processes_of(&self, number: usize) -> Vec<(u32, String)> {
         let output = Command::new("ip").args(["netns", "pids", &self.host(number)]).output().expect("ip");
@@ -334,8 +327,10 @@ impl FleetLab {
         let of_pid = |pid: &str| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            let is_other = !line.contains("sshd") && !line.trim().is_empty();
-            is_other.then(|| (pid.parse().expect("a number"), line))
+            let pid: u32 = pid.parse().expect("a number");
+            let is_server = self.servers.get(&number).is_some_and(|server| server.id() == pid);
+            let is_other = !line.contains("sshd") && !line.trim().is_empty() && !is_server;
+            is_other.then_some((pid, line))
         };
         let mut found: Vec<(u32, String)> = pids.split_whitespace().filter_map(of_pid).collect();
         found.sort_unstable();
@@ -350,13 +345,16 @@ impl FleetLab {
         String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
     }
 
-    /// Listening sockets of all hosts but those of sshd.
+    /// Listening sockets of all hosts but those of sshd and of servers without an agent.
     #[must_use]
     pub fn listeners(&self) -> Vec<String> {
         let of_host = |number| {
             let output = inside(&self.host(number), Path::new("ss"), &["-Hltn"]).output().expect("ss");
             let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-            let of_tests = lines.lines().filter(|line| !line.contains(&format!(":{SSH_PORT} ")));
+            let server = self.servers.get(&number).map(|_| SERVER_PORT);
+            let is_known =
+                |line: &&str| std::iter::once(SSH_PORT).chain(server).any(|port| line.contains(&format!(":{port} ")));
+            let of_tests = lines.lines().filter(|line| !is_known(line));
             of_tests.map(|line| format!("h{number}: {line}")).collect::<Vec<_>>()
         };
         (0..self.hosts).flat_map(of_host).collect()
@@ -382,6 +380,7 @@ impl FleetLab {
 impl Drop for FleetLab {
     fn drop(&mut self) {
         self.sshds.clear();
+        self.servers.clear();
         for name in self.namespaces() {
             // What cannot be removed was never made.
             let _ = try_run(&format!("ip netns del {name}"));

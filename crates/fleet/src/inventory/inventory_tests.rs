@@ -56,6 +56,18 @@ fn toml_expands_names_with_their_addresses() {
 }
 
 #[test]
+fn servers_without_an_agent_are_behind_the_hosts_with_one() {
+    let text = "[[host]]\nname = \"core\"\nserver = \"[2001:db8::1]:5201\"\n[[host]]\nname = \"a[1-2]\"";
+    let core = ("core".to_owned(), Reach::Server("[2001:db8::1]:5201".to_owned()));
+    assert_eq!(hosts(text), [ssh("a1", "a1"), ssh("a2", "a2"), core]);
+    assert_eq!(host_port("[2001:db8::1]:5201"), Some(("2001:db8::1", 5201)));
+    assert_eq!(host_port("nas.lan:70000"), None);
+    for wrong in ["2001:db8::1:5201", ":5201", "[::1:5201", "nas", "nas:"] {
+        assert_eq!(host_port(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
 fn toml_errors_name_the_line_and_the_nearest_key() {
     let host = |rest: &str| format!("[[host]]\nname = \"a\"\n{rest}\n");
     let rows = [
@@ -66,6 +78,12 @@ fn toml_errors_name_the_line_and_the_nearest_key() {
         ("[fleet]\n[racks.r]\nuplink = \"fast\"".to_owned(), "line 3: \"fast\" is no rate; example: 40G"),
         (host("ssh = \"-oProxyCommand=x\""), "line 1: host a: \"-oProxyCommand=x\" is no destination"),
         (host("ssh = \"b\"\nserver = \"c:1\""), "line 1: a host has ssh or server, not both"),
+        (host("server = \"c\""), "line 1: host a: \"c\" is no HOST:PORT; example: 10.0.0.250:5201"),
+        (host("server = \"c:0\""), "line 1: host a: \"c:0\" is no HOST:PORT"),
+        (
+            host("server = \"c:1\"\n[[host]]\nname = \"b\"\nserver = \"c:1\""),
+            "line 4: host b: c:1 is the server of host a in line 1",
+        ),
         (host("paths = { p = \"x\" }"), "line 1: paths.p: \"x\" is no address"),
         (
             host("paths = { \"a b\" = \"10.0.0.1\" }"),

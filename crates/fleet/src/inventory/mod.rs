@@ -20,7 +20,7 @@ use thiserror::Error;
 
 pub use ansible::from_json as from_ansible_json;
 pub use ansible_ini::parse as from_ansible_ini;
-pub use check::inventory as checked;
+pub use check::{host_port, inventory as checked};
 pub use file::parse as from_toml;
 pub use range::{RangeError, expand, expand_list};
 
@@ -49,7 +49,7 @@ pub struct Inventory {
     pub control: Control,
     /// Racks by name.
     pub racks: BTreeMap<String, Rack>,
-    /// The hosts, in the order of the text.
+    /// The hosts in the order of the text, servers without an agent behind those with one.
     pub hosts: Vec<Host>,
 }
 
@@ -102,7 +102,7 @@ pub struct Host {
 pub enum Reach {
     /// Destination of ssh(1).
     Ssh(String),
-    /// A server that is a target only, `ADDRESS:PORT`.
+    /// A server without an agent, `HOST:PORT`, that is tested with hosts that have one.
     Server(String),
 }
 

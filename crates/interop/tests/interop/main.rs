@@ -19,12 +19,14 @@ mod fleet {
     mod check;
     mod failures;
     mod ladder;
+    mod launchers;
     mod matrix;
     mod mesh;
     mod records;
     mod report;
     mod script;
     mod signatures;
+    mod targets;
     mod worker;
 }
 

@@ -306,6 +306,15 @@ fn tests_of_a_host_that_was_late_run_once_more() {
 }
 
 #[test]
+fn test_that_runs_once_more_is_left_once() {
+    let plan = mesh(8);
+    let mut network = FakeNetwork::new(&plan, 1);
+    network.slow_control = Some((host("h2"), vec![2, 4]));
+    explore(&plan, Vec::new(), &mut network);
+    assert_eq!(network.cells_left, [56, 48, 40, 34, 26, 20, 12, 4, 2]);
+}
+
+#[test]
 fn host_that_leaves_costs_its_own_cells_only() {
     let outcome = run(&mesh(8), 1, |network| {
         network.alive.insert(host("h5"), 3);

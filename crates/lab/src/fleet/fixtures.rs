@@ -98,6 +98,8 @@ pub(super) struct FakeNetwork {
     /// The number of the round in which the user cancels.
     pub(super) cancelled_at: Option<usize>,
     pub(super) rounds: Vec<Round>,
+    /// Tasks without a cell before each round.
+    pub(super) cells_left: Vec<usize>,
     round_time: Duration,
 }
 
@@ -121,6 +123,7 @@ impl FakeNetwork {
             slow_control: None,
             cancelled_at: None,
             rounds: Vec::new(),
+            cells_left: Vec::new(),
             round_time: plan.round_time,
         }
     }
@@ -191,6 +194,7 @@ impl RoundRunner for FakeNetwork {
 
     fn progress(&mut self, progress: &FleetProgress) {
         assert!(progress.rounds_planned > progress.rounds_done, "{progress:?}");
+        self.cells_left.push(progress.cells_left);
     }
 
     fn link_bps(&self, host: &HostId) -> Option<f64> {

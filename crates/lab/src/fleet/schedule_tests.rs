@@ -223,6 +223,23 @@ fn targets_are_measured_with_other_hosts_only() {
     assert!(plan.tasks().iter().all(|task| !(pairs.contains(&task.source) && pairs.contains(&task.sink))));
 }
 
+#[test]
+fn server_without_an_agent_has_one_test_at_a_time() {
+    for mode in [FleetMode::Rounds, FleetMode::RackSafe, FleetMode::Isolated, FleetMode::Stress] {
+        let mut plan = FleetPlan { mode, repetitions: 2, ..racked(6, 3, 1) };
+        plan.hosts[2].is_target_only = true;
+        let rounds = planned(&plan);
+        assert_complete(&rounds, &plan.tasks());
+        let target = &plan.hosts[2].id;
+        let of_target = |task: &&Task| task.source == *target || task.sink == *target;
+        for round in &rounds {
+            assert!(round.tasks.iter().filter(of_target).count() <= 1, "{mode:?}: {round:?}");
+        }
+        let others_at_once = rounds.iter().any(|round| round.tasks.iter().filter(|task| !of_target(task)).count() > 1);
+        assert!(others_at_once, "{mode:?}: pairs of other hosts are tested both ways at once");
+    }
+}
+
 fn any_plan() -> impl Strategy<Value = FleetPlan> {
     let mode = prop_oneof![Just(FleetMode::Rounds), Just(FleetMode::RackSafe), Just(FleetMode::Isolated)];
     let direction = prop_oneof![Just(PairDirection::Both), Just(PairDirection::OneWay)];

@@ -26,7 +26,7 @@ pub(super) fn take_charge(
     let setup = BusSetup {
         options: options.clone(),
         site: hosts.inventory.name.clone().unwrap_or_else(|| SITE_DEFAULT.to_owned()),
-        hosts: hosts.inventory.hosts.iter().map(|host| host.id.as_str().to_owned()).collect(),
+        hosts: hosts.with_agent().map(|host| host.id.as_str().to_owned()).collect(),
         run: run.to_string(),
         plan,
     };

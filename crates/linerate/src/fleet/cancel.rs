@@ -50,8 +50,10 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
         return Err(Error::usage(format!("run {id} is none of a fleet")));
     };
     let unconfirmed: Vec<String> = found.unconfirmed.iter().map(ToString::to_string).collect();
-    // A run that had not begun has no hosts yet.
-    let all = record.hosts.into_iter().filter(|_| found.report.is_some()).map(|host| host.role);
+    // A run that had not begun has no hosts yet, and at a server without an agent nothing has to end.
+    let with_agent = found.report.iter().flat_map(|report| &report.header.hosts).filter(|host| !host.is_target_only);
+    let with_agent: Vec<&str> = with_agent.map(|host| host.id.as_str()).collect();
+    let all = record.hosts.iter().map(|host| host.role.clone()).filter(|role| with_agent.contains(&role.as_str()));
     Ok(Cancelled { run, confirmed: all.filter(|host| !unconfirmed.contains(host)).collect(), unconfirmed })
 }
 

@@ -2,7 +2,7 @@
 
 use linerate_carrier::Carrier;
 use linerate_fleet::clock::Estimate;
-use linerate_fleet::inventory::Host;
+use linerate_fleet::inventory::{Host, Reach};
 use linerate_fleet::message::{Caps, Hello, ProbeReport};
 use linerate_lab::fleet::analysis::hosts::HostFindings;
 use linerate_model::finding::Finding;
@@ -21,6 +21,8 @@ use crate::{Error, Outcome};
 
 /// Length of the tests that the hosts are asked for; none is run.
 const TEST_MS: u64 = 1_000;
+/// Note of a server without an agent.
+const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,13 +74,19 @@ fn row<C: Carrier>(
     let end = member.and_then(|member| member.ends.values().next());
     let (failed, all) = prepared.failed_probes(index);
     let is_closed = all > 0 && failed.len() == all;
+    let is_target = member.is_some_and(|member| member.is_target);
     let state = match (hello, member) {
+        _ if is_target && is_closed => CheckState::Blocked,
+        _ if is_target => CheckState::Ready,
         (None, _) => CheckState::Unreachable,
         (Some(_), Some(_)) if found.excluded.contains_key(&host.id) => CheckState::Blocked,
         (Some(_), Some(_)) if !is_closed && control.coordinator.is_planned(index) => CheckState::Ready,
         _ => CheckState::Blocked,
     };
     let mut notes: Vec<String> = control.reasons.get(&index).cloned().into_iter().collect();
+    notes.extend(is_target.then(|| NO_AGENT.to_owned()));
+    let is_unproved = matches!(host.reach, Reach::Server(_)) && all == 0 && !control.reasons.contains_key(&index);
+    notes.extend(is_unproved.then(|| "no host has connected to it".to_owned()));
     notes.extend(prepared.unreached_note(index));
     notes.extend(hello.and_then(|hello| version_note(&hello.version)));
     notes.extend(end.and_then(|end| slower_note(end, prepared)));
@@ -151,12 +159,20 @@ fn finding_note(finding: &Finding) -> String {
 
 /// What to do about the first host that is not ready.
 fn next_step(rows: &[CheckRow], found: &HostFindings, hosts: &FleetHosts) -> Option<String> {
-    let row = rows.iter().max_by_key(|row| row.state)?;
+    let server_of = |row: &CheckRow| {
+        let host = hosts.inventory.hosts.iter().find(|host| host.id == row.host)?;
+        if let Reach::Server(server) = &host.reach { Some(server) } else { None }
+    };
+    // Without a host that answers, nothing is known about servers.
+    let row = rows.iter().max_by_key(|row| (row.state, server_of(row).is_none()))?;
     let host = &row.host;
     let excluded_by = found.excluded.get(host).filter(|_| row.state == CheckState::Blocked);
     let of_host = |finding: &&Finding| Some(&finding.id) == excluded_by && finding.subject.contains(host.as_str());
     if let Some(finding) = found.findings.iter().find(of_host) {
         return finding.advice.clone();
+    }
+    if let Some(server) = server_of(row).filter(|_| row.state != CheckState::Ready) {
+        return Some(format!("a server has to listen at {server} for the other hosts, then check again"));
     }
     match (row.state, row.port) {
         (CheckState::Ready, _) => None,

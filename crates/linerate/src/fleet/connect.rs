@@ -7,7 +7,7 @@ use linerate_carrier::Carrier;
 use linerate_carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
 use linerate_fleet::coordinator::{Coordinator, Settings};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory, Reach};
-use linerate_model::fleet::PlanHash;
+use linerate_model::fleet::{HostId, PlanHash};
 use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
@@ -19,6 +19,7 @@ use super::control::{Control, Ended};
 use super::members::Prepared;
 use super::prepare::{CONTROL_PATH, Planned, is_shared, prepare};
 use super::script::ScriptCarrier;
+use super::targets::targets;
 use crate::{Error, Outcome};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the agent.
@@ -72,6 +73,11 @@ impl FleetHosts {
         self.inventory.name.clone().unwrap_or_else(|| format!("{} hosts", self.inventory.hosts.len()))
     }
 
+    /// Hosts with an agent, the first ones of the inventory.
+    pub(super) fn with_agent(&self) -> impl Iterator<Item = &Host> {
+        self.inventory.hosts.iter().filter(|host| matches!(host.reach, Reach::Ssh(_)))
+    }
+
     /// Tests may use the network of the control connections.
     pub fn share_path(&mut self) {
         self.inventory.control = ControlPath::Shared;
@@ -105,6 +111,8 @@ pub(super) fn connect<'a>(
     signals: &'a Signals,
     note: &mut dyn FnMut(&str),
 ) -> Result<(HostControl<'a>, Prepared), Error> {
+    // A resolver may take longer than agents wait for their plan.
+    let targets = targets(&hosts.inventory, planned.paths);
     let Charge { carrier, epoch, run, history } = charge(run, hosts, signals, note)?;
     let settings = Settings {
         run,
@@ -115,10 +123,10 @@ pub(super) fn connect<'a>(
         is_solicited: hosts.bus.is_some(),
         clock_budget_ns: CLOCK_BUDGET_NS,
     };
-    let ids = hosts.inventory.hosts.iter().map(|host| host.id.clone()).collect();
+    let ids: Vec<HostId> = hosts.with_agent().map(|host| host.id.clone()).collect();
     let mut control = Control::new(Coordinator::new(monotonic_ns(), settings, ids), carrier, signals);
     control.history = history;
-    match prepare(&mut control, hosts, planned) {
+    match prepare(&mut control, hosts, targets, planned) {
         Ok(prepared) => Ok((control, prepared)),
         Err(ended) => {
             control.finish();
@@ -138,7 +146,7 @@ fn charge(
         return bus::take_charge(options, hosts, (run, plan.map(|plan| plan.to_string())), signals, note);
     }
     let carrier: Box<dyn Carrier> = if hosts.is_scripted {
-        Box::new(ScriptCarrier::new(ssh(hosts, Remote::Shell)?, hosts.inventory.hosts.len()))
+        Box::new(ScriptCarrier::new(ssh(hosts, Remote::Shell)?, hosts.with_agent().count()))
     } else {
         Box::new(carrier(hosts, "fleet agent --stdio")?)
     };
@@ -154,10 +162,10 @@ pub(super) fn carrier(hosts: &FleetHosts, arguments: &str) -> Result<SshCarrier,
 
 fn ssh(hosts: &FleetHosts, remote: Remote) -> Result<SshCarrier, Error> {
     let destination = |host: &Host| match &host.reach {
-        Reach::Ssh(destination) => Ok(destination.clone()),
-        Reach::Server(_) => Err(Error::usage(format!("{}: servers without an agent cannot be tested yet", host.id))),
+        Reach::Ssh(destination) => Some(destination.clone()),
+        Reach::Server(_) => None,
     };
-    let destinations = hosts.inventory.hosts.iter().map(destination).collect::<Result<Vec<_>, _>>()?;
+    let destinations = hosts.inventory.hosts.iter().filter_map(destination);
     let options = SshOptions { config: hosts.ssh_config.clone(), is_path_shared: is_shared(&hosts.inventory) };
     SshCarrier::new(options, remote, destinations).map_err(Error::failed)
 }

@@ -19,6 +19,8 @@ pub(super) struct Member {
     pub(super) reached: Reached,
     /// Its facts, where they were collected.
     pub(super) facts: Option<Snapshot>,
+    /// It is a server without an agent.
+    pub(super) is_target: bool,
 }
 
 /// Probes of the servers of a host.
@@ -125,6 +127,13 @@ impl Prepared {
     pub(super) fn member(&self, id: &HostId) -> Option<(usize, &Member)> {
         let index = *self.places.get(id)?;
         Some((index, self.members.get(&index)?))
+    }
+}
+
+impl TestEnd {
+    /// The end at an address of which nothing more is known.
+    pub(super) fn at(address: IpAddr) -> Self {
+        Self { address, port: 0, device: None, speed_bps: None, link_bps: None }
     }
 }
 

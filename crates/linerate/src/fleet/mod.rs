@@ -21,6 +21,7 @@ mod members;
 mod prepare;
 pub mod run;
 mod script;
+mod targets;
 pub mod worker;
 
 /// Input of hosts as arbitrary bytes.

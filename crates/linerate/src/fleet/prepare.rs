@@ -11,6 +11,7 @@ use linerate_fleet::message::{AddressRange, Caps, FactsDepth, Hello, PathAddress
 use super::connect::FleetHosts;
 use super::control::{Control, Ended};
 use super::members::{Member, Prepared, TestEnd};
+use super::targets::Targets;
 
 /// Name of the path of hosts without one in the inventory.
 pub(super) const CONTROL_PATH: &str = "control";
@@ -50,16 +51,16 @@ pub(super) fn is_shared(inventory: &Inventory) -> bool {
     inventory.control == ControlPath::Shared
 }
 
-/// Prepares all hosts that answer and have an address of every path.
+/// Prepares all hosts that answer and have an address of every path, and the servers without an agent if a host does.
 pub(super) fn prepare<C: Carrier>(
     control: &mut Control<'_, C>,
     hosts: &FleetHosts,
+    targets: Targets,
     planned: Planned<'_>,
 ) -> Result<Prepared, Ended> {
-    let inventory = &hosts.inventory;
     control.run_until(|action| *action == Action::StepDone(Step::Hello))?;
     let mut addresses = BTreeMap::new();
-    for (index, host) in inventory.hosts.iter().enumerate() {
+    for (index, host) in hosts.with_agent().enumerate() {
         let Some(hello) = control.coordinator.hello(index) else { continue };
         match test_addresses(host, hello, planned.paths) {
             Ok(of_paths) => drop(addresses.insert(index, of_paths)),
@@ -69,13 +70,17 @@ pub(super) fn prepare<C: Carrier>(
             }
         }
     }
-    let plans = plans(hosts, &addresses, planned.caps);
+    control.reasons.extend(targets.reasons);
+    let plans = plans(hosts, &addresses, &targets.members, planned.caps);
     control.step(Input::Plan(plans), |action| *action == Action::StepDone(Step::Plan))?;
-    let mut prepared = Prepared::new(&inventory.hosts);
+    let mut prepared = Prepared::new(&hosts.inventory.hosts);
     for (index, of_paths) in addresses {
         if let Some(member) = member(control, index, of_paths) {
             prepared.members.insert(index, member);
         }
+    }
+    if !prepared.members.is_empty() {
+        prepared.members.extend(targets.members);
     }
     let preflights = preflights(&prepared.members);
     let reports = control.step(Input::Preflight(preflights), |action| *action == Action::StepDone(Step::Preflight))?;
@@ -108,20 +113,27 @@ fn member<C: Carrier>(control: &Control<'_, C>, index: usize, addresses: Address
     let end = |((path, address), port): ((String, IpAddr), &u16)| {
         let own = coordinator.hello(index)?.addresses.iter().find(|own| own.address == address);
         let (device, speed_bps) = (own.map(|own| own.device.clone()), own.and_then(|own| own.speed_bps));
-        Some((path, TestEnd { address, port: *port, device, speed_bps, link_bps: None }))
+        Some((path, TestEnd { port: *port, device, speed_bps, ..TestEnd::at(address) }))
     };
     let count = addresses.len();
     let ends: BTreeMap<String, TestEnd> = addresses.into_iter().zip(ports).filter_map(end).collect();
     (ends.len() == count).then(|| Member { ends, ..Member::default() })
 }
 
-fn plans(hosts: &FleetHosts, addresses: &BTreeMap<usize, Addresses>, caps: Caps) -> Vec<(usize, Plan)> {
+fn plans(
+    hosts: &FleetHosts,
+    addresses: &BTreeMap<usize, Addresses>,
+    targets: &BTreeMap<usize, Member>,
+    caps: Caps,
+) -> Vec<(usize, Plan)> {
     let (lease_ms, beat_ms) = match &hosts.bus {
         Some(_) => (LEASE_BUS_MS, BEAT_BUS_MS),
         None if is_shared(&hosts.inventory) => (LEASE_SHARED_MS, BEAT_MS),
         None => (LEASE_SEPARATE_MS, BEAT_MS),
     };
-    let peers = AddressRange::of(addresses.values().flat_map(|own| own.values().copied()));
+    let of_targets = targets.values().flat_map(|target| target.ends.values()).map(|end| end.address);
+    let of_hosts = addresses.values().flat_map(|own| own.values().copied());
+    let peers = AddressRange::of(of_hosts.chain(of_targets));
     let plan = |(index, own): (&usize, &Addresses)| {
         let own = own.iter().map(|(path, address)| PathAddress { path: path.clone(), address: *address });
         let plan = Plan {
@@ -148,5 +160,5 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
         let peers = ends.map(|end| ProbeTarget { peer: end.address, port: end.port }).collect();
         (*index, Preflight { peers, facts })
     };
-    members.keys().map(preflight).collect()
+    members.iter().filter(|(_, member)| !member.is_target).map(|(index, _)| preflight(index)).collect()
 }

@@ -75,6 +75,9 @@ pub struct FleetHost {
     /// Speed of the link under test in bit/s, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_bps: Option<f64>,
+    /// It is a server without an agent: its facts, CPU and clock are not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_target_only: bool,
 }
 
 /// Which hosts exchange data.

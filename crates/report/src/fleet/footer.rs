@@ -1,7 +1,5 @@
 //! The last line: how much was run, and how.
 
-use std::collections::BTreeMap;
-
 use linerate_model::fleet::{FleetHeader, FleetMode, FleetReport, FleetTopology, PairDirection};
 
 use crate::number::counted;
@@ -56,8 +54,16 @@ pub(super) const fn mode(mode: FleetMode) -> Option<&'static str> {
 /// Largest distance between the starts of two tests that were to start at the same time; `None` where no two were.
 fn start_spread_ns(report: &FleetReport) -> Option<u64> {
     let starts = report.cells.iter().filter_map(|cell| cell.measurement()?.start);
-    let mut rounds: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    starts.for_each(|start| rounds.entry(start.planned_ns).or_default().push(start.actual_ns));
-    let spread = |starts: &Vec<u64>| Some(starts.iter().max()?.saturating_sub(*starts.iter().min()?));
-    rounds.values().filter(|starts| starts.len() > 1).filter_map(spread).max()
+    let mut starts: Vec<(u64, u64)> = starts.map(|start| (start.planned_ns, start.actual_ns)).collect();
+    starts.sort_unstable();
+    let is_same = |(one_ns, _): &(u64, u64), (next_ns, _): &(u64, u64)| next_ns - one_ns <= PLANNED_TOGETHER_NS;
+    let rounds = starts.chunk_by(is_same).filter(|round| round.len() > 1);
+    let spread = |round: &[(u64, u64)]| {
+        let actual = || round.iter().map(|(_, actual_ns)| *actual_ns);
+        Some(actual().max()?.saturating_sub(actual().min()?))
+    };
+    rounds.filter_map(spread).max()
 }
+
+/// Largest distance of one planned start as the clocks of several hosts have it.
+const PLANNED_TOGETHER_NS: u64 = 10_000_000;

@@ -54,6 +54,7 @@ pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         id: host.id.clone(),
         rack: host.rack.clone(),
         link_bps: facts.links_bps.get(&host.id).copied(),
+        is_target_only: host.is_target_only,
     };
     let header = FleetHeader {
         run_id: facts.run_id,

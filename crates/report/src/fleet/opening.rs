@@ -35,6 +35,14 @@ pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
     if header.is_control_shared {
         remarks.push("Control shares the tested network.".to_owned());
     }
+    let targets: Vec<&str> =
+        header.hosts.iter().filter(|host| host.is_target_only).map(|host| host.id.as_str()).collect();
+    if !targets.is_empty() {
+        let what = if targets.len() == 1 { "is a server" } else { "are servers" };
+        let names = targets.join(", ");
+        remarks
+            .push(format!("{names} {what} without an agent: facts, CPU and clock are not known, one test at a time."));
+    }
     remarks.into_iter().map(Block::Remark).collect()
 }
 

@@ -64,7 +64,7 @@ pub struct FleetLive<'a> {
     pub progress: &'a FleetProgress,
     /// Rates of the round so far; tests without a sample are absent.
     pub rates: &'a [PairRate],
-    /// Cells with a result or a reason.
+    /// Cells with a result or a reason, each once.
     pub cells_done: usize,
     /// Cells that are planned now.
     pub cells_planned: usize,

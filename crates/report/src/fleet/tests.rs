@@ -43,6 +43,15 @@ fn rates_without_a_nominal_rate_have_a_unit() {
 }
 
 #[test]
+fn server_without_an_agent_has_a_remark() {
+    let mut fleet = mesh(3);
+    fleet.plan.hosts[0].is_target_only = true;
+    let remark = "h1 is a server without an agent: facts, CPU and clock are not known, one test at a time.";
+    let text = short(&fleet.run());
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(remark), "{text}");
+}
+
+#[test]
 fn incast_with_a_slow_sender() {
     assert_expected("fleet/incast.txt", &short(&incast(8).slow("h3", 96e6).run()));
 }

@@ -1,8 +1,9 @@
 //! An agent over pipes: plan, preflight, one task between two addresses of this host, and every end that leaves nothing.
 
+use std::process::Command;
 use std::time::Duration;
 
-use linerate_interop::{FleetAgent, FleetRun, Signal, free_port_run, listens, wait_until};
+use linerate_interop::{FleetAgent, FleetRun, Process, Signal, free_port_run, listens, ours, wait_until};
 use serde_json::{Value, json};
 
 const HERE: &str = "127.0.0.2";
@@ -227,4 +228,13 @@ fn preflight_reports_open_and_closed_ports_with_their_route() {
     assert!(open["rtt_ns"].as_u64() > Some(0) && open["mtu_bytes"].as_u64() > Some(1000), "{open}");
     assert_eq!(refused["outcome"], "refused", "{refused}");
     assert_eq!(report["facts"]["schema"], "linerate.snapshot/1", "{report}");
+}
+
+#[test]
+fn agent_without_pipes_is_refused_with_what_to_do() {
+    let mut command = Command::new(ours().path());
+    command.args(["fleet", "agent", "--stdio"]);
+    // Its input is /dev/null.
+    let refused = Process::start(command).finish();
+    refused.expect_code(2).expect_stderr("wait for standard input: Operation not permitted").expect_stderr("--bus");
 }

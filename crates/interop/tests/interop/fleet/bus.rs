@@ -8,8 +8,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{Broker, Finished, Process, Signal, Status, TIMEOUT, free_port_run, ours, wait_until};
-use serde_json::Value;
+use linerate_interop::{
+    Broker, Finished, NatsClient, Process, Signal, Status, TIMEOUT, free_port_run, ours, wait_until,
+};
+use serde_json::{Value, json};
 
 const SITE: &str = "lab";
 /// How long the broker is away.
@@ -128,6 +130,27 @@ fn agents_serve_one_run_after_the_other() {
     for _ in 0..2 {
         expect_complete(&fleet.run("1").finish(), 2);
     }
+}
+
+#[test]
+fn command_of_an_old_epoch_is_refused_and_the_run_is_complete() {
+    let Some(fleet) = BusFleet::new(2) else { return };
+    let mut client = NatsClient::connect(fleet.broker.port());
+    client.subscribe("lr.lab.>");
+    let is_command = |message: &Value| matches!(message["type"].as_str(), Some("plan" | "arm"));
+    let first = fleet.run("1");
+    let old = client.wait_for(is_command);
+    expect_complete(&first.finish(), 2);
+
+    let second = fleet.run("1");
+    let present = client.wait_for(|message| message["type"] == "arm" && message["run"] != old["run"]);
+    assert!(present["epoch"].as_u64() > old["epoch"].as_u64(), "{present}{old}");
+    let cancel =
+        json!({ "v": 1, "run": present["run"], "epoch": old["epoch"], "seq": 1_000_000, "type": "cancel", "body": {} });
+    client.publish("lr.lab.cmd.all", &cancel);
+    let refused = client.wait_for(|message| message["type"] == "fail");
+    assert_eq!((&refused["body"]["code"], &refused["body"]["seq"]), (&json!("epoch"), &json!(1_000_000)), "{refused}");
+    expect_complete(&second.finish(), 2);
 }
 
 #[test]

@@ -67,6 +67,8 @@ pub struct FleetProgress {
     pub rounds_done: usize,
     /// Rounds that are planned now; grows when results need more.
     pub rounds_planned: usize,
+    /// Tasks without a cell that are planned now, each once.
+    pub cells_left: usize,
     /// How long those that are left will take.
     pub left: Duration,
 }

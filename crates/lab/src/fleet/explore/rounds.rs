@@ -57,7 +57,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     /// Runs rounds until the hosts change. Whether they did.
     fn pass(&mut self, planned: &[Round], is_catch_up: bool, again: &mut BTreeSet<Task>) -> bool {
         for (at, round) in planned.iter().enumerate() {
-            let Some(cells) = self.run(round, planned.len() - at) else { return false };
+            let left = planned.get(at..).unwrap_or_default();
+            let Some(cells) = self.run(round, left, again.len()) else { return false };
             let (unconfirmed, cells): (Vec<Cell>, _) =
                 cells.into_iter().partition(|cell| !is_catch_up && is_transient(cell));
             again.extend(unconfirmed.into_iter().map(|cell| cell.task));
@@ -112,7 +113,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             if round.tasks.iter().any(|task| !self.can_run(task)) {
                 continue;
             }
-            let Some(cells) = self.run(round, planned.len() - at) else { return };
+            let Some(cells) = self.run(round, planned.get(at..).unwrap_or_default(), 0) else { return };
             self.keep(cells, is_catch_up);
             self.has_changed();
         }
@@ -122,8 +123,9 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         self.alive.contains(&task.source) && self.alive.contains(&task.sink)
     }
 
-    /// One cell for each task of a round; `None` when the run has ended.
-    fn run(&mut self, round: &Round, left: usize) -> Option<Vec<Cell>> {
+    /// One cell for each task of a round, the first of those that are left; `None` when the run has ended. `unconfirmed` tasks of
+    /// other rounds run once more.
+    fn run(&mut self, round: &Round, left: &[Round], unconfirmed: usize) -> Option<Vec<Cell>> {
         if self.ended.is_some() {
             return None;
         }
@@ -132,11 +134,14 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             self.ended = Some(FleetEnd::Budget);
             return None;
         }
+        let is_open = |task: &&Task| !self.cells.contains_key(*task);
+        let open = left.iter().flat_map(|round| &round.tasks).filter(is_open).count();
         self.runner.progress(&FleetProgress {
             round: round.clone(),
             rounds_done: self.rounds_done,
-            rounds_planned: self.rounds_done + left,
-            left: self.plan.round_time.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)),
+            rounds_planned: self.rounds_done + left.len(),
+            cells_left: open + unconfirmed,
+            left: self.plan.round_time.saturating_mul(u32::try_from(left.len()).unwrap_or(u32::MAX)),
         });
         match self.runner.run(round) {
             Ok(cells) => {

@@ -55,7 +55,7 @@ pub struct PlanHost {
     pub id: HostId,
     /// Its rack, where that is known.
     pub rack: Option<String>,
-    /// It runs a server and nothing else, so that it is measured with other hosts only.
+    /// It runs a server and nothing else, so that it is measured with other hosts only, one at a time.
     pub is_target_only: bool,
 }
 
@@ -140,7 +140,15 @@ impl FleetPlan {
     /// What limits the rounds of this plan.
     #[must_use]
     pub fn caps(&self, mode: FleetMode) -> Caps {
-        Caps { mode, direction: self.direction, racks: self.racks(), crossing: self.crossing.clone() }
+        let (racks, crossing) = (self.racks(), self.crossing.clone());
+        let targets = self.targets().into_iter().cloned().collect();
+        Caps { mode, direction: self.direction, racks, crossing, targets }
+    }
+
+    /// Hosts that run a server and nothing else.
+    #[must_use]
+    pub fn targets(&self) -> BTreeSet<&HostId> {
+        self.hosts.iter().filter(|host| host.is_target_only).map(|host| &host.id).collect()
     }
 
     /// The rack of each host that has one.
@@ -155,7 +163,7 @@ impl FleetPlan {
         hosts.sort_unstable();
         hosts.dedup_by(|a, b| a.id == b.id);
         let ids: Vec<HostId> = hosts.iter().map(|host| host.id.clone()).collect();
-        let targets: BTreeSet<&HostId> = hosts.iter().filter(|host| host.is_target_only).map(|host| &host.id).collect();
+        let targets = self.targets();
         let mut pairs = match &self.topology {
             Topology::Pairs(pairs) => ordered_pairs(pairs, &ids),
             _ => sample::pairs(&ids, self.sample_rounds, self.seed),

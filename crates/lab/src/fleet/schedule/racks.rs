@@ -35,5 +35,5 @@ pub fn rounds_min(tasks: &[Task], caps: &Caps) -> usize {
     let hosts: BTreeSet<HostId> = tasks.iter().flat_map(|task| [task.source.clone(), task.sink.clone()]).collect();
     let draw = Draw::new(&hosts, 0);
     let tasks: Vec<&Task> = tasks.iter().collect();
-    resources(&units(&tasks, &draw, caps.direction), hosts.len(), caps).rounds_min()
+    resources(&units(&tasks, &draw, caps), hosts.len(), caps).rounds_min()
 }

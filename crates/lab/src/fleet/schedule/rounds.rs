@@ -21,6 +21,8 @@ pub struct Caps {
     pub racks: BTreeMap<HostId, String>,
     /// Pairs that may use the uplink of a rack at the same time.
     pub crossing: BTreeMap<String, u32>,
+    /// Servers without an agent: each runs one test at a time.
+    pub targets: BTreeSet<HostId>,
 }
 
 /// Tests of one pair of hosts, which use both at the same time.
@@ -49,7 +51,7 @@ pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) 
     let mut rng = Rng::with_seed(seed);
     let mut rounds = Vec::new();
     for pass in passes(runnable, treatments.len()) {
-        let units = units(&pass, &draw, caps.direction);
+        let units = units(&pass, &draw, caps);
         for matching in matchings(&units, &draw, caps, &mut rng) {
             let matched: Vec<&Unit<'_>> = matching.into_iter().filter_map(|unit| units.get(unit)).collect();
             rounds.extend(slots(&matched, &treatments, caps.mode));
@@ -71,10 +73,12 @@ fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
     passes.into_values().collect()
 }
 
-pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, direction: PairDirection) -> Vec<Unit<'a>> {
+pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Unit<'a>> {
     let mut units: BTreeMap<(&HostId, &HostId), Unit<'a>> = BTreeMap::new();
     for task in tasks {
-        let is_swapped = direction == PairDirection::Both && task.sink < task.source;
+        let has_target = caps.targets.contains(&task.source) || caps.targets.contains(&task.sink);
+        let is_both = caps.direction == PairDirection::Both && !has_target;
+        let is_swapped = is_both && task.sink < task.source;
         let hosts = if is_swapped { (&task.sink, &task.source) } else { (&task.source, &task.sink) };
         let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else { continue };
         units.entry(hosts).or_insert_with(|| Unit { hosts, positions, tasks: Vec::new() }).tasks.push(task);
@@ -89,9 +93,23 @@ fn matchings(units: &[Unit<'_>], draw: &Draw, caps: &Caps, rng: &mut Rng) -> Vec
         FleetMode::Isolated => of_tournament().into_iter().flatten().map(|unit| vec![unit]).collect(),
         FleetMode::RackSafe => rack_safe(of_tournament(), &resources(units, draw.len(), caps), rng),
         FleetMode::Rounds => shorter(of_tournament(), &resources(units, draw.len(), caps), rng),
-        _ if units.is_empty() => Vec::new(),
-        _ => vec![(0..units.len()).collect()],
+        _ => at_once(units, &caps.targets),
     }
+}
+
+/// All units in one round, but those of a target one after another.
+fn at_once(units: &[Unit<'_>], targets: &BTreeSet<HostId>) -> Vec<Vec<usize>> {
+    let mut seen: BTreeMap<&HostId, usize> = BTreeMap::new();
+    let mut rounds: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (unit, Unit { hosts: (a, b), .. }) in units.iter().enumerate() {
+        let target = [*a, *b].into_iter().find(|host| targets.contains(*host));
+        let number = target.map_or(0, |target| {
+            let next = seen.entry(target).or_default();
+            std::mem::replace(next, *next + 1)
+        });
+        rounds.entry(number).or_default().push(unit);
+    }
+    rounds.into_values().collect()
 }
 
 /// The shortest of the rounds of the tournament, if the uplinks carry them, and greedy schedules. Where racks have an even

@@ -39,8 +39,7 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
 /// Tests of suspects with known good hosts, both ways, that are not among `known` tasks.
 #[must_use]
 pub fn adaptive(plan: &FleetPlan, suspects: &[HostId], references: &[HostId], known: &BTreeSet<Task>) -> Vec<Task> {
-    let targets: BTreeSet<&HostId> =
-        plan.hosts.iter().filter(|host| host.is_target_only).map(|host| &host.id).collect();
+    let targets = plan.targets();
     let mut ids: Vec<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
     ids.sort_unstable();
     let mut pairs = Vec::new();

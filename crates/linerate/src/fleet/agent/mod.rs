@@ -20,7 +20,7 @@ use linerate_carrier::{Carrier, HostEvent};
 use linerate_fleet::agent::{Action, Agent, Input, LeaveReason, Service};
 use linerate_fleet::message::{AddressRange, Plan, Sample};
 use linerate_sys::poll::{Epoll, Interest, Ready, wait_fd};
-use linerate_sys::{OsError, clock, process};
+use linerate_sys::{OsError, clock, errno, process};
 
 use super::bus::{self, BusOptions};
 use crate::{Error, Outcome};
@@ -39,13 +39,19 @@ const FIRST_PROBE: u64 = 1 << 16;
 const FIRST_WORKER: u64 = 1 << 32;
 /// Longest time in which the coordinator takes the last lines.
 const LEAVE_NS: u64 = 300_000_000;
+/// What to do where a standard stream is no pipe.
+const STDIO_NEEDS: &str =
+    "an agent needs pipes of a coordinator, which starts it over ssh; as a service it is started with --bus";
 
 /// Runs an agent on standard input and output until its run ends.
 ///
 /// # Errors
 /// No plan arrived, or the operating system refused what an agent needs.
 pub fn run_stdio() -> Result<(), Error> {
-    let path = StdioCarrier::open().map_err(Error::failed)?;
+    let path = StdioCarrier::open().map_err(|error| match error.errno() {
+        Some(errno::EPERM) => Error::usage(format!("{error}: it is a file or a device; {STDIO_NEEDS}")),
+        _ => Error::failed(error),
+    })?;
     let address = std::env::var("SSH_CONNECTION").ok().and_then(|text| hello::control_address(&text));
     match HostAgent::open(Box::new(path), Service::Stream, address).map_err(Error::failed)?.run()? {
         LeaveReason::RunEnded(_) => Ok(()),

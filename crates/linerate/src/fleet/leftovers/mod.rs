@@ -45,7 +45,7 @@ pub fn run_named(name: &str, store: Option<&str>) -> Result<RunId, Error> {
     name.parse().or_else(|_| one(&opened(store)?, name))
 }
 
-/// Lists the workers of this user on all hosts, as [`here`] does on one. In the order of the inventory.
+/// Lists the workers of this user on all hosts with an agent, as [`here`] does on one. In the order of the inventory.
 ///
 /// # Errors
 /// This host lacks what a coordinator needs, or a signal ended it.
@@ -58,7 +58,7 @@ pub fn everywhere(
     let end = if is_end { " --end" } else { "" };
     let run = run.map_or_else(String::new, |run| format!(" {run}"));
     let mut carrier = carrier(hosts, &format!("fleet leftovers --stdio{end}{run}"))?;
-    let ids = hosts.inventory.hosts.iter().map(|host| host.id.clone());
+    let ids = hosts.with_agent().map(|host| host.id.clone());
     let mut answers: Vec<(HostId, Option<HostLeftovers>)> = ids.map(|id| (id, None)).collect();
     let until_ns = monotonic_ns().saturating_add(HELLO_TIMEOUT_NS);
     while answers.iter().any(|(_, answer)| answer.is_none()) && monotonic_ns() < until_ns {

@@ -36,8 +36,19 @@ pub(super) struct Received {
     offset_ns: i64,
     retransmits: Option<u64>,
     rtt_us: Option<u64>,
-    /// What arrived over time, of a server.
+    /// What arrived over time, of the end that received.
     intervals: Option<TestIntervals>,
+}
+
+/// A task of a round.
+#[derive(Debug, Clone)]
+pub(super) struct PlannedCell {
+    pub(super) task: Task,
+    pub(super) id: TaskId,
+    /// The smaller of the highest rates of both links.
+    pub(super) nominal_bps: Option<f64>,
+    /// The server sends.
+    pub(super) is_reversed: bool,
 }
 
 /// Length of the tests of a round.
@@ -50,21 +61,20 @@ pub(super) struct Lengths {
 /// One cell for each task.
 pub(super) fn cells(
     mode: FleetMode,
-    tasks: &[(Task, TaskId, Option<f64>)],
+    planned: &[PlannedCell],
     mut reports: BTreeMap<TaskId, TaskReport>,
     lengths: Lengths,
 ) -> Vec<Cell> {
-    let intervals = |report: &mut TaskReport| report.server.as_mut()?.intervals.take();
-    let series: BTreeMap<TaskId, TestIntervals> =
-        reports.iter_mut().filter_map(|(id, report)| Some((*id, intervals(report)?))).collect();
+    let intervals = |cell: &PlannedCell| Some((cell.id, reports.get_mut(&cell.id)?.intervals(cell.is_reversed)?));
+    let series: BTreeMap<TaskId, TestIntervals> = planned.iter().filter_map(intervals).collect();
     let all: Vec<TestIntervals> = series.values().cloned().collect();
     let period = common(&all, lengths.omit_ns, lengths.test_ns).ok();
-    let cell = |(task, id, nominal_bps): &(Task, TaskId, Option<f64>)| {
-        let report = reports.remove(id).unwrap_or_default();
-        let outcome = report.outcome(series.get(id), period, all.len() > 1, *nominal_bps);
-        Cell { task: task.clone(), mode, outcome }
+    let cell = |cell: &PlannedCell| {
+        let report = reports.remove(&cell.id).unwrap_or_default();
+        let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);
+        Cell { task: cell.task.clone(), mode, outcome }
     };
-    tasks.iter().map(cell).collect()
+    planned.iter().map(cell).collect()
 }
 
 impl TaskReport {
@@ -77,10 +87,10 @@ impl TaskReport {
 
     fn outcome(
         &self,
+        planned: &PlannedCell,
         series: Option<&TestIntervals>,
         period: Option<Period>,
         is_compared: bool,
-        nominal_bps: Option<f64>,
     ) -> CellOutcome {
         let Some(client) = &self.client else { return CellOutcome::NotRun(self.not_run()) };
         let end = &client.end;
@@ -100,10 +110,11 @@ impl TaskReport {
         }
         CellOutcome::Measured(Measurement {
             goodput_bps: in_common.unwrap_or(total_bps),
-            nominal_bps,
+            nominal_bps: planned.nominal_bps,
             retransmits: client.retransmits,
             rtt_us: client.rtt_us,
-            start: client.start(),
+            // A client without an agent reports no start; its server does.
+            start: client.start().or_else(|| self.server.as_ref()?.start()),
             flags,
             ..Measurement::default()
         })
@@ -124,6 +135,12 @@ impl TaskReport {
         };
         NotRun { reason, detail: Some(detail.clone()) }
     }
+
+    /// What the sink received over time, on the coordinator's clock.
+    fn intervals(&mut self, is_reversed: bool) -> Option<TestIntervals> {
+        let sink = if is_reversed { &mut self.client } else { &mut self.server };
+        sink.as_mut()?.intervals.take()
+    }
 }
 
 impl Received {
@@ -134,7 +151,8 @@ impl Received {
         let trial = record.as_ref().and_then(|record| record.trials.first());
         let of_client = trial.filter(|_| role == Role::Client);
         let is_one = record.as_ref().is_some_and(|record| record.trials.len() == 1);
-        let of_sink = trial.filter(|_| role == Role::Server && is_one && end.outcome == Outcome::Done);
+        let is_sink = |trial: &&Trial| role == Role::Server || is_reversed(trial);
+        let of_sink = trial.filter(is_sink).filter(|_| is_one && end.outcome == Outcome::Done);
         Self {
             retransmits: of_client.and_then(|trial| figure(trial, MeasureName::Retransmits)).map(|count| count as u64),
             rtt_us: of_client.and_then(|trial| figure(trial, MeasureName::RttMeanNs)).map(|ns| (ns / 1e3) as u64),
@@ -165,6 +183,11 @@ impl Received {
     }
 }
 
+/// The server sends.
+fn is_reversed(trial: &Trial) -> bool {
+    trial.series.iter().any(|series| series.way == Way::Reverse)
+}
+
 /// What the sink received over time, on the coordinator's clock.
 fn intervals(trial: &Trial, end: &TaskEnd, offset_ns: i64) -> Option<TestIntervals> {
     let started_ns = end.started_ns?.checked_add_signed(offset_ns.checked_neg()?)?;
@@ -173,9 +196,10 @@ fn intervals(trial: &Trial, end: &TaskEnd, offset_ns: i64) -> Option<TestInterva
     Some(TestIntervals { start_ns: started_ns, end_ns, intervals })
 }
 
-/// A figure of what the client sent.
+/// A figure of the one direction of a test.
 fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
-    let found = trial.measures.iter().find(|measure| measure.name == name && measure.way == Way::Forward)?;
+    let of = |way| trial.measures.iter().find(|measure| (measure.name, measure.way) == (name, way));
+    let found = of(Way::Forward).or_else(|| of(Way::Reverse))?;
     Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
 }
 

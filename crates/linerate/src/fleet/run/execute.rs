@@ -25,6 +25,7 @@ use crate::fleet::control::Control;
 use crate::fleet::host_rules::{forwarders, host_findings};
 use crate::fleet::members::{Member, Prepared};
 use crate::fleet::prepare::{Planned, is_shared};
+use crate::fleet::targets::host_part;
 use crate::{Error, Outcome, Progress};
 
 /// Runs the tasks of a plan but the finished ones.
@@ -109,7 +110,7 @@ fn all_rounds(
         excluded: &found.excluded,
         progress,
         cells_planned,
-        cells_done: 0,
+        cells_done: BTreeSet::new(),
         number: 0,
         unconfirmed: Vec::new(),
         kept,
@@ -184,6 +185,9 @@ fn links_bps(prepared: &Prepared, spec: &RunSpec) -> Links {
 /// The hosts that can be tested, as their record has them.
 fn host_parts<C: Carrier>(control: &Control<'_, C>, prepared: &Prepared, hosts: &[Host]) -> Vec<HostPart> {
     let part = |(index, member): (&usize, &Member)| {
+        if member.is_target {
+            return Some(host_part(&hosts.get(*index)?.id, member));
+        }
         let hello = control.coordinator.hello(*index)?;
         Some(HostPart {
             role: hosts.get(*index)?.id.to_string(),

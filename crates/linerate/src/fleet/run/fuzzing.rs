@@ -9,7 +9,7 @@ use linerate_model::fleet::{FleetMode, Task};
 use linerate_model::record::{Body, RunKind, RunState, Series, SeriesOf, Times, Trial, Way};
 use linerate_record::text;
 
-use super::cell::{Lengths, Received, TaskReport, cells};
+use super::cell::{Lengths, PlannedCell, Received, TaskReport, cells};
 use crate::record::head;
 
 /// Bytes of a number.
@@ -33,8 +33,9 @@ pub fn results(bytes: &[u8]) {
     let mut report = TaskReport::default();
     [client, server].into_iter().for_each(|received| report.take(received));
     let lengths = Lengths { omit_ns: word(own, 6) % LENGTH_MAX_NS, test_ns: word(own, 7) % LENGTH_MAX_NS };
-    let found =
-        cells(FleetMode::Rounds, &[(task, TaskId(1), Some(1e9))], BTreeMap::from([(TaskId(1), report)]), lengths);
+    let is_reversed = word(own, 6) % 2 == 1;
+    let planned = PlannedCell { task, id: TaskId(1), nominal_bps: Some(1e9), is_reversed };
+    let found = cells(FleetMode::Rounds, &[planned], BTreeMap::from([(TaskId(1), report)]), lengths);
     assert_eq!(found.len(), 1);
     for measured in found.iter().filter_map(|cell| cell.usable()) {
         assert!(measured.goodput_bps.is_finite() && measured.goodput_bps >= 0.0, "{measured:?}");

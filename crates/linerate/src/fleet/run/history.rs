@@ -7,8 +7,8 @@ use linerate_carrier::Carrier;
 use linerate_fleet::TaskId;
 use linerate_fleet::coordinator::{HostResult, KeptResult, is_plausible, kept_results};
 use linerate_fleet::message::Role;
-use linerate_lab::fleet::FleetPlan;
 use linerate_lab::fleet::schedule::task_id;
+use linerate_lab::fleet::{FleetPlan, RoundRunner};
 use linerate_model::fleet::{Cell, Task};
 use linerate_sys::clock::monotonic_ns;
 
@@ -33,16 +33,12 @@ impl<C: Carrier> Rounds<'_, C> {
         }
         let mut finished = Vec::new();
         for reports in rounds.into_values() {
-            let of_round = reports.keys().filter_map(|id| {
-                let task = tasks.get(id)?;
-                Some((task.clone(), *id, self.nominal_bps(task)))
-            });
+            let of_round = reports.keys().filter_map(|id| Some(self.planned_cell(tasks.get(id)?, *id)));
             let of_round: Vec<_> = of_round.collect();
             finished.extend(cells(plan.mode, &of_round, reports, self.lengths()));
         }
         finished.retain(|cell| cell.measurement().is_some());
-        self.cells_done += finished.len();
-        self.kept.add(&finished);
+        self.keep(&finished);
         finished
     }
 

@@ -13,9 +13,10 @@ mod rounds;
 
 use std::time::Duration;
 
+use linerate_fleet::inventory::Reach;
 use linerate_fleet::message::Caps;
 use linerate_lab::fleet::Topology;
-use linerate_model::fleet::{FleetMode, FleetReport, HostId, NotRunReason, PairDirection, PlanHash};
+use linerate_model::fleet::{FleetMode, FleetReport, NotRunReason, PairDirection, PlanHash};
 use linerate_sys::signal::Signals;
 use serde::{Deserialize, Serialize};
 
@@ -114,12 +115,15 @@ pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
     announced(&plan, &plan.tasks(), spec, &all, &links_bps).map(|(line, _)| line)
 }
 
-/// The hub of a ladder is a host of the inventory.
+/// The hub of a ladder is a host of the inventory that can have several tests at a time.
 fn check_hub(spec: &RunSpec) -> Result<(), Error> {
-    let is_known = |hub: &HostId| spec.hosts.inventory.hosts.iter().any(|host| host.id == *hub);
-    match spec.topology.hub().filter(|hub| !is_known(hub)) {
-        Some(hub) => Err(Error::usage(format!("{hub} is no host of the inventory"))),
-        None => Ok(()),
+    let Some(hub) = spec.topology.hub() else { return Ok(()) };
+    match spec.hosts.inventory.hosts.iter().find(|host| host.id == *hub) {
+        None => Err(Error::usage(format!("{hub} is no host of the inventory"))),
+        Some(host) if matches!(host.reach, Reach::Server(_)) => Err(Error::usage(format!(
+            "{hub} is a server without an agent, which has one test at a time: no ladder is possible; try `linerate fleet run pairs`"
+        ))),
+        Some(_) => Ok(()),
     }
 }
 

@@ -17,7 +17,7 @@ use linerate_report::fleet::{FleetLive, progress_line};
 use linerate_sys::clock::monotonic_ns;
 
 use super::TestOptions;
-use super::cell::{Lengths, cells};
+use super::cell::{Lengths, PlannedCell, cells};
 use super::kept::KeptRun;
 use super::reports::Reports;
 use crate::Progress;
@@ -39,7 +39,8 @@ pub(super) struct Rounds<'a, C> {
     pub(super) excluded: &'a BTreeMap<HostId, String>,
     pub(super) progress: &'a mut Progress,
     pub(super) cells_planned: usize,
-    pub(super) cells_done: usize,
+    /// Tasks with a result or a reason; one that runs once more is among them when that is over.
+    pub(super) cells_done: BTreeSet<linerate_fleet::TaskId>,
     pub(super) number: u32,
     /// Hosts that did not confirm the end of a cancelled run.
     pub(super) unconfirmed: Vec<usize>,
@@ -64,18 +65,19 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             }
             Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
         }
-        let tasks: Vec<_> = ids.iter().map(|(task, id)| ((*task).clone(), *id, self.nominal_bps(task))).collect();
-        self.cells_done += tasks.len();
-        Ok(cells(round.mode, &tasks, reports.tasks, self.lengths()))
+        let planned: Vec<_> = ids.iter().map(|(task, id)| self.planned_cell(task, *id)).collect();
+        Ok(cells(round.mode, &planned, reports.tasks, self.lengths()))
     }
 
     fn keep(&mut self, cells: &[Cell]) {
+        self.cells_done.extend(cells.iter().map(|cell| task_id(self.plan, &cell.task)));
         self.kept.add(cells);
     }
 
     fn alive(&self) -> BTreeSet<HostId> {
         let is_alive = |(index, id): &(usize, &HostId)| {
-            self.control.coordinator.is_planned(*index) && !self.excluded.contains_key(*id)
+            let is_ready = self.is_target(id) || self.control.coordinator.is_planned(*index);
+            is_ready && !self.excluded.contains_key(*id)
         };
         self.prepared.ids(self.hosts).filter(is_alive).map(|(_, id)| id.clone()).collect()
     }
@@ -88,8 +90,8 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
         let live = FleetLive {
             progress,
             rates: &[],
-            cells_done: self.cells_done,
-            cells_planned: self.cells_planned,
+            cells_done: self.cells_done.len(),
+            cells_planned: self.cells_planned.max(self.cells_done.len() + progress.cells_left),
             suspects: 0,
         };
         self.progress.update(progress_line(&live, style()).trim_end());
@@ -110,10 +112,13 @@ impl<C: Carrier> Rounds<'_, C> {
         Lengths { omit_ns: self.options.omit_ns(), test_ns: self.options.time_ns() }
     }
 
-    /// The source is the client. The test starts `delay` after the round.
+    /// The source is the client, or the sink of a server without an agent. The test starts `delay` after the round.
     pub(super) fn round_task(&self, task: &Task, id: linerate_fleet::TaskId, delay: Duration) -> Option<RoundTask> {
-        let (source, from) = self.end(&task.source, &task.path)?;
-        let (sink, to) = self.end(&task.sink, &task.path)?;
+        let is_reversed = self.is_reversed(task);
+        let (client, server) = if is_reversed { (&task.sink, &task.source) } else { (&task.source, &task.sink) };
+        let is_target = self.is_target(server);
+        let (client, from) = self.end(client, &task.path)?;
+        let (server, to) = self.end(server, &task.path)?;
         let spec = |role, peer| ArmTask {
             task: id,
             role,
@@ -121,7 +126,7 @@ impl<C: Carrier> Rounds<'_, C> {
             port: to.port,
             path: task.path.to_string(),
             transport: Transport::Tcp,
-            direction: Direction::Forward,
+            direction: if is_reversed { Direction::Reverse } else { Direction::Forward },
             streams: self.options.streams,
             time_ms: self.options.time_ms(),
             omit_ms: self.options.omit_ms(),
@@ -133,10 +138,25 @@ impl<C: Carrier> Rounds<'_, C> {
         };
         Some(RoundTask {
             task: id,
-            client: End { host: source, spec: spec(Role::Client, to.address) },
-            server: Some(End { host: sink, spec: spec(Role::Server, from.address) }),
+            client: End { host: client, spec: spec(Role::Client, to.address) },
+            server: (!is_target).then(|| End { host: server, spec: spec(Role::Server, from.address) }),
             nominal_bps: from.link_bps.into_iter().chain(to.link_bps).min(),
         })
+    }
+
+    /// What is awaited of a task.
+    pub(super) fn planned_cell(&self, task: &Task, id: linerate_fleet::TaskId) -> PlannedCell {
+        let (nominal_bps, is_reversed) = (self.nominal_bps(task), self.is_reversed(task));
+        PlannedCell { task: task.clone(), id, nominal_bps, is_reversed }
+    }
+
+    /// The source is a server without an agent, which sends to its client.
+    fn is_reversed(&self, task: &Task) -> bool {
+        self.is_target(&task.source)
+    }
+
+    fn is_target(&self, id: &HostId) -> bool {
+        self.prepared.member(id).is_some_and(|(_, member)| member.is_target)
     }
 
     fn end(&self, id: &HostId, path: &str) -> Option<(usize, &TestEnd)> {
@@ -157,7 +177,7 @@ impl<C: Carrier> Rounds<'_, C> {
     }
 
     /// The smaller of the highest rates that both links support; `None` where one is not known.
-    pub(super) fn nominal_bps(&self, task: &Task) -> Option<f64> {
+    fn nominal_bps(&self, task: &Task) -> Option<f64> {
         let (_, from) = self.end(&task.source, &task.path)?;
         let (_, to) = self.end(&task.sink, &task.path)?;
         Some(from.link_bps?.min(to.link_bps?) as f64)

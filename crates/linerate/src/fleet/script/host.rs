@@ -51,6 +51,9 @@ struct Test {
     /// A server that listens, or a client.
     is_ready: bool,
     begin_at_ns: Option<u64>,
+    /// The command has left; that of a server leaves at once.
+    is_sent: bool,
+    /// When the first stream of a server began, from its first interval.
     started_ns: Option<u64>,
     output: String,
 }
@@ -98,11 +101,8 @@ impl ScriptHost {
         let run = self.agent.as_ref().and_then(|agent| agent.run());
         for test in &mut self.tests {
             let (Some(run), Some(_)) = (run, test.begin_at_ns.take_if(|at_ns| now_ns >= *at_ns)) else { continue };
-            test.started_ns = Some(now_ns);
+            test.is_sent = true;
             commands.push(shell::client(run, &test.task, test.local));
-            if let Some(agent) = &mut self.agent {
-                agent.handle_local(now_ns, Input::Started { task: test.task.task, at_ns: now_ns });
-            }
         }
         if let Some(agent) = self.agent.as_mut().filter(|agent| agent.poll_timeout().is_some_and(|at| now_ns >= at)) {
             agent.handle_timeout(now_ns);
@@ -214,18 +214,16 @@ impl ScriptHost {
         if !task.is_client() {
             outgoing.commands.push(shell::server(run, &task, local));
         }
-        let is_ready = task.is_client();
-        let output = String::new();
-        self.tests.push(Test { task, local, pid: None, is_ready, begin_at_ns: None, started_ns: None, output });
+        let (is_ready, is_sent) = (task.is_client(), !task.is_client());
+        let (begin_at_ns, started_ns, output) = (None, None, String::new());
+        self.tests.push(Test { task, local, pid: None, is_ready, begin_at_ns, is_sent, started_ns, output });
     }
 
     /// Ends tests: processes by signal, clients that have not begun at once.
     fn stop_tests(&mut self, is_meant: impl Fn(&Test) -> bool, outgoing: &mut Outgoing) {
         let pids = self.tests.iter().filter(|test| is_meant(test)).filter_map(|test| test.pid);
         outgoing.commands.extend(pids.map(shell::kill));
-        self.tests.retain(|test| {
-            !is_meant(test) || test.pid.is_some() || test.started_ns.is_some() || !test.task.is_client()
-        });
+        self.tests.retain(|test| !is_meant(test) || test.pid.is_some() || test.is_sent);
     }
 
     /// What all tests together make due.
@@ -258,6 +256,11 @@ impl ScriptHost {
             test.output.push_str(text);
             test.output.push('\n');
         }
+        let is_open = test.started_ns.is_none() && !test.task.is_client();
+        let Some(length_ns) = shell::first_interval_ns(text).filter(|_| is_open) else { return };
+        let at_ns = clock::monotonic_ns().saturating_sub(length_ns);
+        test.started_ns = Some(at_ns);
+        self.give(Input::Started { task, at_ns });
     }
 
     fn exited(&mut self, task: TaskId, code: i32) {

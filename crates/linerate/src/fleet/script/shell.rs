@@ -52,11 +52,21 @@ pub(super) fn read(line: &str) -> Option<Printed<'_>> {
     })
 }
 
+/// Length of the first interval of a stream, from a line of a server: `[  5]   0.00-0.50   sec  ...`.
+pub(super) fn first_interval_ns(line: &str) -> Option<u64> {
+    let (_, row) = line.trim_start().strip_prefix('[')?.split_once(']')?;
+    let mut words = row.split_whitespace();
+    let end_s: f64 = words.next()?.strip_prefix("0.00-")?.parse().ok()?;
+    let is_time = words.next() == Some("sec") && (0.0..=60.0).contains(&end_s);
+    is_time.then_some((end_s * 1e9) as u64)
+}
+
 /// Starts the server of one test.
 pub(super) fn server(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     // The client comes within 2 s of ARM and a start of at most 10 s after it.
     let seconds = seconds(task) + 12 + OVERTIME_S;
-    started(run, task, seconds, &format!("-s -1 -p {} -B {local} --forceflush", task.port))
+    // It prints when an interval ends. The first one has to end before omitted time does, which begins the intervals anew.
+    started(run, task, seconds, &format!("-s -1 -p {} -B {local} -i 0.5 --forceflush", task.port))
 }
 
 /// Runs a test as client.
@@ -118,6 +128,23 @@ fn seconds(task: &ArmTask) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn first_interval_of_a_server_has_a_length_and_no_other_line_has() {
+        let line = "[  5]   0.00-0.51   sec   112 MBytes   944 Mbits/sec                  (omitted)";
+        assert_eq!(first_interval_ns(line), Some(510_000_000));
+        let others = [
+            "[  5]   0.51-1.00   sec   112 MBytes   944 Mbits/sec",
+            "[ ID] Interval           Transfer     Bitrate",
+            "[  5] local 10.96.0.11 port 5201 connected to 10.96.0.10 port 40000",
+            "[  5]   0.00-nan   sec",
+            "[  5]   0.00-99999   sec",
+            "[  5] 0.00-1.00",
+        ];
+        for line in others {
+            assert_eq!(first_interval_ns(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn lines_of_tests_and_facts_differ() {

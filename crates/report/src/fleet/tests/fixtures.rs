@@ -73,7 +73,7 @@ pub(super) fn racked(count: usize, size: usize, uplink_bps: f64) -> Fleet {
 /// All send to `nas`, which has ten times their rate.
 pub(super) fn incast(count: usize) -> Fleet {
     let mut fleet = mesh(count);
-    fleet.plan.hosts.push(PlanHost { id: host("nas"), rack: None, is_target_only: true });
+    fleet.plan.hosts.push(PlanHost { id: host("nas"), rack: None, is_target_only: false });
     fleet.plan.topology = Topology::Incast(host("nas"));
     fleet
 }

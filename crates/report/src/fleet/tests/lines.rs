@@ -39,7 +39,7 @@ fn progress() -> FleetProgress {
     let pairs = [("h1", "h6"), ("h2", "h5"), ("h7", "h8"), ("h3", "h4")].map(|(a, b)| (host(a), host(b)));
     let tasks = mesh(8).plan.tasks_of(&pairs, 0);
     let round = Round { tasks, mode: Default::default() };
-    FleetProgress { round, rounds_done: 2, rounds_planned: 7, left: Duration::from_secs(12) }
+    FleetProgress { round, rounds_done: 2, rounds_planned: 7, cells_left: 32, left: Duration::from_secs(12) }
 }
 
 fn rates() -> Vec<PairRate> {
