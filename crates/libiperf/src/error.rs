@@ -15,8 +15,11 @@ static i_errno: AtomicI32 = AtomicI32::new(0);
 /// The last failure with its cause, which the number lacks.
 static LAST: Mutex<Option<Failure>> = Mutex::new(None);
 
-/// Stores a failure. Returns what a function that failed returns.
-pub(crate) fn fail(failure: Failure) -> i32 {
+/// Stores a failure; reports alone have other words for the end of a connection. Returns what a function that failed returns.
+pub(crate) fn fail(mut failure: Failure) -> i32 {
+    if failure.kind == FailureKind::PeerClosed {
+        failure.message = ErrorCode::CtrlClose.message(None);
+    }
     i_errno.store(number(&failure), Ordering::Relaxed);
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
     -1

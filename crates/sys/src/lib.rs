@@ -6,7 +6,8 @@
 //! default. Set-up functions return [`Result`] with the operation and its object; functions of the data path return
 //! plain [`std::io::Result`], because there the caller decides by errno and must not allocate.
 
-// System calls without a safe binding are the purpose of this crate; every other crate of the workspace is free of
+// System calls without a safe binding are the purpose of this crate; what programs in C pass is in `linerate-boundary`. Every
+// other crate of the workspace is free of
 // `unsafe`.
 #![allow(unsafe_code)]
 

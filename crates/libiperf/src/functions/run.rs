@@ -28,7 +28,7 @@ extern "C" fn iperf_run_client(test: Option<&Test>) -> c_int {
     if is_reported { 0 } else { result }
 }
 
-/// Serves one test.
+/// Serves one test. The failure of a test sets `i_errno`, and is no failure of the server.
 #[unsafe(no_mangle)]
 extern "C" fn iperf_run_server(test: Option<&Test>) -> c_int {
     run(test, run_server)
@@ -80,7 +80,10 @@ fn run_server(settings: &Settings, output: Output, stop: &StopHandle) -> Result<
         move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> { Box::new(Tee(sink, LastFailure(Rc::clone(&ended)))) };
     let mut reporter = Forward::new(reporter, |_| {}).wrapping(observed);
     server::serve_iperf3(&spec, options, &mut reporter, stop)?;
-    failed.take().map_or(Ok(()), Err)
+    if let Some(failure) = failed.take() {
+        fail(failure);
+    }
+    Ok(())
 }
 
 /// Keeps the failure of a test, which ends no server.

@@ -4,29 +4,29 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
-use linerate::command_line::iperf3::{FOLLOWS, PROGRAM_VERSION};
+use linerate::command_line::iperf3::FOLLOWS;
 use linerate_boundary::{Kept, guard};
 
 use crate::error::text;
 
-/// Name and version of the program as its reports show them; a `char` array to C.
+/// Name and release of the program that this library follows; a `char` array to C. Its size is the one of the original's,
+/// because programs that use it contain a copy of that size.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
-static version: [u8; TEXT_LEN] = array(PROGRAM_VERSION);
+static version: [u8; NAME.len() + FOLLOWS.len() + 1] = joined(NAME, FOLLOWS);
 
-/// The release of iperf3 that this library follows.
-static RELEASE: [u8; TEXT_LEN] = array(FOLLOWS);
+/// The release alone.
+static RELEASE: [u8; FOLLOWS.len() + 1] = joined("", FOLLOWS);
 
-/// Callers copy as many bytes as they expect at most, so there are some behind the text.
-const TEXT_LEN: usize = 64;
+const NAME: &str = "iperf ";
 
-/// The text, ended by NULs.
-const fn array(text: &str) -> [u8; TEXT_LEN] {
-    let text = text.as_bytes();
-    let mut array = [0; TEXT_LEN];
+/// Both texts and a NUL.
+const fn joined<const LEN: usize>(first: &str, second: &str) -> [u8; LEN] {
+    let (first, second) = (first.as_bytes(), second.as_bytes());
+    let mut array = [0; LEN];
     let mut index = 0;
-    while index < text.len() && index < TEXT_LEN - 1 {
-        array[index] = text[index];
+    while index < LEN - 1 {
+        array[index] = if index < first.len() { first[index] } else { second[index - first.len()] };
         index += 1;
     }
     array
