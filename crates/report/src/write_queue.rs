@@ -34,7 +34,7 @@ struct State {
     /// The writing thread waits for a message. To wake a thread that does not wait costs a system call all the same.
     is_idle: bool,
     /// Threads that wait until everything is written.
-    flushing: u32,
+    flush_waiters: u32,
     dropped_lines: u64,
 }
 
@@ -95,7 +95,7 @@ impl WriteQueue {
     pub(crate) fn flush(&self, timeout: Duration) {
         let mut state = self.shared.lock();
         let mut deadline = Instant::now() + timeout;
-        state.flushing += 1;
+        state.flush_waiters += 1;
         while !state.messages.is_empty() || state.is_writing {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -108,7 +108,7 @@ impl WriteQueue {
                 deadline = Instant::now() + timeout;
             }
         }
-        state.flushing -= 1;
+        state.flush_waiters -= 1;
     }
 }
 
@@ -138,7 +138,7 @@ impl Shared {
         state.is_writing = false;
         state.queued_bytes -= batch.iter().map(|message| message.text().len()).sum::<usize>();
         state.batches_done += 1;
-        if state.flushing > 0 {
+        if state.flush_waiters > 0 {
             self.written.notify_all();
         }
     }
