@@ -18,7 +18,7 @@ impl Events {
 
     /// Takes lines of JSON; lines for people become warnings.
     pub(crate) fn output(&self) -> Output {
-        Output::new(Box::new(EventLines(*self)), Box::new(WarningLines(*self)))
+        Output::new(Box::new(Lines(*self, Self::call)), Box::new(Lines(*self, Self::warning)))
     }
 
     pub(crate) fn listening(&self, address: SocketAddr) {
@@ -38,25 +38,12 @@ impl Events {
     }
 }
 
-/// Each piece that is written is one or several whole lines.
-struct EventLines(Events);
+/// Passes each line on. A piece that is written is one or several whole lines.
+struct Lines(Events, fn(&Events, &str));
 
-impl Write for EventLines {
+impl Write for Lines {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        String::from_utf8_lossy(data).lines().for_each(|line| self.0.call(line));
-        Ok(data.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-struct WarningLines(Events);
-
-impl Write for WarningLines {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        String::from_utf8_lossy(data).lines().for_each(|line| self.0.warning(line));
+        String::from_utf8_lossy(data).lines().for_each(|line| self.1(&self.0, line));
         Ok(data.len())
     }
 
