@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct iperf_test;
 extern int i_errno;
@@ -154,9 +153,11 @@ static void print_outcome(int result)
         fprintf(stderr, "text %s\n", iperf_strerror(i_errno));
 }
 
-static void *end_soon(void *test)
+/* Ends the client at the end of standard input. */
+static void *end_with_input(void *test)
 {
-    usleep(300 * 1000);
+    while (getchar() != EOF)
+        continue;
     iperf_client_end(test);
     return NULL;
 }
@@ -187,7 +188,7 @@ int main(int argc, char **argv)
     } else if (argc >= 3 && (strcmp(argv[1], "client") == 0 || strcmp(argv[1], "ended") == 0)) {
         test = new_test('c', argv[2], argv + 3);
         printf("before\n");
-        if (strcmp(argv[1], "ended") == 0 && pthread_create(&thread, NULL, end_soon, test) != 0)
+        if (strcmp(argv[1], "ended") == 0 && pthread_create(&thread, NULL, end_with_input, test) != 0)
             exit(3);
         print_outcome(iperf_run_client(test));
         if (strcmp(argv[1], "ended") == 0)

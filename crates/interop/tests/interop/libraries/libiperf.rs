@@ -1,9 +1,10 @@
 //! `libiperf.so.0`: the same programs over the original library and over ours.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use linerate_interop::{Finished, Process, each_case, free_port, listens, skip};
+use linerate_interop::{Finished, Process, each_case, established, free_port, listens, skip};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -241,8 +242,14 @@ fn a_server_runs_one_test_after_the_other_and_survives_clients_that_break_off() 
         lab.run(Library::Ours, &format!("client {port} json=1 time=1 {settings}")).expect_stderr("result 0 errno 0\n");
     }
     server.wait_until_up(|| listens(port));
-    let ended = lab.run(Library::Ours, &format!("ended {port} json=1 time=30"));
-    ended.expect_code(0).expect_stderr("errno 119\n");
+    let (input, end) = io::pipe().expect("a pipe");
+    let mut command = lab.command(Library::Ours, lab.program.path());
+    command.args(["ended", &port.to_string(), "json=1", "time=30"]);
+    let mut client = Process::start_reading(command, input);
+    // Both ends of its control connection and of its stream.
+    client.wait_until_up(|| established(port).len() >= 4);
+    drop(end);
+    client.finish().expect_code(0).expect_stderr("errno 119\n");
     let served = server.finish();
     served.expect_code(0);
     assert_eq!(served.stderr.matches("result 0 errno 0\n").count(), 2, "{served:?}");

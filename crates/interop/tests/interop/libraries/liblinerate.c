@@ -4,18 +4,20 @@
  *   liblinerate stop PORT      a client that is ended while it runs
  *   liblinerate fail PORT      what fails, and why
  */
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "linerate.h"
 
 /* What a function of events counts. */
 struct seen {
     int events, intervals, ends;
-    int listening;
+    sem_t listening;
     linerate_test *stopped_at_first_interval;
 };
 
@@ -25,7 +27,7 @@ static void on_event(const char *event, void *user)
 
     seen->events++;
     if (strstr(event, "{\"event\":\"listening\""))
-        __atomic_store_n(&seen->listening, 1, __ATOMIC_RELEASE);
+        sem_post(&seen->listening);
     if (strstr(event, "{\"event\":\"interval\"")) {
         seen->intervals++;
         if (seen->stopped_at_first_interval)
@@ -72,10 +74,17 @@ static void *run(void *test)
 static pthread_t start(linerate_test *test, struct seen *seen)
 {
     pthread_t thread;
+    struct timespec deadline;
+    int result;
 
+    need(sem_init(&seen->listening, 0, 0) == 0, "a semaphore");
     need(pthread_create(&thread, NULL, run, test) == 0, "a thread");
-    while (!__atomic_load_n(&seen->listening, __ATOMIC_ACQUIRE))
-        usleep(1000);
+    need(clock_gettime(CLOCK_REALTIME, &deadline) == 0, "a time");
+    deadline.tv_sec += 20;
+    do
+        result = sem_timedwait(&seen->listening, &deadline);
+    while (result != 0 && errno == EINTR);
+    need(result == 0, "the server listens within 20 s");
     return thread;
 }
 
@@ -90,7 +99,7 @@ static void print(linerate_test *test, struct seen *seen, int result)
 
 int main(int argc, char **argv)
 {
-    struct seen served = { 0 }, seen = { 0 };
+    struct seen served = { .events = 0 }, seen = { .events = 0 };
     linerate_test *of_server, *test;
     pthread_t thread;
     void *result;
