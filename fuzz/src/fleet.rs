@@ -366,7 +366,8 @@ fn lead_agent(agent: &mut Agent, step: usize) {
     }
 }
 
-fn settings() -> Settings {
+/// Settings of a coordinator whose hosts send their HELLO unasked.
+pub fn settings() -> Settings {
     Settings {
         run: RUN.parse().expect("a run"),
         epoch: 1,
@@ -382,7 +383,8 @@ fn null() -> JsonText {
     JsonText::new("null".to_owned()).expect("JSON")
 }
 
-fn line(kind: &str, body: &str) -> String {
+/// A message of the run of [`settings`], the first of its sender.
+pub fn line(kind: &str, body: &str) -> String {
     envelope(1, 1, kind, body)
 }
 
@@ -394,7 +396,8 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("JSON")
 }
 
-fn plan() -> Plan {
+/// A plan for a host.
+pub fn plan() -> Plan {
     let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],"peers":["10.0.0.2"],
         "ports":{"first":5201,"last":5209},"sample_ms":1000}"#;
     serde_json::from_str(text).expect("a plan")

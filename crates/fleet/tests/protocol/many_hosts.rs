@@ -1,38 +1,21 @@
 //! A fleet of many hosts: what a coordinator sends them at the same time.
 
-use linerate_fleet::coordinator::{Action, Coordinator, Input, Settings};
-use linerate_fleet::message::Plan;
+use linerate_fleet::coordinator::{Action, Coordinator, Input};
+
+use super::fuzzing::{line, plan, settings};
 
 const HOSTS: usize = 200;
 const MS_NS: u64 = 1_000_000;
-const RUN: &str = "0199aaaa-0000-7000-8000-000000000001";
-
-fn line(kind: &str, body: &str) -> String {
-    format!(r#"{{"v":1,"run":"{RUN}","epoch":1,"seq":1,"type":"{kind}","body":{body}}}"#)
-}
 
 /// A coordinator whose hosts have a plan.
 fn planned() -> Coordinator {
-    let settings = Settings {
-        run: RUN.parse().expect("a run"),
-        epoch: 1,
-        hello_timeout_ns: 5_000 * MS_NS,
-        silence_max_ns: 30_000 * MS_NS,
-        beat_ns: 1_000 * MS_NS,
-        is_solicited: false,
-        clock_budget_ns: 10 * MS_NS,
-    };
     let hosts = (0..HOSTS).map(|number| format!("h{number}").parse().expect("a host")).collect();
-    let mut coordinator = Coordinator::new(0, settings, hosts);
+    let mut coordinator = Coordinator::new(0, settings(), hosts);
     let all = |coordinator: &mut Coordinator, line: &str| {
         (0..HOSTS).for_each(|host| coordinator.handle_line(1, host, line.as_bytes()));
     };
     all(&mut coordinator, &line("hello", r#"{"protocol":{"min":1,"max":1},"version":"x"}"#));
-    let plan: Plan = serde_json::from_str(
-        r#"{"lease_ms":3000,"addresses":[],"peers":["10.0.0.2"],"ports":{"first":5201,"last":5209},"sample_ms":0}"#,
-    )
-    .expect("a plan");
-    let plans = (0..HOSTS).map(|host| (host, plan.clone())).collect();
+    let plans = (0..HOSTS).map(|host| (host, plan())).collect();
     assert_eq!(coordinator.handle_local(1, Input::Plan(plans)), Ok(()));
     all(&mut coordinator, &line("planned", r#"{"ports":[]}"#));
     while coordinator.poll_action().is_some() {}
