@@ -8,6 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use linerate::command_line::iperf3::{Command, OutputOptions};
+use linerate::command_line::values::split_device;
 use linerate_boundary::Kept;
 use linerate_iperf3::ErrorCode;
 use linerate_model::spec::{
@@ -35,7 +36,7 @@ impl Settings {
     /// # Errors
     /// The first value that is out of its bounds.
     pub(crate) fn client(&self) -> Result<ClientSpec> {
-        let (host, device) = split_device(&self.host);
+        let (host, device) = address_and_device(&self.host);
         let mut local = self.local(&self.parsed.client.local)?;
         local.bind.device = device.or(local.bind.device);
         Ok(ClientSpec {
@@ -89,7 +90,7 @@ impl Settings {
         }
         let mut local = parsed.clone();
         local.port = port(self.port)?;
-        let (host, device) = split_device(&self.bind_address);
+        let (host, device) = address_and_device(&self.bind_address);
         local.bind.host = host.filter(|host| !host.is_empty());
         local.bind.device = device.or_else(|| self.bind_device.get().map(str::to_owned));
         local.bind.client_port = (self.bind_port != 0).then(|| port(self.bind_port)).transpose()?;
@@ -317,9 +318,23 @@ fn letter(character: c_char) -> char {
 }
 
 /// The address and the device of `address%device`.
-fn split_device(text: &Kept) -> (Option<String>, Option<String>) {
-    match text.get().unwrap_or_default().split_once('%') {
-        Some((address, device)) => (Some(address.to_owned()), Some(device.to_owned())),
-        None => (text.get().map(str::to_owned), None),
+fn address_and_device(text: &Kept) -> (Option<String>, Option<String>) {
+    text.get().map(split_device).map_or((None, None), |(address, device)| (Some(address), device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scope_of_a_link_local_address_stays_and_a_device_does_not() {
+        let bind = |host: &str| {
+            let mut settings = Settings::default();
+            settings.host.set(Some(host));
+            settings.client().map(|spec| (spec.host, spec.local.bind.device))
+        };
+        assert_eq!(bind("fe80::1%eth0"), Ok(("fe80::1%eth0".to_owned(), None)));
+        assert_eq!(bind("192.0.2.1%eth0"), Ok(("192.0.2.1".to_owned(), Some("eth0".to_owned()))));
+        assert_eq!(Settings::default().client().map(|spec| spec.host), Ok("localhost".to_owned()));
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn text(value: &OsStr) -> String {
 }
 
 /// Splits `host%device`. Behind an IPv6 link-local address the device is the scope and stays.
-pub(super) fn split_device(address: &str) -> (String, Option<String>) {
+#[must_use]
+pub fn split_device(address: &str) -> (String, Option<String>) {
     let Some((host, device)) = address.split_once('%') else {
         return (address.to_owned(), None);
     };
