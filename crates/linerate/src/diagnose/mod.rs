@@ -5,7 +5,6 @@ pub(crate) mod observed_test;
 mod prove;
 pub(crate) mod watch;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -117,20 +116,7 @@ pub fn diagnose_recorded(query: &Query, options: RecordOptions) -> Result<(Diagn
     };
     let snapshot = observed.into_iter().next().map(|observed| observed.snapshot);
     recording.diagnosed(diagnosis.clone(), snapshot);
-    let trial = Trial {
-        no: 0,
-        repeat: 0,
-        factors: BTreeMap::new(),
-        is_warm_up: false,
-        state: RunState::Complete,
-        reason: None,
-        started_ns: 0,
-        elapsed_ns: recording.elapsed_ns(),
-        flags: Vec::new(),
-        measures: Vec::new(),
-        series: Vec::new(),
-        detail: None,
-    };
+    let trial = Trial::complete(recording.elapsed_ns());
     Ok((diagnosis, recording.finish_trial(trial)))
 }
 

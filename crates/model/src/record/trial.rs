@@ -52,6 +52,27 @@ pub struct Trial {
     pub detail: Option<Detail>,
 }
 
+impl Trial {
+    /// A trial that reached its end after this time, without anything measured.
+    #[must_use]
+    pub fn complete(elapsed_ns: u64) -> Self {
+        Self {
+            no: 0,
+            repeat: 0,
+            factors: BTreeMap::new(),
+            is_warm_up: false,
+            state: RunState::Complete,
+            reason: None,
+            started_ns: 0,
+            elapsed_ns,
+            flags: Vec::new(),
+            measures: Vec::new(),
+            series: Vec::new(),
+            detail: None,
+        }
+    }
+}
+
 /// One figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

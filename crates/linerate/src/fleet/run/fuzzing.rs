@@ -6,7 +6,7 @@ use linerate_fleet::TaskId;
 use linerate_fleet::coordinator::HostResult;
 use linerate_fleet::message::{Outcome, Role, TaskEnd};
 use linerate_model::fleet::{FleetMode, Task};
-use linerate_model::record::{Body, RunKind, RunState, Series, SeriesOf, Times, Trial, Way};
+use linerate_model::record::{Body, RunKind, Series, SeriesOf, Times, Trial, Way};
 use linerate_record::text;
 
 use super::cell::{Lengths, PlannedCell, Received, TaskReport, cells};
@@ -73,20 +73,7 @@ fn record(bytes: &[u8]) -> String {
     let values = values.iter().map(|value| Some(f64::from_bits(*value)).filter(|value| value.is_finite())).collect();
     let (name, of) = ("bytes".to_owned(), SeriesOf::Stream(1));
     let series = Series { name, of, way: Way::Forward, times, values, is_thinned: false };
-    let trial = Trial {
-        no: 0,
-        repeat: 0,
-        factors: BTreeMap::new(),
-        is_warm_up: false,
-        state: RunState::Complete,
-        reason: None,
-        started_ns: 0,
-        elapsed_ns: 0,
-        flags: Vec::new(),
-        measures: Vec::new(),
-        series: vec![series],
-        detail: None,
-    };
+    let trial = Trial { series: vec![series], ..Trial::complete(0) };
     let mut record = head(RunKind::Test, Body::Test, None, BTreeMap::new());
     record.trials.push(trial);
     text::write(&record)
