@@ -18,17 +18,26 @@ pub struct Status {
 
 impl Status {
     /// Looks at a process (proc_pid_status(5), proc_pid_fd(5)).
+    ///
+    /// # Panics
+    /// If it has ended.
+    #[must_use]
     #[track_caller]
     pub fn of(process_id: u32) -> Self {
+        Self::while_it_runs(process_id).expect("the process runs")
+    }
+
+    /// Looks at a process; `None` once it has ended, waited for or not: it has no memory then.
+    #[must_use]
+    pub fn while_it_runs(process_id: u32) -> Option<Self> {
         let folder = format!("/proc/{process_id}");
-        let status = fs::read_to_string(format!("{folder}/status")).expect("the process runs");
-        let descriptors = fs::read_dir(format!("{folder}/fd")).expect("the process runs").count();
-        Self {
-            descriptors,
-            threads: field(&status, "Threads:"),
-            resident_kib: field(&status, "VmRSS:"),
-            anonymous_kib: field(&status, "RssAnon:"),
-        }
+        let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+        Some(Self {
+            descriptors: fs::read_dir(format!("{folder}/fd")).ok()?.count(),
+            threads: field(&status, "Threads:")?,
+            resident_kib: field(&status, "VmRSS:")?,
+            anonymous_kib: field(&status, "RssAnon:")?,
+        })
     }
 }
 
@@ -48,8 +57,6 @@ pub fn cpu_time(process_id: u32) -> Duration {
 /// The kernel's `USER_HZ` is 100 on every architecture Debian runs on.
 const MS_PER_TICK: u64 = 10;
 
-fn field(status: &str, key: &str) -> usize {
-    let line = status.lines().find_map(|line| line.strip_prefix(key));
-    let number = line.and_then(|rest| rest.split_whitespace().next()).and_then(|word| word.parse().ok());
-    number.unwrap_or_else(|| panic!("no {key} in {status}"))
+fn field(status: &str, key: &str) -> Option<usize> {
+    status.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
 }

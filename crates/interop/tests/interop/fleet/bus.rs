@@ -246,7 +246,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
         if run.has_ended() {
             return true;
         }
-        coordinator_kib = coordinator_kib.max(Status::of(run.id()).anonymous_kib);
+        coordinator_kib = coordinator_kib.max(Status::while_it_runs(run.id()).map_or(0, |status| status.anonymous_kib));
         broker_kib = broker_kib.max(Status::of(broker.id()).resident_kib);
         thread::sleep(Duration::from_millis(50));
         false
