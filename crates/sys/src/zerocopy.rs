@@ -46,12 +46,17 @@ pub fn take_completion(fd: impl AsFd) -> io::Result<Completion> {
     // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     let mut control = Control([0; 8]);
+    // A notice has no data. The emulator of qemu-user calls the kernel only with a place for some.
+    let mut data = [0; 1];
+    let mut slice = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+    message.msg_iov = &raw mut slice;
+    message.msg_iovlen = 1;
     let fd = fd.as_fd().as_raw_fd();
     loop {
         message.msg_control = (&raw mut control).cast();
         message.msg_controllen = size_of::<Control>() as _;
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        // SAFETY: the message names `control` with its size and no other memory.
+        // SAFETY: the message names `control` and `data` with their sizes and no other memory.
         syscall_len(unsafe { libc::recvmsg(fd, &raw mut message, flags) })?;
         if let Some(completion) = completion(&message) {
             return Ok(completion);
