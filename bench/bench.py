@@ -64,9 +64,9 @@ ROWS = [
     Row("TCP, 64 streams", "-P 64", floor="-P 64"),
     Row("TCP, 128 streams", "-P 128", floor="-P 128"),
     Row("TCP, reverse", "-R", floor="-P 1"),
-    Row("TCP, both ways", "--bidir"),
+    Row("TCP, both ways", "--bidir", floor="-P 1"),
     Row("TCP, sendfile", "-Z"),
-    Row("TCP, ours with --skip-rx-copy", ours_only="--skip-rx-copy"),
+    Row("TCP, ours with --skip-rx-copy", ours_only="--skip-rx-copy", floor="-P 1 -T"),
     Row("TCP, 32-byte writes, 10 streams", "-l 32 -P 10"),
     Row("TCP, 32-byte blocks, 10 streams, ours with --lr-coalesce", "-l 32 -P 10", "--lr-coalesce"),
     Row("TCP at 1 Gbit/s", "-b 1G"),
@@ -200,19 +200,23 @@ class Floor:
             subprocess.run(["cc", "-O2", "-o", self.program, source], check=True)
 
     def settings(self, row):
-        """Options of all runs in one round."""
+        """Options of all runs in one round; those on both sides of a + run at once."""
         if row.floor is None or self.options.place != "loopback":
             return []
         cpus = self.options.cpus.split(",") if self.options.cpus else ["-1", "-1"]
-        if "-R" in row.options.split():
-            cpus.reverse()
-        return [f"{setting} {row.floor} -C {','.join(cpus)}" for setting in FLOOR_SETTINGS]
+        forward, reverse = ",".join(cpus), ",".join(reversed(cpus))
+        words = row.options.split()
+        ways = [forward, reverse] if "--bidir" in words else [reverse] if "-R" in words else [forward]
+        return [" + ".join(f"{setting} {row.floor} -C {way}" for way in ways) for setting in FLOOR_SETTINGS]
 
     def rate(self, setting):
-        """bit/s."""
-        command = [self.program, "-t", str(self.options.seconds), *setting.split()]
-        report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        return float(report.split()[0]) * 1e9
+        """bit/s of all that run at once."""
+        commands = [[self.program, "-t", str(self.options.seconds), *one.split()] for one in setting.split(" + ")]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+        reports = [program.communicate()[0] for program in running]
+        if any(program.returncode for program in running):
+            raise RuntimeError(f"the floor failed: {setting}")
+        return sum(float(report.split()[0]) for report in reports) * 1e9
 
 
 def floor_ratio(rounds, settings):

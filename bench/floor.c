@@ -1,14 +1,15 @@
 /* What streams on loopback can do at all: nothing but send and receive calls, no protocol, no report.
  *
  *   cc -O2 -o floor bench/floor.c && ./floor [-c COPIES] [-p PAUSE_US] [-r READ_KIB] [-P STREAMS] [-t SECONDS]
- *       [-s SEND_OFFSET] [-d RECEIVE_OFFSET] [-C CPU,CPU] [-u DATAGRAM_BYTES]
+ *       [-s SEND_OFFSET] [-d RECEIVE_OFFSET] [-C CPU,CPU] [-u DATAGRAM_BYTES] [-T]
  *
  * One thread sends, on the first CPU, COPIES blocks of 128 KiB per call; another process receives, on the second one, up
  * to READ_KIB per call, and sleeps PAUSE_US microseconds when it has emptied the queues; 0 waits for every segment. The
  * buffers begin SEND_OFFSET and RECEIVE_OFFSET bytes behind a page boundary: on some CPUs `rep movs` is several times
  * slower when the destination lies slightly ahead of the source modulo the page size. With -u it is UDP instead: as many
- * datagrams per call as fit into 64 KiB, segmented and coalesced by the kernel (UDP_SEGMENT and UDP_GRO, udp(7)). Prints
- * Gbit/s and CPU seconds per GiB of both ends. A tool that moves the same bytes with the same calls cannot be faster.
+ * datagrams per call as fit into 64 KiB, segmented and coalesced by the kernel (UDP_SEGMENT and UDP_GRO, udp(7)). With -T
+ * the receiver discards what arrives without a copy (MSG_TRUNC, tcp(7)). Prints Gbit/s and CPU seconds per GiB of both
+ * ends. A tool that moves the same bytes with the same calls cannot be faster.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -36,7 +37,7 @@ enum { BLOCK = 128 * 1024, COPIES_MAX = 64, STREAMS_MAX = 1024, PAGE = 4096, SEG
 static int copies = 8, streams = 1, cpus[2] = { 0, 1 };
 static long pause_us, seconds_to_run = 2;
 static size_t room = 256 * 1024, send_offset, receive_offset;
-static int datagram_bytes;
+static int datagram_bytes, receive_flags;
 static int sockets[STREAMS_MAX];
 
 static double now(void)
@@ -83,7 +84,7 @@ static void pause_between_reads(void)
 static void receive_one(int fd, char *buffer)
 {
 	for (;;) {
-		ssize_t n = recv(fd, buffer, room, pause_us ? MSG_DONTWAIT : 0);
+		ssize_t n = recv(fd, buffer, room, receive_flags | (pause_us ? MSG_DONTWAIT : 0));
 		if (n == 0)
 			return;
 		if (n < (ssize_t)room)
@@ -103,7 +104,7 @@ static void receive_many(int listener, char *buffer)
 	while (open > 0) {
 		int ready = epoll_wait(epoll, events, 64, -1);
 		for (int i = 0; i < ready; i++)
-			if (recv(events[i].data.fd, buffer, room, MSG_DONTWAIT) == 0) {
+			if (recv(events[i].data.fd, buffer, room, receive_flags | MSG_DONTWAIT) == 0) {
 				close(events[i].data.fd);
 				open--;
 			}
@@ -217,7 +218,7 @@ static double transmit(double until)
 
 static void read_options(int argc, char **argv)
 {
-	for (int option; (option = getopt(argc, argv, "c:p:r:P:t:s:d:C:u:")) != -1;)
+	for (int option; (option = getopt(argc, argv, "c:p:r:P:t:s:d:C:u:T")) != -1;)
 		switch (option) {
 		case 'c': copies = atoi(optarg); break;
 		case 'p': pause_us = atol(optarg); break;
@@ -227,6 +228,7 @@ static void read_options(int argc, char **argv)
 		case 's': send_offset = atol(optarg); break;
 		case 'd': receive_offset = atol(optarg); break;
 		case 'u': datagram_bytes = atoi(optarg); break;
+		case 'T': receive_flags = MSG_TRUNC; break;
 		case 'C':
 			if (sscanf(optarg, "%d,%d", &cpus[0], &cpus[1]) != 2)
 				errx(1, "-C takes two CPUs, such as 0,1; -1 is any");
