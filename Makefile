@@ -22,11 +22,13 @@ CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
 
 # The full program; what carries a fleet's control connections over NATS does not fit in its limit.
 FULL_FEATURES := --no-default-features --features auth,full,postgres,tls,tui
+# The program of the packages.
+PACKAGED_FEATURES := --no-default-features --features auth,bus,full,postgres,tls,tui
 # The drop-in build: iperf3, iperf 2, serve, try, links and generate.
 IPERF_FEATURES := --no-default-features --features auth
 
 .PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
-	fuzz header libs libs-memory semver vm vm-lab vm-path faults compare soak fleet scale exporters reports http-lab path test-deps dist-deps history-scale
+	packaged fuzz header libs libs-memory semver vm vm-lab vm-path faults compare soak fleet scale exporters reports http-lab path test-deps dist-deps history-scale
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -136,7 +138,7 @@ COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/
 define static_program
 	LINERATE_VERSION="$(VERSION)$(COMMIT:%= (%))" $(CARGO) build --release --locked --target $(DIST_TARGET) \
 		-p linerate-cli $(2) --config "target.$(DIST_TARGET).rustflags='$(DIST_RUSTFLAGS)'"
-	mkdir -p $(DIST)
+	mkdir -p $(dir $(DIST)/$(1))
 	cp $(TARGET_DIR)/$(DIST_TARGET)/release/linerate $(DIST)/$(1)
 	ldd $(DIST)/$(1) 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
 	@echo "$(DIST)/$(1): $$(stat -c %s $(DIST)/$(1)) of $(3) bytes"
@@ -147,6 +149,11 @@ endef
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
 	$(call static_program,linerate,$(FULL_FEATURES),12582912)
 	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
+
+# A package is not copied by hand: its program has the bus as well, which linerate-agent.service and the manifests need.
+packaged: dist-deps ## the static programs of packages and images, below dist/packaged
+	$(call static_program,packaged/linerate,$(PACKAGED_FEATURES),14680064)
+	$(call static_program,packaged/linerate-iperf,$(IPERF_FEATURES),4194304)
 
 test-dist: test-deps dist ## the live tests with the static program
 	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop -E 'not test(/^(fleet::bus|libraries)::/)'
