@@ -225,11 +225,14 @@ faults: test-deps ## faults that are made here: what doctor concludes, and what 
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FAULT_RUNS=3 $(NEXTEST) -p linerate-interop \
 		-E 'test(/^diagnosis::(faults|fixes|prove)::/)' --run-ignored all --retries 0 --no-capture
 
-# Each fault of a fleet FLEET_RUNS times, without a second attempt.
+# Each fault of a link and each breakdown FLEET_RUNS times, without a second attempt.
+BREAKDOWNS := test(/^fleet::(bus|failures|records)::/) - test(three_thousand_agents)
 fleet: test-deps ## fleets over ssh and a bus at full length: ladders, faults, breakdowns, 3,000 agents (root)
 	$(CARGO) build --locked --workspace --all-targets
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" LINERATE_FLEET_RUNS=$(FLEET_RUNS) $(NEXTEST) -p linerate-interop \
-		-E 'test(/^fleet::/)' --run-ignored only --retries 0 --no-capture
+		-E 'test(/^fleet::/) - ($(BREAKDOWNS))' --run-ignored only --retries 0 --no-capture
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) -p linerate-interop \
+		-E '$(BREAKDOWNS)' --run-ignored all --retries 0 --stress-count $(FLEET_RUNS)
 
 # Forty times five tests against five over the same shaper, and ten times a slower one.
 compare: test-deps ## verdicts over equal and over slower paths, counted (root)

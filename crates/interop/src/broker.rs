@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::certificates::Certificates;
+
 /// Longest wait for a broker that starts.
 const START: Duration = Duration::from_secs(20);
 /// Password of all users.
@@ -31,19 +33,19 @@ impl Broker {
     /// Starts a broker that knows a coordinator and these agents of a site, with the permissions that docs/fleet.md has.
     #[must_use]
     pub fn with_permissions(site: &str, agents: &[&str]) -> Option<Self> {
-        let coordinator = format!(
-            "{{ user: coordinator, password: {PASSWORD}, permissions: {{\n  \
-             publish: [\"lr.{site}.cmd.>\", \"$JS.API.>\", \"$KV.LR_{site}.>\", \"$KV.LR_{site}_LEASE.>\"]\n  \
-             subscribe: [\"lr.{site}.out.>\", \"_INBOX.>\"]\n}} }}\n"
+        Self::with_users(&authorization(site, agents, |name| format!("user: {name}, password: {PASSWORD}")))
+    }
+
+    /// [`Self::with_permissions`] over TLS, with certificates in the place of passwords.
+    #[must_use]
+    pub fn with_certificates(site: &str, agents: &[&str], certificates: &Certificates) -> Option<Self> {
+        let tls = format!(
+            "tls {{\n  cert_file: {:?}\n  key_file: {:?}\n  ca_file: {:?}\n  verify_and_map: true\n}}\n",
+            certificates.certificate("broker"),
+            certificates.key("broker"),
+            certificates.certificate("authority"),
         );
-        let agent = |host: &&str| {
-            format!(
-                "{{ user: {host}, password: {PASSWORD}, permissions: {{\n  publish: [\"lr.{site}.out.{host}.>\"]\n  \
-                 subscribe: [\"lr.{site}.cmd.all\", \"lr.{site}.cmd.{host}\", \"_INBOX_{host}.>\"]\n}} }}\n"
-            )
-        };
-        let users: String = std::iter::once(coordinator).chain(agents.iter().map(agent)).collect();
-        Self::with_users(&format!("authorization {{ users = [\n{users}] }}\n"))
+        Self::with_users(&(tls + &authorization(site, agents, |name| format!("user: \"CN={name}\""))))
     }
 
     fn with_users(users: &str) -> Option<Self> {
@@ -66,6 +68,12 @@ impl Broker {
     #[must_use]
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Address for clients that want TLS.
+    #[must_use]
+    pub fn tls_url(&self) -> String {
+        format!("tls://127.0.0.1:{}", self.port)
     }
 
     /// Port of loopback.
@@ -114,6 +122,25 @@ impl Drop for Broker {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The users of a site. `login` is how a broker knows the user of a name.
+fn authorization(site: &str, agents: &[&str], login: impl Fn(&str) -> String) -> String {
+    let coordinator = format!(
+        "{{ {}, permissions: {{\n  \
+         publish: [\"lr.{site}.cmd.>\", \"$JS.API.>\", \"$KV.LR_{site}.>\", \"$KV.LR_{site}_LEASE.>\"]\n  \
+         subscribe: [\"lr.{site}.out.>\", \"_INBOX.>\"]\n}} }}\n",
+        login("coordinator")
+    );
+    let agent = |host: &&str| {
+        format!(
+            "{{ {}, permissions: {{\n  publish: [\"lr.{site}.out.{host}.>\"]\n  \
+             subscribe: [\"lr.{site}.cmd.all\", \"lr.{site}.cmd.{host}\", \"_INBOX_{host}.>\"]\n}} }}\n",
+            login(host)
+        )
+    };
+    let users: String = std::iter::once(coordinator).chain(agents.iter().map(agent)).collect();
+    format!("authorization {{ users = [\n{users}] }}\n")
 }
 
 /// Nothing can be tested here.

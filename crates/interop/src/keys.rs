@@ -78,7 +78,8 @@ impl Keys {
     }
 }
 
-fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
+/// Output of openssl(1).
+pub(crate) fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new("openssl")
         .args(arguments)
         .stdin(Stdio::piped())

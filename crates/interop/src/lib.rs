@@ -10,6 +10,7 @@
 mod broker;
 mod cases;
 mod certificate;
+mod certificates;
 mod control_group;
 mod deadline;
 mod fleet_agent;
@@ -44,6 +45,7 @@ mod wire;
 pub use broker::Broker;
 pub use cases::{each_case, skip};
 pub use certificate::Certificate;
+pub use certificates::Certificates;
 pub use control_group::ControlGroup;
 pub use deadline::{TIMEOUT, wait_for, wait_until};
 pub use fleet_agent::{FleetAgent, FleetRun};

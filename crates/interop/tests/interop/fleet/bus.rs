@@ -2,6 +2,7 @@
 //! Method: a real nats-server, agents at addresses of loopback, and for many hosts agents that test nothing.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Broker, Finished, NatsClient, Process, Signal, Status, TIMEOUT, free_port_run, ours, wait_until,
+    Broker, Certificates, Finished, NatsClient, Process, Signal, Status, TIMEOUT, free_port_run, ours, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -45,17 +46,18 @@ impl BusFleet {
         }
         fs::write(folder.path().join("fleet.toml"), text).expect("written");
         let mut fleet = Self { broker: Broker::start()?, agents: Vec::new(), folder };
-        fleet.agents = (0..hosts).map(|number| fleet.agent(&fleet.broker.url(), &format!("h{number}"))).collect();
+        let url = fleet.broker.url();
+        fleet.agents = (0..hosts).map(|number| fleet.agent(&["--bus", &url], &format!("h{number}"))).collect();
         Some(fleet)
     }
 
     /// An agent with a machine-id of its own: two with one are one machine.
-    fn agent(&self, url: &str, host: &str) -> Process {
+    fn agent(&self, bus: &[impl AsRef<OsStr>], host: &str) -> Process {
         let machine_id = self.folder.path().join(host);
         fs::write(&machine_id, format!("{:032x}\n", u128::from(host.as_bytes()[1]))).expect("written");
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/machine-id && exec \"$@\""]).arg(machine_id);
-        command.arg(ours().path()).args(["fleet", "agent", "--bus", url, "--site", SITE, "--host", host]);
+        command.arg(ours().path()).args(["fleet", "agent", "--site", SITE, "--host", host]).args(bus);
         Process::start(command)
     }
 
@@ -65,8 +67,12 @@ impl BusFleet {
 
     /// A command of `linerate fleet` with the inventory and the bus behind it.
     fn command(&self, words: &[&str]) -> Command {
+        self.command_over(&["--bus", &self.broker.url()], words)
+    }
+
+    fn command_over(&self, bus: &[impl AsRef<OsStr>], words: &[&str]) -> Command {
         let mut command = Command::new(ours().path());
-        command.arg("fleet").args(words).arg("-i").arg(self.inventory()).args(["--bus", &self.broker.url()]);
+        command.arg("fleet").args(words).arg("-i").arg(self.inventory()).args(bus);
         // Cargo turns the history off for tests.
         command.env("XDG_STATE_HOME", self.folder.path()).env_remove("LINERATE_STORE");
         command
@@ -153,21 +159,43 @@ fn command_of_an_old_epoch_is_refused_and_the_run_is_complete() {
     expect_complete(&second.finish(), 2);
 }
 
+/// An agent has the rights of its own host and no others, and they are enough for a run.
+fn expect_permissions(fleet: &BusFleet, bus_of: impl Fn(&str) -> Vec<String>) {
+    let agent = |user, host| fleet.agent(&bus_of(user), host);
+    agent("h0", "h1").finish().expect_code(4).expect_stderr("ermissions");
+
+    let _agents = [agent("h0", "h0"), agent("h1", "h1")];
+    let run = fleet.command_over(&bus_of("coordinator"), &["run", "mesh", "-t", "1", "-O", "0", "--json"]);
+    expect_complete(&Process::start(run).finish(), 2);
+}
+
 #[test]
 fn agent_cannot_speak_for_another_host() {
     let Some(broker) = Broker::with_permissions(SITE, &["h0", "h1"]) else { return };
     let Some(fleet) = BusFleet::new(2) else { return };
-    let forged = fleet.agent(&broker.url_of("h0"), "h1").finish();
-    forged.expect_code(4).expect_stderr("ermissions");
-
-    // The same permissions are enough for a run.
-    let _agents = [fleet.agent(&broker.url_of("h0"), "h0"), fleet.agent(&broker.url_of("h1"), "h1")];
-    let mut command = Command::new(ours().path());
-    command.args(["fleet", "run", "mesh", "-t", "1", "-O", "0", "--json", "-i"]).arg(fleet.inventory());
-    command.args(["--bus", &broker.url_of("coordinator")]).env("XDG_STATE_HOME", fleet.folder.path());
-    expect_complete(&Process::start(command).finish(), 2);
-    let stranger = fleet.agent(&broker.url(), "h0").finish();
+    expect_permissions(&fleet, |user| vec!["--bus".to_owned(), broker.url_of(user)]);
+    let stranger = fleet.agent(&["--bus", &broker.url()], "h0").finish();
     stranger.expect_code(4).expect_stderr("uthorization");
+}
+
+#[test]
+fn certificates_of_a_site_are_the_users_of_its_broker() {
+    let certificates = Certificates::make(&["broker", "coordinator", "h0", "h1"]);
+    let Some(broker) = Broker::with_certificates(SITE, &["h0", "h1"], &certificates) else { return };
+    let Some(fleet) = BusFleet::new(2) else { return };
+    let url = broker.tls_url();
+    let text = |path: PathBuf| path.to_str().expect("a plain path").to_owned();
+    let authority = text(certificates.certificate("authority"));
+    expect_permissions(&fleet, |user| {
+        let (certificate, key) = (text(certificates.certificate(user)), text(certificates.key(user)));
+        ["--bus", &url, "--bus-ca", &authority, "--bus-cert", &certificate, "--bus-key", &key]
+            .map(str::to_owned)
+            .to_vec()
+    });
+    let without_certificate = fleet.agent(&["--bus", &url, "--bus-ca", &authority], "h0").finish();
+    without_certificate.expect_code(4).expect_stderr("ertificate");
+    let unknown_authority = fleet.agent(&["--bus", &url], "h0").finish();
+    unknown_authority.expect_code(4).expect_stderr("UnknownIssuer");
 }
 
 #[test]
