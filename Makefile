@@ -36,7 +36,7 @@ try: ## build linerate and test this machine against itself
 	$(TARGET_DIR)/try/linerate try
 
 help: ## list these targets
-	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 check: deny ## formatting, lints, documentation, dependency rules
 	$(CARGO) fmt --all --check
