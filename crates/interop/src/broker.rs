@@ -8,8 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::certificates::Certificates;
-
 /// Longest wait for a broker that starts.
 const START: Duration = Duration::from_secs(20);
 /// Password of all users.
@@ -21,6 +19,17 @@ pub struct Broker {
     folder: tempfile::TempDir,
     port: u16,
     process: Child,
+}
+
+/// Files of a broker, in the form of PEM.
+#[derive(Debug)]
+pub struct BrokerTls {
+    /// Its certificate.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+    /// The authority that signs the certificates of clients.
+    pub authority: PathBuf,
 }
 
 impl Broker {
@@ -36,14 +45,12 @@ impl Broker {
         Self::with_users(&authorization(site, agents, |name| format!("user: {name}, password: {PASSWORD}")))
     }
 
-    /// [`Self::with_permissions`] over TLS, with certificates in the place of passwords.
+    /// [`Self::with_permissions`] over TLS: clients are known by the common names of their certificates.
     #[must_use]
-    pub fn with_certificates(site: &str, agents: &[&str], certificates: &Certificates) -> Option<Self> {
+    pub fn with_certificates(site: &str, agents: &[&str], tls: &BrokerTls) -> Option<Self> {
+        let BrokerTls { certificate, key, authority } = tls;
         let tls = format!(
-            "tls {{\n  cert_file: {:?}\n  key_file: {:?}\n  ca_file: {:?}\n  verify_and_map: true\n}}\n",
-            certificates.certificate("broker"),
-            certificates.key("broker"),
-            certificates.certificate("authority"),
+            "tls {{\n  cert_file: {certificate:?}\n  key_file: {key:?}\n  ca_file: {authority:?}\n  verify_and_map: true\n}}\n"
         );
         Self::with_users(&(tls + &authorization(site, agents, |name| format!("user: \"CN={name}\""))))
     }

@@ -42,7 +42,7 @@ mod transcript;
 mod tun_link;
 mod wire;
 
-pub use broker::Broker;
+pub use broker::{Broker, BrokerTls};
 pub use cases::{each_case, skip};
 pub use certificate::Certificate;
 pub use certificates::Certificates;

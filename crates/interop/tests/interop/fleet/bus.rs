@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Broker, Certificates, Finished, NatsClient, Process, Signal, Status, TIMEOUT, free_port_run, ours, wait_until,
+    Broker, BrokerTls, Certificates, Finished, NatsClient, Process, Signal, Status, TIMEOUT, free_port_run, ours,
+    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -181,7 +182,12 @@ fn agent_cannot_speak_for_another_host() {
 #[test]
 fn certificates_of_a_site_are_the_users_of_its_broker() {
     let certificates = Certificates::make(&["broker", "coordinator", "h0", "h1"]);
-    let Some(broker) = Broker::with_certificates(SITE, &["h0", "h1"], &certificates) else { return };
+    let tls = BrokerTls {
+        certificate: certificates.certificate("broker"),
+        key: certificates.key("broker"),
+        authority: certificates.certificate("authority"),
+    };
+    let Some(broker) = Broker::with_certificates(SITE, &["h0", "h1"], &tls) else { return };
     let Some(fleet) = BusFleet::new(2) else { return };
     let url = broker.tls_url();
     let text = |path: PathBuf| path.to_str().expect("a plain path").to_owned();
