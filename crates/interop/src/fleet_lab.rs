@@ -229,10 +229,17 @@ impl FleetLab {
             self.file("authorized_keys").display(),
             state = state.display(),
         );
-        let file = self.file(&format!("sshd{number}"));
-        fs::write(&file, config).expect("written");
-        let file = file.to_str().expect("a plain path");
-        Process::start(inside(&self.host(number), Path::new(SSHD), &["-D", "-e", "-f", file]))
+        fs::write(self.sshd_config(number), config).expect("written");
+        self.start_configured_sshd(number)
+    }
+
+    fn start_configured_sshd(&self, number: usize) -> Process {
+        let file = self.sshd_config(number);
+        Process::start(inside(&self.host(number), Path::new(SSHD), &["-D", "-e", "-f", path(&file)]))
+    }
+
+    fn sshd_config(&self, number: usize) -> PathBuf {
+        self.file(&format!("sshd{number}"))
     }
 
     fn wait_for_sshds(&self) {
@@ -247,6 +254,25 @@ impl FleetLab {
         let Some(sshd) = self.sshds.get_mut(number) else { return };
         sshd.signal(Signal::Terminate);
         assert!(wait_until(TIMEOUT, || sshd.has_ended()), "sshd of h{number}");
+    }
+
+    /// Starts the sshd of a host again, with these lines before those of the others (sshd_config(5): the first one counts).
+    pub fn configure_sshd(&mut self, number: usize, lines: &str) {
+        self.end_sshd(number);
+        prepend(&self.sshd_config(number), lines);
+        self.sshds[number] = self.start_configured_sshd(number);
+        self.wait_for_sshds();
+    }
+
+    /// What the sshd of a host has logged.
+    #[must_use]
+    pub fn sshd_log(&self, number: usize) -> String {
+        self.sshds[number].stderr()
+    }
+
+    /// These lines come before those of the coordinator's configuration of ssh(1): the first one counts.
+    pub fn configure_ssh(&self, lines: &str) {
+        prepend(&self.ssh_config(), lines);
     }
 
     /// Writes the inventory of all hosts and returns its file.
@@ -402,6 +428,11 @@ fn make_key(file: &Path) {
     let status = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(file).status();
     assert!(status.is_ok_and(|status| status.success()), "ssh-keygen");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a mode");
+}
+
+fn prepend(file: &Path, lines: &str) {
+    let rest = fs::read_to_string(file).expect("a configuration");
+    fs::write(file, lines.to_owned() + &rest).expect("written");
 }
 
 fn path(path: &Path) -> &str {

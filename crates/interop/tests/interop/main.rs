@@ -20,6 +20,7 @@ mod fleet {
     mod failures;
     mod ladder;
     mod launchers;
+    mod logins;
     mod matrix;
     mod mesh;
     mod records;
