@@ -105,7 +105,13 @@ impl Screen {
 }
 
 impl Write for Screen {
+    /// Fails with `NotConnected` where the screen is not in use: a picture would cover the screen of before, and the message of
+    /// a panic with it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        if active.is_none() {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
         self.output.write(bytes)
     }
 
@@ -130,8 +136,8 @@ impl Drop for Screen {
 /// Puts the terminal back to what it was before [`Screen::enter`]; nothing where no screen is in use. For panic hooks, too: a
 /// program that aborts drops nothing.
 pub fn leave() {
-    let before = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Before { mut output, input, modes }) = before {
+    let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(Before { mut output, input, modes }) = active.take() {
         // A terminal that went away needs no restoring.
         let _ = output.write_all(LEAVE);
         let _ = set_modes(input.as_fd(), &modes);
