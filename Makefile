@@ -23,7 +23,7 @@ CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
 # The full program; what carries a fleet's control connections over NATS does not fit in its limit.
 FULL_FEATURES := --no-default-features --features auth,full,postgres,tls,tui
 # The program of the packages.
-PACKAGED_FEATURES := --no-default-features --features auth,bus,full,postgres,tls,tui
+PACKAGED_FEATURES := $(FULL_FEATURES),bus
 # The drop-in build: iperf3, iperf 2, serve, try, links and generate.
 IPERF_FEATURES := --no-default-features --features auth
 

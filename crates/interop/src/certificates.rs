@@ -1,7 +1,7 @@
 //! Certificates of one authority, made by openssl(1).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::keys::openssl;
 
@@ -55,6 +55,6 @@ impl Certificates {
     }
 }
 
-fn text(path: &std::path::Path) -> &str {
+fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
 }
