@@ -62,6 +62,8 @@ ROWS = [
     Row("TCP, 2 streams", "-P 2"),
     Row("TCP, 8 streams", "-P 8", floor="-P 8"),
     Row("TCP, 64 streams", "-P 64", floor="-P 64"),
+    Row("TCP, 64 streams, to the peer's server", "-P 64", ours_server=False),
+    Row("TCP, 64 streams, from the peer's client", "-P 64", ours_client=False),
     Row("TCP, 128 streams", "-P 128", floor="-P 128"),
     Row("TCP, reverse", "-R", floor="-P 1"),
     Row("TCP, both ways", "--bidir", floor="-P 1"),

@@ -25,7 +25,8 @@ use linerate_sys::{OsError, clock, sockopt};
 use crate::data::idle_timeout::IdleTimeout;
 use crate::data::quota::Quota;
 use crate::data::worker::{
-    DatagramFormat, Ended, Notice, Pump, RunControl, StreamAssignment, WorkerPool, is_adjustable, pause_max_us,
+    DatagramFormat, Ended, Notice, Placement, Pump, RunControl, StreamAssignment, WorkerPool, is_adjustable,
+    pause_max_us,
 };
 use crate::error::{EngineError, Operation};
 use crate::measure::counters::{Counts, StreamCounters};
@@ -309,7 +310,8 @@ impl TestRun {
     }
 
     fn start_workers(&mut self, assignments: Vec<StreamAssignment>) -> Result<(), EngineError> {
-        let pool = WorkerPool::start(&self.control, assignments, self.settings.cpu);
+        let is_paced = self.settings.spec.pacing.rate_bps.is_some();
+        let pool = WorkerPool::start(&self.control, assignments, Placement { pin_to: self.settings.cpu, is_paced });
         self.pool = Some(pool.map_err(Operation::CreateThread.failed())?);
         if self.settings.local.io_strategy.is_none() {
             let adjustable = adjustable(&self.settings.spec, &self.streams);

@@ -10,6 +10,7 @@
 mod control;
 mod datagram_receiver;
 mod datagram_sender;
+mod group;
 mod inbox;
 mod metered;
 mod pace;
@@ -29,7 +30,7 @@ pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
 pub(crate) use inbox::StreamAssignment;
 pub(crate) use metered::Metered;
 pub(crate) use pace::kernel_pacing_bytes_per_s;
-pub(crate) use pool::{WorkerPool, threads_for};
+pub(crate) use pool::{Placement, WorkerPool, threads_max};
 pub(crate) use scratch::Scratch;
 pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
 pub(crate) use stream_receiver::{Sink, StreamReceiver, pause_max_us};

@@ -1,42 +1,52 @@
 //! The threads of a test.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use linerate_sys::poll::EventFd;
-use linerate_sys::{OsError, cpu};
+use linerate_model::StreamRole;
+use linerate_sys::cpu;
 
 use super::control::{Phase, RunControl};
-use super::inbox::{Inbox, StreamAssignment};
-use super::worker_loop::{Worker, WorkerLoad};
+use super::group::WorkerGroup;
+use super::inbox::StreamAssignment;
 
 /// The threads of one test.
 pub(crate) struct WorkerPool {
     control: Arc<RunControl>,
-    workers: Vec<WorkerHandle>,
-    pin_to: Option<u32>,
-    /// Streams taken on so far; decides who gets the next one.
-    assigned: usize,
+    senders: WorkerGroup,
+    receivers: WorkerGroup,
 }
 
-struct WorkerHandle {
-    wake: Arc<EventFd>,
-    inbox: Arc<Inbox>,
-    load: Arc<WorkerLoad>,
-    thread: Option<JoinHandle<()>>,
+/// A sender without a rate always has work: more of them than CPUs only take the CPU from each other and from the receivers.
+const SENDERS_PER_CPU: usize = 1;
+/// The scheduler divides a CPU evenly among threads that have work. With two shares of it receivers keep their queues short, so
+/// that the data is still in a cache when it is read. With more threads small writes cause more wake-ups.
+const RECEIVERS_PER_CPU: usize = 2;
+
+/// Threads of a test with so many streams, at most.
+pub(crate) fn threads_max(streams: usize) -> usize {
+    streams.min((SENDERS_PER_CPU + RECEIVERS_PER_CPU) * cpu::online_cpus()).max(1)
 }
 
-/// Threads per CPU before streams share threads. Between one and four made no measurable difference on
-/// loopback; more only costs memory and switches.
-const THREADS_PER_CPU: usize = 4;
-
-fn size_max() -> usize {
-    THREADS_PER_CPU * cpu::online_cpus()
+/// What decides how streams are shared out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placement {
+    /// The CPU of all threads, if the user named one.
+    pub(crate) pin_to: Option<u32>,
+    /// Senders keep a rate, and sleep until the next portion is due.
+    pub(crate) is_paced: bool,
 }
 
-/// Threads of a test with so many streams.
-pub(crate) fn threads_for(streams: usize) -> usize {
-    streams.min(size_max()).max(1)
+impl Placement {
+    fn cpus(self) -> usize {
+        if self.pin_to.is_some() { 1 } else { cpu::online_cpus() }
+    }
+
+    /// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue holds one portion then, not
+    /// all that is sent until the scheduler switches threads.
+    fn takes_turns(self, streams: &[StreamAssignment]) -> bool {
+        let is_one_each_way = matches!(streams, [one, other] if one.role != other.role);
+        is_one_each_way && self.cpus() == 1 && !self.is_paced
+    }
 }
 
 impl WorkerPool {
@@ -44,64 +54,38 @@ impl WorkerPool {
     pub(crate) fn start(
         control: &Arc<RunControl>,
         streams: Vec<StreamAssignment>,
-        pin_to: Option<u32>,
+        placement: Placement,
     ) -> linerate_sys::Result<Self> {
-        let size = threads_for(streams.len());
-        let mut shares: Vec<Vec<StreamAssignment>> = (0..size).map(|_| Vec::new()).collect();
-        for (i, stream) in streams.into_iter().enumerate() {
-            shares[i % size].push(stream);
-        }
-        let mut pool = Self { control: Arc::clone(control), workers: Vec::with_capacity(size), pin_to, assigned: 0 };
-        for share in shares {
-            pool.spawn(share)?;
-        }
-        Ok(pool)
+        let cpus = placement.cpus();
+        let takes_turns = placement.takes_turns(&streams);
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
+        let start = |workers_max, streams| WorkerGroup::start(control, workers_max, streams, placement.pin_to);
+        Ok(Self {
+            control: Arc::clone(control),
+            senders: start(SENDERS_PER_CPU * cpus, senders)?,
+            receivers: start(RECEIVERS_PER_CPU * cpus, receivers)?,
+        })
     }
 
     /// Takes on one more stream while the others run.
     pub(crate) fn add(&mut self, stream: StreamAssignment) -> linerate_sys::Result<()> {
-        if self.assigned < self.workers.len() || self.workers.len() < size_max() {
-            return self.spawn(vec![stream]);
+        match stream.role {
+            StreamRole::Sender => self.senders.add(stream),
+            StreamRole::Receiver => self.receivers.add(stream),
         }
-        let worker = &self.workers[self.assigned % self.workers.len()];
-        self.assigned += 1;
-        worker.inbox.put(stream);
-        worker.wake.signal();
-        Ok(())
-    }
-
-    fn spawn(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
-        self.assigned += share.len();
-        let pin_to = self.pin_to;
-        let wake = Arc::new(EventFd::new()?);
-        let inbox = Arc::new(Inbox::default());
-        let load = Arc::new(WorkerLoad::default());
-        let (control, for_worker) = (Arc::clone(&self.control), Arc::clone(&load));
-        let mut worker = Worker::new(control, Arc::clone(&wake), Arc::clone(&inbox), for_worker)?;
-        worker.assign(share)?;
-        let thread = std::thread::Builder::new()
-            .name("linerate-data".into())
-            .spawn(move || {
-                if let Some(cpu) = pin_to {
-                    // The control thread has checked that this CPU exists.
-                    let _ = cpu::pin_thread(cpu as usize);
-                }
-                worker.run();
-            })
-            .map_err(|source| OsError::new("create thread", "", source))?;
-        self.workers.push(WorkerHandle { wake, inbox, load, thread: Some(thread) });
-        Ok(())
     }
 
     /// CPU time of all workers so far in ns, and how often they have slept until data arrived or a pause was over.
     pub(crate) fn load(&self) -> (u64, u64) {
-        let loads = self.workers.iter().map(|worker| &worker.load);
-        loads.fold((0, 0), |(cpu_ns, waits), load| (cpu_ns + load.cpu_ns(), waits + load.waits()))
+        let [(sent_ns, send_waits), (received_ns, receive_waits)] =
+            [&self.senders, &self.receivers].map(WorkerGroup::load);
+        (sent_ns + received_ns, send_waits + receive_waits)
     }
 
-    /// How many [`Notice::Stopped`] will follow a stop.
+    /// How many [`Notice::Stopped`](super::Notice::Stopped) will follow a stop.
     pub(crate) fn size(&self) -> usize {
-        self.workers.len()
+        self.senders.size() + self.receivers.size()
     }
 
     /// Stops the senders; with `drain` the receivers read what has arrived before they acknowledge.
@@ -111,20 +95,65 @@ impl WorkerPool {
 
     fn set_phase(&self, phase: Phase) {
         self.control.advance_to(phase);
-        for worker in &self.workers {
-            worker.wake.signal();
-        }
+        self.senders.wake();
+        self.receivers.wake();
     }
 }
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.set_phase(Phase::Quit);
-        for worker in &mut self.workers {
-            if let Some(thread) = worker.thread.take() {
-                // A worker that panicked left no result.
-                let _ = thread.join();
-            }
+        self.senders.join();
+        self.receivers.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use linerate_model::StreamId;
+    use linerate_model::spec::IoStrategy;
+
+    use super::*;
+    use crate::data::worker::{Pump, Pumped, Scratch};
+
+    struct Idle;
+
+    impl Pump for Idle {
+        fn pump(&mut self, _now_ns: u64, _scratch: &mut Scratch) -> Pumped {
+            Pumped::Blocked
         }
+    }
+
+    fn threads(roles: &[StreamRole], placement: Placement) -> usize {
+        let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+        let (socket, _peer) = UnixStream::pair().expect("two sockets");
+        let streams = roles.iter().enumerate().map(|(index, role)| StreamAssignment {
+            id: StreamId(u32::try_from(index).expect("a small number")),
+            fd: Arc::new(OwnedFd::from(socket.try_clone().expect("a descriptor"))),
+            role: *role,
+            pump: Box::new(Idle),
+        });
+        WorkerPool::start(&control, streams.collect(), placement).expect("threads").size()
+    }
+
+    #[test]
+    fn many_senders_have_a_thread_per_cpu_and_many_receivers_have_two() {
+        let any = Placement { pin_to: None, is_paced: false };
+        assert_eq!(threads(&[StreamRole::Sender; 128], any), cpu::online_cpus());
+        assert_eq!(threads(&[StreamRole::Receiver; 128], any), 2 * cpu::online_cpus());
+        assert_eq!(threads(&[StreamRole::Sender], any), 1);
+    }
+
+    #[test]
+    fn a_stream_each_way_on_one_cpu_has_one_thread_unless_it_keeps_a_rate() {
+        let both = [StreamRole::Sender, StreamRole::Receiver];
+        let on_first = Placement { pin_to: Some(0), is_paced: false };
+        assert_eq!(threads(&both, on_first), 1);
+        assert_eq!(threads(&both, Placement { is_paced: true, ..on_first }), 2);
+        assert_eq!(threads(&[both, both].concat(), on_first), 3);
+        assert_eq!(threads(&[StreamRole::Receiver; 2], on_first), 2);
     }
 }

@@ -57,7 +57,7 @@ impl Requirements {
     /// What a test with so many streams needs here.
     pub(crate) fn of(spec: &TestSpec, streams: u32) -> Self {
         let streams = u64::from(streams.max(1));
-        let workers = worker::threads_for(usize::try_from(streams).unwrap_or(usize::MAX)) as u64;
+        let workers = worker::threads_max(usize::try_from(streams).unwrap_or(usize::MAX)) as u64;
         // A sender that writes heads into its data has a block per stream; all others share theirs.
         let has_heads = spec.workload.trip_times || spec.workload.shape != Shape::Continuous;
         let blocks = match spec.direction {
