@@ -70,5 +70,5 @@ pub(crate) fn start() -> Instant {
 }
 
 pub(crate) fn failure() -> Failure {
-    Failure { kind: FailureKind::Error, message: "something failed".to_owned(), code: None }
+    Failure::new(FailureKind::Error, "something failed")
 }

@@ -55,7 +55,6 @@ fn complain(command: &str, text: &str, outcome: Outcome) -> Outcome {
 pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Done => 0,
-        Outcome::NotCompleted => 1,
         Outcome::Usage => 2,
         Outcome::CheckFailed => 3,
         Outcome::Unreachable => 4,
@@ -65,6 +64,7 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
         Outcome::Undecided => 11,
         Outcome::NotComparable => 12,
         Outcome::Interrupted => 130,
+        _ => 1,
     }
 }
 

@@ -109,13 +109,14 @@ fn difference(key: &str, a: &Value, b: &Value) -> Difference {
     let (impact, why) = impact(key);
     // A switch that is off, and one that is off for good, behave alike.
     let alike = matches!((a, b), (Value::Text(x), Value::Text(y)) if is_off(x) && is_off(y));
-    Difference {
-        key: key.to_owned(),
-        a: Some(a.to_string()),
-        b: Some(b.to_string()),
-        impact: if alike { 0 } else { impact },
-        why: if alike { "off on both; only whether it can be changed differs".to_owned() } else { why.to_owned() },
-    }
+    let mut difference = Difference::new(
+        key,
+        if alike { 0 } else { impact },
+        if alike { "off on both; only whether it can be changed differs" } else { why },
+    );
+    difference.a = Some(a.to_string());
+    difference.b = Some(b.to_string());
+    difference
 }
 
 fn is_off(words: &str) -> bool {
@@ -177,13 +178,10 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
         period.deltas().filter(|(key, delta)| delta.value > 0 && key.starts_with("nic.") && !key.contains(".irq."))
     {
         let trouble = crate::classes::looks_like_trouble(key);
-        comparison.changed.push(Difference {
-            key: key.to_owned(),
-            a: None,
-            b: Some(format!("+{:.1}/s", crate::scope::to_f64(delta.value) / period.seconds)),
-            impact: if trouble { 2 } else { 0 },
-            why: "counter that grew between the two moments".to_owned(),
-        });
+        let impact = if trouble { 2 } else { 0 };
+        let mut difference = Difference::new(key, impact, "counter that grew between the two moments");
+        difference.b = Some(format!("+{:.1}/s", crate::scope::to_f64(delta.value) / period.seconds));
+        comparison.changed.push(difference);
     }
 }
 

@@ -1,6 +1,6 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
+use linerate_model::finding::{Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
@@ -38,19 +38,13 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     let (outcomes, (verdict, placement)) =
         judged(observed, only, |scope, findings| (verdict::verdict(scope, findings), placements(scope)));
     let watched = observed.iter().any(|one| one.period.is_some());
-    Diagnosis {
-        schema: DOCTOR_SCHEMA.to_owned(),
-        hosts: observed.iter().map(|one| one.snapshot.host.clone()).collect(),
-        verdict: vote::decide(verdict, &votes, watched),
-        findings: outcomes.findings.into_iter().map(|(_, finding)| finding).collect(),
-        ruled_out: outcomes.ruled_out,
-        not_evaluated: outcomes.not_evaluated,
-        loss: Vec::new(),
-        placement,
-        differences: None,
-        comparison: None,
-        unread: Vec::new(),
-    }
+    let mut diagnosis = Diagnosis::new(vote::decide(verdict, &votes, watched));
+    diagnosis.hosts = observed.iter().map(|one| one.snapshot.host.clone()).collect();
+    diagnosis.findings = outcomes.findings.into_iter().map(|(_, finding)| finding).collect();
+    diagnosis.ruled_out = outcomes.ruled_out;
+    diagnosis.not_evaluated = outcomes.not_evaluated;
+    diagnosis.placement = placement;
+    diagnosis
 }
 
 /// The outcomes of all rules, and `verdict` of them.
@@ -130,13 +124,17 @@ impl Outcomes {
         let id = rule.id.to_owned();
         match ruling {
             Ok(matched) => self.findings.push((layer, finding(rule, subject, matched))),
-            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason, inapplicable: None }),
+            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut::new(id, subject, reason)),
             Err(NoMatch::NotApplicable(to, reason)) => {
-                self.ruled_out.push(RuledOut { id, subject, reason, inapplicable: Some(to) });
+                let mut ruled_out = RuledOut::new(id, subject, reason);
+                ruled_out.inapplicable = Some(to);
+                self.ruled_out.push(ruled_out);
             }
             Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
-                self.not_evaluated.push(NotEvaluated { id, subject, missing, reasons, suspicion: unknown.suspicion });
+                let mut not_evaluated = NotEvaluated::new(id, subject, missing, reasons);
+                not_evaluated.suspicion = unknown.suspicion;
+                self.not_evaluated.push(not_evaluated);
             }
         }
     }
@@ -165,11 +163,10 @@ impl Outcomes {
             let findings = std::mem::take(&mut self.findings);
             let (gone, kept): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_explained);
             self.findings = kept;
-            self.ruled_out.extend(gone.into_iter().map(|(_, finding)| RuledOut {
-                id: finding.id,
-                subject: finding.subject,
-                reason: format!("explained by {cause}"),
-                inapplicable: Some(Inapplicable::Explained),
+            self.ruled_out.extend(gone.into_iter().map(|(_, finding)| {
+                let mut ruled_out = RuledOut::new(finding.id, finding.subject, format!("explained by {cause}"));
+                ruled_out.inapplicable = Some(Inapplicable::Explained);
+                ruled_out
             }));
         }
     }
@@ -210,23 +207,23 @@ impl Outcomes {
 fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
     let has_commands = !matched.remedy.is_empty();
     let needs = if has_commands { matched.needs } else { Vec::new() };
-    Finding {
-        id: rule.id.to_owned(),
-        severity: matched.severity.unwrap_or(rule.severity),
-        confidence: matched.cap.map_or(rule.confidence, |cap| cap.min(rule.confidence)),
+    let mut found = Finding::new(
+        rule.id,
+        matched.severity.unwrap_or(rule.severity),
+        matched.cap.map_or(rule.confidence, |cap| cap.min(rule.confidence)),
         subject,
-        title: rule.title.to_owned(),
-        evidence: matched.evidence,
-        explanation: rule.explanation.to_owned(),
-        remedy: matched.remedy,
-        advice: matched.advice,
-        undo: matched.undo,
-        remedy_host: matched.remedy_host.filter(|_| has_commands),
-        persist: matched.persist,
-        needs,
-        reference: rule.reference.to_owned(),
-        retest_after: None,
-    }
+    );
+    found.title = rule.title.to_owned();
+    found.evidence = matched.evidence;
+    found.explanation = rule.explanation.to_owned();
+    found.remedy = matched.remedy;
+    found.advice = matched.advice;
+    found.undo = matched.undo;
+    found.remedy_host = matched.remedy_host.filter(|_| has_commands);
+    found.persist = matched.persist;
+    found.needs = needs;
+    found.reference = rule.reference.to_owned();
+    found
 }
 
 /// Adds one more outcome to a finished diagnosis.

@@ -75,7 +75,9 @@ pub fn diagnose_test(client: EndpointObservation, server: Option<EndpointObserva
     let loss = loss(&observed, &runs);
     observed.iter_mut().for_each(|one| record_loss(&mut one.snapshot, &loss));
     let loss = loss.into_iter().map(|(_, split)| split).collect();
-    Diagnosis { loss, ..diagnose_with(&observed, &[], &slices(&observed, &timelines)) }
+    let mut diagnosis = diagnose_with(&observed, &[], &slices(&observed, &timelines));
+    diagnosis.loss = loss;
+    diagnosis
 }
 
 /// Records the parts of the lost datagrams with every run; a part whose counters were not read is absent.
@@ -232,16 +234,15 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, Loss
         let Some(lost) = number("lost_packets") else { continue };
         let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
         let (sender, receiver) = if sender_first { (client, server) } else { (server, client) };
-        let split = split_loss(LossSplit {
-            label: run.get("label").map(ToString::to_string).unwrap_or_default(),
-            lost: whole(lost),
-            sender: sender.and_then(|host| sender_drops(host, number("sent_packets"))),
-            nic: receiver.and_then(nic_drops),
-            backlog: receiver.and_then(|host| growth(host, &["softnet.dropped"])),
-            firewall: receiver.and_then(|host| firewall_drops(host, number("block_len_bytes"))),
-            socket: receiver.and_then(socket_drops),
-            network: 0,
-        });
+        let mut loss = LossSplit::default();
+        loss.label = run.get("label").map(ToString::to_string).unwrap_or_default();
+        loss.lost = whole(lost);
+        loss.sender = sender.and_then(|host| sender_drops(host, number("sent_packets")));
+        loss.nic = receiver.and_then(nic_drops);
+        loss.backlog = receiver.and_then(|host| growth(host, &["softnet.dropped"]));
+        loss.firewall = receiver.and_then(|host| firewall_drops(host, number("block_len_bytes")));
+        loss.socket = receiver.and_then(socket_drops);
+        let split = split_loss(loss);
         splits.push((index, split));
     }
     splits
@@ -459,7 +460,12 @@ mod tests {
     #[test]
     fn every_lost_datagram_is_counted_once() {
         let parts = |lost, sender, nic, socket| {
-            let split = split_loss(LossSplit { lost, sender, nic, socket, ..LossSplit::default() });
+            let mut loss = LossSplit::default();
+            loss.lost = lost;
+            loss.sender = sender;
+            loss.nic = nic;
+            loss.socket = socket;
+            let split = split_loss(loss);
             (split.sender, split.nic, split.socket, split.network)
         };
         assert_eq!(parts(1000, Some(10), Some(200), Some(600)), (Some(10), Some(200), Some(600), 190));

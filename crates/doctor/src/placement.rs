@@ -24,15 +24,13 @@ pub(crate) fn placements(scope: &Scope<'_>) -> Vec<Placement> {
 fn placement(host: &Host<'_>) -> Option<Placement> {
     let run = host.runs().next()?;
     let nic = run.nic();
-    let mut placement = Placement {
-        host: host.name().to_owned(),
-        end: run.part().map(str::to_owned),
-        device: nic.map(|nic| nic.name.to_owned()),
-        worker: in_percent(worker_shares(host)),
-        interrupts: nic.filter(|nic| nic.wired().is_ok()).map(|nic| in_percent(irq_shares(&nic))),
-        softirq: in_percent(softirq_shares(host)),
-        shared: Vec::new(),
-    };
+    let mut placement = Placement::default();
+    placement.host = host.name().to_owned();
+    placement.end = run.part().map(str::to_owned);
+    placement.device = nic.map(|nic| nic.name.to_owned());
+    placement.worker = in_percent(worker_shares(host));
+    placement.interrupts = nic.filter(|nic| nic.wired().is_ok()).map(|nic| in_percent(irq_shares(&nic)));
+    placement.softirq = in_percent(softirq_shares(host));
     let own = [&placement.worker, &placement.softirq].into_iter().chain(&placement.interrupts);
     let own = own.flat_map(|shares| shares.cpus.iter().take(CPUS_SHOWN)).map(|share| share.cpu);
     let other_end = other_end(host).and_then(|other| worker_shares(&other).ok()).unwrap_or_default();
@@ -44,20 +42,19 @@ fn placement(host: &Host<'_>) -> Option<Placement> {
 }
 
 fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
+    let mut found = CpuShares::default();
     match shares {
         Ok(shares) => {
             // A share is at most 1.
-            let percent = |(cpu, share): (u32, f64)| CpuShare { cpu, percent: (share * 100.0).round() as u32 };
-            let cpus = shares.into_iter().map(percent).filter(|share| share.percent > 0).collect();
-            CpuShares { cpus, absent: None }
+            let percent = |(cpu, share): (u32, f64)| CpuShare::new(cpu, (share * 100.0).round() as u32);
+            found.cpus = shares.into_iter().map(percent).filter(|share| share.percent > 0).collect();
         }
-        Err(NoMatch::Clear(reason) | NoMatch::NotApplicable(_, reason)) => {
-            CpuShares { cpus: Vec::new(), absent: Some(reason) }
-        }
+        Err(NoMatch::Clear(reason) | NoMatch::NotApplicable(_, reason)) => found.absent = Some(reason),
         Err(NoMatch::Unknown(unknown)) => {
-            CpuShares { cpus: Vec::new(), absent: unknown.missing.into_iter().next().map(|(_, reason)| reason) }
+            found.absent = unknown.missing.into_iter().next().map(|(_, reason)| reason);
         }
     }
+    found
 }
 
 /// The other end of a test whose ends run on one host.
@@ -118,7 +115,7 @@ fn shared(host: &Host<'_>, cpus: &[u32]) -> Vec<SharedCpus> {
             let members: Vec<u32> = cpus.iter().copied().filter(|cpu| group.contains(cpu)).collect();
             let is_new = !found.iter().any(|known| members.iter().all(|cpu| known.cpus.contains(cpu)));
             if members.len() > 1 && is_new {
-                found.push(SharedCpus { resource: resource.to_owned(), cpus: members });
+                found.push(SharedCpus::new(resource, members));
             }
         }
     }

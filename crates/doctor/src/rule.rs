@@ -200,7 +200,7 @@ impl Match {
         value: impl ToString,
         threshold: impl Into<String>,
     ) -> Self {
-        self.evidence.push(Evidence { fact: fact.into(), value: value.to_string(), threshold: threshold.into() });
+        self.evidence.push(Evidence::new(fact, value.to_string(), threshold));
         self
     }
 

@@ -225,59 +225,55 @@ mod tests {
     use super::*;
     use linerate_model::StreamId;
     use linerate_model::interval::{TcpInterval, TcpLimits};
-    use linerate_model::stream::EffectiveOptions;
+
     use linerate_model::summary::{CpuUsage, TcpSummary};
 
     fn opened() -> Event {
-        Event::StreamOpened(Stream {
-            id: StreamId(0),
-            role: StreamRole::Sender,
-            flow: Flow::Forward,
-            local: "192.0.2.1:9".parse().expect("an address"),
-            remote: "192.0.2.2:5201".parse().expect("an address"),
-            effective: EffectiveOptions::default(),
-            facts: None,
-        })
+        Event::StreamOpened(Stream::new(
+            StreamId(0),
+            StreamRole::Sender,
+            Flow::Forward,
+            "192.0.2.1:9".parse().expect("an address"),
+            "192.0.2.2:5201".parse().expect("an address"),
+        ))
     }
 
     fn second(number: u64, bytes: u64, omitted: bool) -> Event {
-        Event::Interval(IntervalReport {
-            omitted,
-            streams: vec![StreamInterval {
-                start_ns: number * 1_000_000_000,
-                end_ns: (number + 1) * 1_000_000_000,
-                bytes,
-                tcp: Some(TcpInterval {
-                    mss_bytes: 1000,
-                    snd_wnd_bytes: Some(64_000),
-                    min_rtt_us: Some(100),
-                    limits: Some(TcpLimits { busy_us: 800_000, rwnd_limited_us: 400_000, sndbuf_limited_us: 0 }),
-                    ..TcpInterval::default()
-                }),
-                ..StreamInterval::default()
-            }],
-            ..IntervalReport::default()
-        })
+        let mut interval = StreamInterval::default();
+        interval.start_ns = number * 1_000_000_000;
+        interval.end_ns = (number + 1) * 1_000_000_000;
+        interval.bytes = bytes;
+        let mut tcp = TcpInterval::default();
+        tcp.mss_bytes = 1000;
+        tcp.snd_wnd_bytes = Some(64_000);
+        tcp.min_rtt_us = Some(100);
+        tcp.limits = Some(TcpLimits::new(800_000, 400_000, 0));
+        interval.tcp = Some(tcp);
+        let mut report = IntervalReport::new(vec![interval]);
+        report.omitted = omitted;
+        Event::Interval(report)
     }
 
     fn summary(cpu_remote_percent: f64) -> Event {
-        let half = EndpointTotals { bytes: 3_000_000, duration_ns: 3_000_000_000, udp: None };
-        let percent = |total_percent| Some(CpuUsage { total_percent, ..CpuUsage::default() });
-        Event::Summary(Box::new(Summary {
-            streams: vec![StreamSummary {
-                sender: Some(half),
-                receiver: Some(half),
-                tcp: Some(TcpSummary { retransmits: Some(30), mean_rtt_us: Some(300), ..TcpSummary::default() }),
-                ..StreamSummary::default()
-            }],
-            cpu_local: percent(80.0),
-            cpu_remote: percent(cpu_remote_percent),
-            ..Summary::default()
-        }))
+        let half = EndpointTotals::new(3_000_000, 3_000_000_000, None);
+        let percent = |total_percent| Some(CpuUsage::new(total_percent, 0.0, 0.0));
+        let mut stream = StreamSummary::default();
+        stream.sender = Some(half);
+        stream.receiver = Some(half);
+        let mut tcp = TcpSummary::default();
+        tcp.retransmits = Some(30);
+        tcp.mean_rtt_us = Some(300);
+        stream.tcp = Some(tcp);
+        let mut summary = Summary::new(vec![stream]);
+        summary.cpu_local = percent(80.0);
+        summary.cpu_remote = percent(cpu_remote_percent);
+        Event::Summary(Box::new(summary))
     }
 
     fn header() -> Event {
-        Event::TestAccepted(Box::new(TestHeader { peer_host: "server".into(), ..TestHeader::default() }))
+        let mut header = TestHeader::default();
+        header.peer_host = "server".into();
+        Event::TestAccepted(Box::new(header))
     }
 
     #[test]

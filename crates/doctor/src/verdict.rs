@@ -19,7 +19,10 @@ const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
 pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     if let Some(refusal) = refusal(scope).filter(|_| !is_blocked(scope, findings)) {
-        return Verdict { verdict: NO_LOAD.to_owned(), sentence: summary(findings, &refusal), ..Verdict::default() };
+        let mut verdict = Verdict::default();
+        verdict.verdict = NO_LOAD.to_owned();
+        verdict.sentence = summary(findings, &refusal);
+        return verdict;
     }
     cause(scope, findings)
 }
@@ -84,10 +87,11 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
         Some((limit, finding))
     });
     let Some((limit, finding)) = found.next() else {
-        return starting(scope).unwrap_or_else(|| Verdict {
-            verdict: UNKNOWN.to_owned(),
-            sentence: "no limit found among what could be checked".to_owned(),
-            ..Verdict::default()
+        return starting(scope).unwrap_or_else(|| {
+            let mut verdict = Verdict::default();
+            verdict.verdict = UNKNOWN.to_owned();
+            verdict.sentence = "no limit found among what could be checked".to_owned();
+            verdict
         });
     };
     if !limit.holds_in_slow_start
@@ -96,14 +100,13 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
         return starting;
     }
     let runner_up = found.next();
-    Verdict {
-        verdict: limit.name.to_owned(),
-        sentence: format!("{} ({} on {})", limit.sentence(), finding.id, finding.subject),
-        confidence: confidence(scope, finding),
-        runner_up: runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id)),
-        what_if: runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence())),
-        ..Verdict::default()
-    }
+    let mut decided = Verdict::default();
+    decided.verdict = limit.name.to_owned();
+    decided.sentence = format!("{} ({} on {})", limit.sentence(), finding.id, finding.subject);
+    decided.confidence = confidence(scope, finding);
+    decided.runner_up = runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
+    decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
+    decided
 }
 
 /// A sender that is still finding out what the path carries.
@@ -123,7 +126,11 @@ fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict
 }
 
 fn limited(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
-    Verdict { verdict: name.to_owned(), sentence: format!("{sentence} ({subject})"), confidence, ..Verdict::default() }
+    let mut verdict = Verdict::default();
+    verdict.verdict = name.to_owned();
+    verdict.sentence = format!("{sentence} ({subject})");
+    verdict.confidence = confidence;
+    verdict
 }
 
 fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Finding> {

@@ -21,20 +21,24 @@ pub(crate) fn decide(whole: Verdict, votes: &[(f64, Verdict)], watched: bool) ->
         return whole;
     }
     if votes.len() < SLICES_MIN {
-        let confidence = if watched { Confidence::Low } else { whole.confidence };
-        return Verdict { confidence, ..whole };
+        let mut decided = whole;
+        if watched {
+            decided.confidence = Confidence::Low;
+        }
+        return decided;
     }
     let timeline = limit_periods(votes);
     let steady = steady(votes);
     let all: f64 = steady.iter().map(|(seconds, _)| seconds).sum();
     let share = |seconds: f64| if all > 0.0 { seconds / all } else { 0.0 };
     let mut limits = limits(steady).map(|(seconds, verdict)| (share(seconds), verdict));
-    let decided = match limits.next() {
+    let mut decided = match limits.next() {
         Some(winner) => ranked(whole, winner, limits.next()),
-        None if whole.verdict == UNKNOWN => Verdict { confidence: Confidence::Low, ..whole },
+        None if whole.verdict == UNKNOWN => whole,
         None => unproven(&whole),
     };
-    Verdict { timeline, ..decided }
+    decided.timeline = timeline;
+    decided
 }
 
 /// The verdict of the limit that held longest, with its share of the time, against the next one.
@@ -49,7 +53,9 @@ fn ranked(whole: Verdict, (share, winner): (f64, Verdict), second: Option<(f64, 
         verdict.runner_up = Some(format!("{} ({} % of the time)", rival.verdict, percent(part)));
         verdict.what_if = Some(format!("without it: {}", rival.sentence));
     }
-    Verdict { confidence: verdict.confidence.min(sure), share_of_time_percent: Some(percent(share)), ..verdict }
+    verdict.confidence = verdict.confidence.min(sure);
+    verdict.share_of_time_percent = Some(percent(share));
+    verdict
 }
 
 fn confidence(share: f64) -> Confidence {
@@ -87,12 +93,11 @@ fn steady(votes: &[(f64, Verdict)]) -> Vec<(f64, Verdict)> {
 
 /// What the totals suggest and no single interval shows.
 fn unproven(whole: &Verdict) -> Verdict {
-    Verdict {
-        verdict: UNKNOWN.to_owned(),
-        sentence: format!("no interval shows a limit; the totals suggest that {}", whole.sentence),
-        runner_up: Some(whole.verdict.clone()),
-        ..Verdict::default()
-    }
+    let mut decided = Verdict::default();
+    decided.verdict = UNKNOWN.to_owned();
+    decided.sentence = format!("no interval shows a limit; the totals suggest that {}", whole.sentence);
+    decided.runner_up = Some(whole.verdict.clone());
+    decided
 }
 
 /// Time per name, the longest first; of equals, the one that came first. Each with the surest verdict of its name.
@@ -123,7 +128,7 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
         }
         match limit_periods.last_mut().filter(|period| period.verdict == vote.verdict) {
             Some(period) => period.length_ms = period.length_ms.saturating_add(length_ms),
-            None => limit_periods.push(LimitPeriod { load: None, verdict: vote.verdict.clone(), length_ms }),
+            None => limit_periods.push(LimitPeriod::new(vote.verdict.clone(), length_ms)),
         }
     }
     limit_periods
@@ -139,12 +144,11 @@ mod tests {
     use super::*;
 
     fn verdict(name: &str) -> Verdict {
-        Verdict {
-            verdict: name.to_owned(),
-            sentence: format!("about {name}"),
-            confidence: Confidence::High,
-            ..Verdict::default()
-        }
+        let mut verdict = Verdict::default();
+        verdict.verdict = name.to_owned();
+        verdict.sentence = format!("about {name}");
+        verdict.confidence = Confidence::High;
+        verdict
     }
 
     fn votes(names: &[(f64, &str)]) -> Vec<(f64, Verdict)> {
@@ -167,7 +171,11 @@ mod tests {
 
     #[test]
     fn limits_of_about_the_same_time_are_undecided() {
-        let named = |name: &str| Verdict { sentence: format!("about {name} (CPU-01 on x)"), ..verdict(name) };
+        let named = |name: &str| {
+            let mut verdict = verdict(name);
+            verdict.sentence = format!("about {name} (CPU-01 on x)");
+            verdict
+        };
         let of = |seconds: [f64; 2]| {
             let votes: Vec<_> = seconds.into_iter().zip(["sender-cpu", "path"].map(named)).collect();
             let decided = decide(named("sender-cpu"), &votes, true);

@@ -85,7 +85,12 @@ impl<'a> ScenarioWords<'a> {
     fn delay(&self, key: &str, lost: Option<f64>) -> Option<Delay> {
         let ns = (self.number(key)? * 1e6) as i64;
         let lost = (lost.unwrap_or(0.0) * 10.0) as u64;
-        Some(Delay { n: 1000 - lost, lost, min_ns: Some(ns / 2), p50_ns: Some(ns), ..Delay::default() })
+        let mut delay = Delay::default();
+        delay.n = 1000 - lost;
+        delay.lost = lost;
+        delay.min_ns = Some(ns / 2);
+        delay.p50_ns = Some(ns);
+        Some(delay)
     }
 
     /// Two texts with a colon between them.
@@ -103,11 +108,9 @@ fn report(words: &[String]) -> PathReport {
         "bytes_received": 0, "resumed": 0, "target": target,
     });
     let mut report: PathReport = serde_json::from_value(whole).expect("a report");
-    let idle = IdleDelays {
-        rtt: given.delay("idle.rtt", Some(0.0)),
-        tcp: given.delay("idle.tcp", None),
-        ..IdleDelays::default()
-    };
+    let mut idle = IdleDelays::default();
+    idle.rtt = given.delay("idle.rtt", Some(0.0));
+    idle.tcp = given.delay("idle.tcp", None);
     report.idle = Some(idle).filter(|idle| idle.rtt.is_some() || idle.tcp.is_some());
     let size = |key: &str| {
         let (mtu, how) = given.pair(key)?;
@@ -116,7 +119,7 @@ fn report(words: &[String]) -> PathReport {
             "black_hole" => SizeSignal::BlackHole,
             _ => SizeSignal::Unlimited,
         };
-        Some(SizeResult { mtu: mtu.parse().ok()?, how })
+        Some(SizeResult::new(mtu.parse().ok()?, how))
     };
     (report.size.up, report.size.down) = (size("mtu.up"), size("mtu.down"));
     let ways = [("up", PathDirection::Up), ("down", PathDirection::Down)];
@@ -128,7 +131,9 @@ fn report(words: &[String]) -> PathReport {
         let (sent, received) = given.pair(&format!("dscp.{name}"))?;
         Some((*way, sent.parse().ok()?, received.parse().ok()?))
     });
-    let marks = Marks { dscp: dscp.collect(), ecn: ecn.collect() };
+    let mut marks = Marks::default();
+    marks.dscp = dscp.collect();
+    marks.ecn = ecn.collect();
     report.marks = Some(marks).filter(|marks| *marks != Marks::default());
     report.phases =
         [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both].into_iter().filter_map(|kind| phase(&given, kind)).collect();
@@ -164,24 +169,20 @@ fn stream(given: &ScenarioWords<'_>, kind: PhaseKind, direction: PathDirection) 
     let number = |figure: &str| given.number(&format!("{}.{figure}", kind.name()));
     let rate_bps = number("rate").unwrap_or_default() * 1e6;
     let busy_us = SECONDS * 1_000_000;
-    let tcp = number("retransmits").zip(number("rwnd")).map(|(retransmits, rwnd)| TcpInterval {
-        retransmits: retransmits as u64,
-        mss_bytes: 1448,
-        pmtu_bytes: 1500,
-        limits: Some(TcpLimits {
-            busy_us,
-            rwnd_limited_us: (rwnd / 100.0 * busy_us as f64) as u64,
-            sndbuf_limited_us: 0,
-        }),
-        ..TcpInterval::default()
+    let tcp = number("retransmits").zip(number("rwnd")).map(|(retransmits, rwnd)| {
+        let mut segments = TcpInterval::default();
+        segments.retransmits = retransmits as u64;
+        segments.mss_bytes = 1448;
+        segments.pmtu_bytes = 1500;
+        segments.limits = Some(TcpLimits::new(busy_us, (rwnd / 100.0 * busy_us as f64) as u64, 0));
+        segments
     });
-    StreamTotals {
-        direction: Some(direction),
-        bytes: (rate_bps / 8.0) as u64 * SECONDS,
-        tcp,
-        notsent_bytes: number("notsent").map(|bytes| bytes as u64),
-        ..StreamTotals::default()
-    }
+    let mut totals = StreamTotals::default();
+    totals.direction = Some(direction);
+    totals.bytes = (rate_bps / 8.0) as u64 * SECONDS;
+    totals.tcp = tcp;
+    totals.notsent_bytes = number("notsent").map(|bytes| bytes as u64);
+    totals
 }
 
 /// The host that these words describe.
@@ -379,22 +380,22 @@ fn report_without_phases_has_no_verdict_and_impossible_numbers_have_no_effect() 
     for phase in &mut report.phases {
         let sample = |at_ns| LoadSample { at_ns, up_bytes: u64::MAX, down_bytes: u64::MAX, streams: u32::MAX };
         phase.series = [0, u64::MAX, 3, u64::MAX, 0].map(sample).to_vec();
-        phase.rtt = Some(Delay { n: u64::MAX, lost: u64::MAX, p50_ns: Some(i64::MIN), ..Delay::default() });
+        let mut delay = Delay::default();
+        delay.n = u64::MAX;
+        delay.lost = u64::MAX;
+        delay.p50_ns = Some(i64::MIN);
+        phase.rtt = Some(delay);
         (phase.up_bps, phase.down_bps) = (Some(f64::NAN), Some(f64::INFINITY));
         phase.cpu_cores = Some((f64::NAN, Some(-1.0)));
-        let most = TcpInterval {
-            retransmits: u64::MAX,
-            limits: Some(TcpLimits { busy_us: u64::MAX, rwnd_limited_us: u64::MAX, sndbuf_limited_us: u64::MAX }),
-            ..TcpInterval::default()
-        };
+        let mut most = TcpInterval::default();
+        most.retransmits = u64::MAX;
+        most.limits = Some(TcpLimits::new(u64::MAX, u64::MAX, u64::MAX));
         let direction = Some(PathDirection::Up);
-        let stream = StreamTotals {
-            direction,
-            tcp: Some(most),
-            notsent_bytes: Some(u64::MAX),
-            bytes: u64::MAX,
-            ..StreamTotals::default()
-        };
+        let mut stream = StreamTotals::default();
+        stream.direction = direction;
+        stream.tcp = Some(most);
+        stream.notsent_bytes = Some(u64::MAX);
+        stream.bytes = u64::MAX;
         phase.stream_info = vec![stream.clone(), stream];
     }
     let diagnosis = diagnose_path(&report, Vec::new());

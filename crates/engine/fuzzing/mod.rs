@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::framing::frame;
 use linerate_iperf3::server::{Policy, ServerAction, ServerInput, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode, Params, Results, State};
-use linerate_model::policy::{self, Limits, ServerPolicy};
+use linerate_model::policy::{self, ServerPolicy};
 use linerate_model::{CpuUsage, Transport};
 
 use crate::dialect::iperf3::server::registry::{AdmissionDecision, SessionRegistry, Stage};
@@ -123,10 +123,10 @@ struct Harness {
 impl Harness {
     fn new(policy: &ServerPolicy, one_off: bool) -> Self {
         let places = match (one_off, policy.admission) {
-            (true, _) | (_, policy::Admission::Exclusive) => 1,
-            (_, policy::Admission::Parallel { tests_max } | policy::Admission::Queue { tests_max, .. }) => {
+            (false, policy::Admission::Parallel { tests_max } | policy::Admission::Queue { tests_max, .. }) => {
                 tests_max as usize
             }
+            _ => 1,
         };
         Self {
             registry: SessionRegistry::new(policy.allow_split_address),
@@ -324,10 +324,13 @@ fn policy(rules: u8) -> ServerPolicy {
         2 => policy::Admission::Queue { tests_max: 1 + u32::from(rules >> 6), wait_max: Duration::from_secs(25) },
         _ => policy::Admission::Exclusive,
     };
-    let mut policy = ServerPolicy { admission, allow_split_address: rules & 0x10 != 0, ..ServerPolicy::default() };
+    let mut policy = ServerPolicy::default();
+    policy.admission = admission;
+    policy.allow_split_address = rules & 0x10 != 0;
     if rules & 0x20 != 0 {
-        policy.limits.address =
-            Limits { tests: Some(2), streams: Some(3), duration: Some(Duration::from_secs(60)), ..Limits::default() };
+        let limits = &mut policy.limits.address;
+        (limits.tests, limits.streams) = (Some(2), Some(3));
+        limits.duration = Some(Duration::from_secs(60));
     }
     policy
 }

@@ -112,5 +112,5 @@ impl EngineError {
 /// A failure of this end without a code.
 #[expect(clippy::needless_pass_by_value, reason = "errors are passed by `map_err`")]
 pub(crate) fn failure(message: impl ToString) -> Failure {
-    Failure { kind: FailureKind::Error, message: message.to_string(), code: None }
+    Failure::new(FailureKind::Error, message.to_string())
 }

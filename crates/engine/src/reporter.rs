@@ -69,18 +69,13 @@ pub(crate) fn test_header(
     spec: &TestSpec,
     local: &LocalOptions,
 ) -> TestHeader {
-    TestHeader {
-        endpoint,
-        peer_host,
-        peer_port,
-        cookie: String::new(),
-        started_at_unix_ms: clock::unix_ms(),
-        control_mss_bytes: None,
-        spec: spec.clone(),
-        interval: local.interval,
-        file_name: local.file.as_ref().map(|path| path.display().to_string()),
-        first_stream_position: 0,
-        first_socket: None,
-        listener: None,
-    }
+    let mut header = TestHeader::default();
+    header.endpoint = endpoint;
+    header.peer_host = peer_host;
+    header.peer_port = peer_port;
+    header.started_at_unix_ms = clock::unix_ms();
+    header.spec = spec.clone();
+    header.interval = local.interval;
+    header.file_name = local.file.as_ref().map(|path| path.display().to_string());
+    header
 }

@@ -79,12 +79,11 @@ impl Default for UdpReverse {
 }
 
 fn closed(message: &str) -> Failure {
-    Failure { kind: FailureKind::PeerClosed, message: message.to_owned(), code: None }
+    Failure::new(FailureKind::PeerClosed, message)
 }
 
 fn terminated() -> Failure {
-    let message = "the server was told to end".to_owned();
-    Failure { kind: FailureKind::Interrupted, message, code: None }
+    Failure::new(FailureKind::Interrupted, "the server was told to end")
 }
 
 /// A test a client requested.

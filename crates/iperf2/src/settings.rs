@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_model::spec::{ClientSpec, Payload, SocketTuning};
-use linerate_model::workload::{BounceBack, Isochronous, Pairing, Shape, Start, Workload};
+use linerate_model::spec::{ClientSpec, Payload};
+use linerate_model::workload::{BounceBack, Isochronous, Pairing, Shape, Start};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use thiserror::Error;
 
@@ -82,31 +82,27 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         None if header.isochronous => isochronous(&UNTOLD_FRAMES),
         None => Shape::Continuous,
     };
-    let mut test = TestSpec {
-        transport,
-        direction: match header.mode {
-            Mode::Forward => Direction::Forward,
-            Mode::Reverse => Direction::Reverse,
-            Mode::FullDuplex | Mode::Dual | Mode::TradeOff => Direction::Bidirectional,
-        },
-        end: header.end(),
-        block_len_bytes: header.block_len_bytes.unwrap_or(default_len).clamp(1, len_max),
-        block_len_explicit: header.block_len_bytes.is_some(),
-        socket: SocketTuning { tos: header.tos, congestion: header.congestion.clone(), ..SocketTuning::default() },
-        payload: Payload::Repeating,
-        workload: Workload {
-            pairing: pairing(header.mode),
-            shape,
-            trip_times: header.trip_times,
-            quick_ack: header.quick_ack,
-            unsent_limit_bytes: header.unsent_limit_bytes,
-            without_final_report: header.without_final_report,
-            start: scheduled_start(header),
-            back_port: header.mode.connects_back().then_some(header.port),
-            ..Workload::default()
-        },
-        ..TestSpec::default()
+    let mut test = TestSpec::default();
+    test.transport = transport;
+    test.direction = match header.mode {
+        Mode::Forward => Direction::Forward,
+        Mode::Reverse => Direction::Reverse,
+        Mode::FullDuplex | Mode::Dual | Mode::TradeOff => Direction::Bidirectional,
     };
+    test.end = header.end();
+    test.block_len_bytes = header.block_len_bytes.unwrap_or(default_len).clamp(1, len_max);
+    test.block_len_explicit = header.block_len_bytes.is_some();
+    test.socket.tos = header.tos;
+    test.socket.congestion = header.congestion.clone();
+    test.payload = Payload::Repeating;
+    test.workload.pairing = pairing(header.mode);
+    test.workload.shape = shape;
+    test.workload.trip_times = header.trip_times;
+    test.workload.quick_ack = header.quick_ack;
+    test.workload.unsent_limit_bytes = header.unsent_limit_bytes;
+    test.workload.without_final_report = header.without_final_report;
+    test.workload.start = scheduled_start(header);
+    test.workload.back_port = header.mode.connects_back().then_some(header.port);
     match header.rate {
         Some(Rate::BitsPerSecond(rate)) => test.pacing.rate_bps = Some(rate),
         Some(Rate::DatagramsPerSecond(rate)) => test.workload.datagrams_per_s = Some(rate),
@@ -141,28 +137,20 @@ pub fn bounce_head(bounce: &BounceBack, test: &TestSpec) -> BounceHead {
 /// The bounce-back test a request belongs to, as far as a server can tell.
 #[must_use]
 pub fn bounce_spec(head: &BounceHead) -> TestSpec {
-    let bounce = BounceBack {
-        request_bytes: head.request_bytes,
-        reply_bytes: head.reply_bytes,
-        burst: 1,
-        period: Duration::ZERO,
-        hold: head.hold,
-        quick_ack: head.quick_ack,
-        load: None,
-    };
-    TestSpec {
-        end: EndCondition::Unlimited,
-        block_len_bytes: head.request_bytes,
-        payload: Payload::Repeating,
-        socket: SocketTuning { no_delay: true, tos: head.tos.unwrap_or(0), ..SocketTuning::default() },
-        workload: Workload {
-            shape: Shape::BounceBack(bounce),
-            trip_times: head.trip_times,
-            quick_ack: head.quick_ack,
-            ..Workload::default()
-        },
-        ..TestSpec::default()
-    }
+    let mut bounce = BounceBack::new(head.request_bytes);
+    bounce.reply_bytes = head.reply_bytes;
+    bounce.hold = head.hold;
+    bounce.quick_ack = head.quick_ack;
+    let mut test = TestSpec::default();
+    test.end = EndCondition::Unlimited;
+    test.block_len_bytes = head.request_bytes;
+    test.payload = Payload::Repeating;
+    test.socket.no_delay = true;
+    test.socket.tos = head.tos.unwrap_or(0);
+    test.workload.shape = Shape::BounceBack(bounce);
+    test.workload.trip_times = head.trip_times;
+    test.workload.quick_ack = head.quick_ack;
+    test
 }
 
 /// Who sends, on which connections.
@@ -228,12 +216,10 @@ fn frames(shape: &Shape) -> Option<FrameSettings> {
 }
 
 fn isochronous(frames: &FrameSettings) -> Shape {
-    Shape::Isochronous(Isochronous {
-        frames_per_s: frames.per_s.min(FRAMES_PER_S_MAX),
-        mean_bps: frames.mean,
-        deviation_bps: frames.variance,
-        gap: Duration::try_from_secs_f64(frames.gap_s).unwrap_or_default(),
-    })
+    let mut shape = Isochronous::new(frames.per_s.min(FRAMES_PER_S_MAX), frames.mean);
+    shape.deviation_bps = frames.variance;
+    shape.gap = Duration::try_from_secs_f64(frames.gap_s).unwrap_or_default();
+    Shape::Isochronous(shape)
 }
 
 /// A size that was cut off on the wire reads as 0; then the size the originals use stands in.

@@ -50,8 +50,8 @@ impl Version {
     #[must_use]
     pub fn of(release: Release) -> Self {
         match release {
-            Release::V2_1 => Self::V2_1_8,
             Release::V2_2 => Self::V2_2_1,
+            _ => Self::V2_1_8,
         }
     }
 

@@ -330,7 +330,9 @@ impl Client {
         };
         let code = word(0);
         let kind = FailureKind::Peer { errno, errno_text };
-        self.close(Err(Failure { kind, message, code }));
+        let mut failure = Failure::new(kind, message);
+        failure.code = code;
+        self.close(Err(failure));
     }
 
     /// Some releases refuse parameters and credentials by closing the connection.
@@ -346,11 +348,9 @@ impl Client {
     fn interrupt(&mut self, signal_text: &str) {
         self.send_state(State::ClientTerminate);
         let words = ErrorCode::ClientTerm.message(None);
-        self.close(Err(Failure {
-            kind: FailureKind::Interrupted,
-            message: format!("{words} by signal {signal_text}"),
-            code: Some(ErrorCode::ClientTerm.number()),
-        }));
+        let mut failure = Failure::new(FailureKind::Interrupted, format!("{words} by signal {signal_text}"));
+        failure.code = Some(ErrorCode::ClientTerm.number());
+        self.close(Err(failure));
     }
 
     /// Gives up. The server is notified once it has identified itself.
@@ -382,7 +382,9 @@ impl Client {
 }
 
 fn server_terminated() -> Failure {
-    Failure { kind: FailureKind::PeerTerminated, ..ErrorCode::ServerTerm.failure(None) }
+    let mut failure = ErrorCode::ServerTerm.failure(None);
+    failure.kind = FailureKind::PeerTerminated;
+    failure
 }
 
 const SERVER_ERROR_WORDS_LEN: usize = 8;

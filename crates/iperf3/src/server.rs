@@ -449,11 +449,9 @@ impl Server {
     fn terminate(&mut self, signal_text: &str) {
         self.send_state(State::ServerTerminate);
         let words = ErrorCode::ServerTerm.message(None);
-        self.close(Err(Failure {
-            kind: FailureKind::Interrupted,
-            message: format!("{words} by signal {signal_text}"),
-            code: Some(ErrorCode::ServerTerm.number()),
-        }));
+        let mut failure = Failure::new(FailureKind::Interrupted, format!("{words} by signal {signal_text}"));
+        failure.code = Some(ErrorCode::ServerTerm.number());
+        self.close(Err(failure));
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {
@@ -477,15 +475,15 @@ impl Server {
 }
 
 fn client_terminated() -> Failure {
-    Failure { kind: FailureKind::PeerTerminated, ..ErrorCode::ClientTerm.failure(None) }
+    let mut failure = ErrorCode::ClientTerm.failure(None);
+    failure.kind = FailureKind::PeerTerminated;
+    failure
 }
 
 fn client_closed() -> Failure {
-    Failure {
-        kind: FailureKind::PeerClosed,
-        message: "the client has unexpectedly closed the connection".to_owned(),
-        code: Some(ErrorCode::CtrlClose.number()),
-    }
+    let mut failure = Failure::new(FailureKind::PeerClosed, "the client has unexpectedly closed the connection");
+    failure.code = Some(ErrorCode::CtrlClose.number());
+    failure
 }
 
 const TIMED_OUT: &str = "Connection timed out";

@@ -388,27 +388,12 @@ mod tests {
     use super::*;
 
     fn trial(no: u32, measures: &[(MeasureName, Way, f64)]) -> Trial {
-        let measure = |(name, way, value): &(MeasureName, Way, f64)| Measure {
-            name: *name,
-            way: *way,
-            value: *value,
-            n: None,
-            is_lower_bound: false,
-        };
-        Trial {
-            no,
-            repeat: no,
-            factors: Default::default(),
-            is_warm_up: false,
-            state: RunState::Complete,
-            reason: None,
-            started_ns: 0,
-            elapsed_ns: 1,
-            flags: Vec::new(),
-            measures: measures.iter().map(measure).collect(),
-            series: Vec::new(),
-            detail: None,
-        }
+        let measure = |(name, way, value): &(MeasureName, Way, f64)| Measure::new(*name, *way, *value);
+        let mut trial = Trial::complete(1);
+        trial.no = no;
+        trial.repeat = no;
+        trial.measures = measures.iter().map(measure).collect();
+        trial
     }
 
     fn missed(expectations: &str, trials: &[Trial]) -> Vec<String> {
@@ -461,7 +446,9 @@ mod tests {
         let measured = trial(0, &[(RX, Way::Forward, 9e8)]);
         let found = expectations.missed(&[&measured]);
         assert_eq!(found[0].found, Found::Nothing("latency_p99_ns was not measured".to_owned()));
-        let failed = Trial { state: RunState::Failed, reason: Some("connection refused".to_owned()), ..measured };
+        let mut failed = measured;
+        failed.state = RunState::Failed;
+        failed.reason = Some("connection refused".to_owned());
         let found = expectations.missed(&[&failed]);
         assert_eq!(found[0].found, Found::Nothing("no complete trial: connection refused".to_owned()));
         assert_eq!(expectations.missed(&[]).len(), 1);
@@ -494,7 +481,10 @@ mod tests {
             "absent": {"datagrams": "UDP is blocked"},
         }))
         .expect("a report");
-        Trial { measures: of_path(&report), detail: Some(Detail::Path(Box::new(report))), ..trial(0, &[]) }
+        let mut trial = trial(0, &[]);
+        trial.measures = of_path(&report);
+        trial.detail = Some(Detail::Path(Box::new(report)));
+        trial
     }
 
     #[test]

@@ -39,15 +39,14 @@ impl Settings {
         let (host, device) = address_and_device(&self.host);
         let mut local = self.local(&self.parsed.client.local)?;
         local.bind.device = device.or(local.bind.device);
-        Ok(ClientSpec {
-            // The loopback interface, as getaddrinfo(3) without a name has it.
-            host: host.unwrap_or_else(|| "localhost".to_owned()),
-            local,
-            test: self.test()?,
-            connect_timeout: u64::try_from(self.connect_timeout_ms).ok().map(Duration::from_millis),
-            credentials: self.credentials()?,
-            ..self.parsed.client.clone()
-        })
+        let mut spec = self.parsed.client.clone();
+        // The loopback interface, as getaddrinfo(3) without a name has it.
+        spec.host = host.unwrap_or_else(|| "localhost".to_owned());
+        spec.local = local;
+        spec.test = self.test()?;
+        spec.connect_timeout = u64::try_from(self.connect_timeout_ms).ok().map(Duration::from_millis);
+        spec.credentials = self.credentials()?;
+        Ok(spec)
     }
 
     /// A server for one test.
@@ -56,13 +55,12 @@ impl Settings {
     /// The first value that is out of its bounds.
     pub(crate) fn server(&self) -> Result<ServerSpec> {
         let idle_s = bounded(self.idle_timeout_s, 0..=DAY_S, ErrorCode::IdleTimeout)?;
-        Ok(ServerSpec {
-            local: self.local(&self.parsed.server.local)?,
-            one_off: true,
-            idle_timeout: (idle_s > 0).then(|| seconds(idle_s)),
-            auth: self.auth()?,
-            ..self.parsed.server.clone()
-        })
+        let mut spec = self.parsed.server.clone();
+        spec.local = self.local(&self.parsed.server.local)?;
+        spec.one_off = true;
+        spec.idle_timeout = (idle_s > 0).then(|| seconds(idle_s));
+        spec.auth = self.auth()?;
+        Ok(spec)
     }
 
     /// How reports look.
@@ -73,14 +71,13 @@ impl Settings {
             'a' => parsed.format,
             letter => UnitFormat::from_letter(letter).unwrap_or_default(),
         };
-        OutputOptions {
-            json: self.json != 0,
-            verbose: self.verbose != 0,
-            format: unit,
-            timestamps: (self.timestamps != 0).then_some(format),
-            logfile: self.logfile.get().map(PathBuf::from),
-            ..parsed
-        }
+        let mut output = parsed;
+        output.json = self.json != 0;
+        output.verbose = self.verbose != 0;
+        output.format = unit;
+        output.timestamps = (self.timestamps != 0).then_some(format);
+        output.logfile = self.logfile.get().map(PathBuf::from);
+        output
     }
 
     fn local(&self, parsed: &LocalOptions) -> Result<LocalOptions> {
@@ -159,38 +156,35 @@ impl Settings {
 
     fn pacing(&self) -> Result<Pacing> {
         let burst = bounded(self.burst, 0..=1000, ErrorCode::Burst)?;
-        Ok(Pacing {
-            rate_bps: (self.rate_bps > 0).then_some(self.rate_bps.min(AMOUNT_MAX)),
-            burst_blocks: (burst > 0).then_some(burst),
-            fq_rate_bps: (self.fq_rate_bps > 0).then_some(self.fq_rate_bps.min(AMOUNT_MAX)),
-            timer_us: u32::try_from(self.pacing_timer_us).unwrap_or(0),
-        })
+        let mut pacing = Pacing::default();
+        pacing.rate_bps = (self.rate_bps > 0).then_some(self.rate_bps.min(AMOUNT_MAX));
+        pacing.burst_blocks = (burst > 0).then_some(burst);
+        pacing.fq_rate_bps = (self.fq_rate_bps > 0).then_some(self.fq_rate_bps.min(AMOUNT_MAX));
+        pacing.timer_us = u32::try_from(self.pacing_timer_us).unwrap_or(0);
+        Ok(pacing)
     }
 
     fn socket(&self, parsed: SocketTuning) -> Result<SocketTuning> {
         let buffer_bytes = bounded(self.socket_buffer_bytes, 0..=512 << 20, ErrorCode::BufSize)?;
         let mss_bytes = bounded(self.mss_bytes, 0..=32_767, ErrorCode::Mss)?;
-        Ok(SocketTuning {
-            window_bytes: (buffer_bytes > 0).then_some(buffer_bytes),
-            mss_bytes: (mss_bytes > 0).then_some(mss_bytes),
-            no_delay: self.no_delay != 0,
-            congestion: self.congestion.get().map(str::to_owned),
-            tos: u8::try_from(self.tos).map_err(|_| ErrorCode::BadTos)?,
-            dont_fragment: self.dont_fragment != 0,
-            ..parsed
-        })
+        let mut socket = parsed;
+        socket.window_bytes = (buffer_bytes > 0).then_some(buffer_bytes);
+        socket.mss_bytes = (mss_bytes > 0).then_some(mss_bytes);
+        socket.no_delay = self.no_delay != 0;
+        socket.congestion = self.congestion.get().map(str::to_owned);
+        socket.tos = u8::try_from(self.tos).map_err(|_| ErrorCode::BadTos)?;
+        socket.dont_fragment = self.dont_fragment != 0;
+        Ok(socket)
     }
 
     fn credentials(&self) -> Result<Option<Credentials>> {
         let login = &self.login;
         match (login.username.get(), login.password.get(), login.public_key.get()) {
             (None, None, None) => Ok(self.parsed.credentials.clone()),
-            (Some(username), Some(password), Some(key)) => Ok(Some(Credentials {
-                username: username.to_owned(),
-                password: password.to_owned(),
-                public_key_pem: pem(key).ok_or(ErrorCode::SetClientAuth)?,
-                pkcs1_padding: false,
-            })),
+            (Some(username), Some(password), Some(key)) => {
+                let key = pem(key).ok_or(ErrorCode::SetClientAuth)?;
+                Ok(Some(Credentials::new(username, password, key)))
+            }
             _ => Err(ErrorCode::SetClientAuth),
         }
     }
@@ -199,12 +193,12 @@ impl Settings {
         let login = &self.login;
         match (login.private_key.get(), login.users_file.get()) {
             (None, None) => Ok(self.parsed.auth.clone()),
-            (Some(key), Some(users_file)) => Ok(Some(ServerAuth {
-                private_key_pem: pem(key).ok_or(ErrorCode::SetServerAuth)?,
-                users_file: PathBuf::from(users_file),
-                max_skew: seconds(bounded(login.skew_s, 1..=c_int::MAX, ErrorCode::SkewThreshold)?),
-                padding: AcceptedPadding::Both,
-            })),
+            (Some(key), Some(users_file)) => {
+                let mut auth = ServerAuth::new(pem(key).ok_or(ErrorCode::SetServerAuth)?, users_file);
+                auth.max_skew = seconds(bounded(login.skew_s, 1..=c_int::MAX, ErrorCode::SkewThreshold)?);
+                auth.padding = AcceptedPadding::Both;
+                Ok(Some(auth))
+            }
             _ => Err(ErrorCode::SetServerAuth),
         }
     }

@@ -24,8 +24,9 @@ pub(crate) fn test_loopback() -> Result<(), Box<dyn Error>> {
 }
 
 fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {
-    let client =
-        Client::to(host, port, TestSpec { end: EndCondition::Duration(Duration::from_secs(1)), ..TestSpec::default() });
+    let mut spec = TestSpec::default();
+    spec.end = EndCondition::Duration(Duration::from_secs(1));
+    let client = Client::to(host, port, spec);
     // Another thread may call `stop` to end the test early.
     let interrupts = StopHandle::new()?;
     let result = client.observe(&mut Intervals, &interrupts);

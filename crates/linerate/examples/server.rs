@@ -11,18 +11,16 @@ use linerate::model::{Direction, EndCondition, TestSpec, Transport};
 use linerate::{Client, Server, StopHandle};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let access = AccessRules { allow: vec![AccessSource::Network("127.0.0.0/8".parse()?)], deny: Vec::new() };
+    let access = AccessRules::new(vec![AccessSource::Network("127.0.0.0/8".parse()?)], Vec::new());
     // Port 0 lets the kernel choose; the server listens when `start` returns and runs in a thread of its own.
     let server = Server::start(Some("127.0.0.1".to_owned()), 0, access)?;
     println!("serving on port {}", server.port());
 
-    let spec = TestSpec {
-        transport: Transport::Udp,
-        direction: Direction::Reverse,
-        end: EndCondition::Duration(Duration::from_secs(1)),
-        block_len_bytes: 1448,
-        ..TestSpec::default()
-    };
+    let mut spec = TestSpec::default();
+    spec.transport = Transport::Udp;
+    spec.direction = Direction::Reverse;
+    spec.end = EndCondition::Duration(Duration::from_secs(1));
+    spec.block_len_bytes = 1448;
     let result = Client::to("127.0.0.1", server.port(), spec).run(&StopHandle::new()?);
     result.outcome?;
     let summary = result.summary.ok_or("the test has no totals")?;

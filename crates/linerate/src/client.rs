@@ -41,13 +41,11 @@ impl Client {
     /// `test` against the server at `port` of `host`, a name or an address, with the defaults of this end.
     #[must_use]
     pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
-        Self::new(ClientSpec {
-            host: host.to_owned(),
-            local: LocalOptions { port, ..LocalOptions::default() },
-            test,
-            connect_timeout: Some(CONNECT_TIMEOUT),
-            ..ClientSpec::default()
-        })
+        let mut local = LocalOptions::default();
+        local.port = port;
+        let mut spec = ClientSpec::new(host, local, test);
+        spec.connect_timeout = Some(CONNECT_TIMEOUT);
+        Self::new(spec)
     }
 
     /// Runs the test. The outcome of the result is an error when the server cannot be reached or refuses, either end fails,

@@ -16,6 +16,7 @@ const EARLIER_RUNS_MAX: u32 = 20;
 
 /// What is compared.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CompareSpec {
     /// Name or file of the side that is compared with.
     pub a: String,
@@ -31,6 +32,25 @@ pub struct CompareSpec {
     pub is_forced: bool,
     /// Limits that B must hold.
     pub expectations: Option<Expectations>,
+}
+
+impl CompareSpec {
+    /// Smallest change that matters unless named otherwise, as a share.
+    pub const MARGIN: f64 = 0.05;
+
+    /// `b` with `a`, both of the history of the user, by their primary measure.
+    #[must_use]
+    pub fn new(a: impl Into<String>, b: impl Into<String>) -> Self {
+        Self {
+            a: a.into(),
+            b: b.into(),
+            store: None,
+            margin: Self::MARGIN,
+            measure: None,
+            is_forced: false,
+            expectations: None,
+        }
+    }
 }
 
 /// A comparison, and the limits that B missed.
@@ -80,14 +100,12 @@ fn trials(runs: &[RunRecord]) -> Vec<&Trial> {
 /// Runs of the path and the specification of A before it. A history that cannot be read has none.
 fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
     let Some(first) = a.first().filter(|run| !run.path.key.is_empty()) else { return Vec::new() };
-    let filter = Filter {
-        kind: Some(first.kind),
-        keys: Some((first.path.key.clone(), first.path.spec_key.clone())),
-        before_ms: Some(first.started_unix_ms),
-        measured_here: true,
-        limit: Some(EARLIER_RUNS_MAX),
-        ..Filter::default()
-    };
+    let mut filter = Filter::default();
+    filter.kind = Some(first.kind);
+    filter.keys = Some((first.path.key.clone(), first.path.spec_key.clone()));
+    filter.before_ms = Some(first.started_unix_ms);
+    filter.measured_here = true;
+    filter.limit = Some(EARLIER_RUNS_MAX);
     let load = || -> Result<Vec<RunRecord>, StoreError> {
         let store = Store::open_existing(place)?;
         store.list(&filter)?.into_iter().rev().map(|row| store.load(row.run_id)).collect()

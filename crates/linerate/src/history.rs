@@ -28,6 +28,7 @@ pub struct History {
 
 /// Form of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListForm {
     /// A table for people.
     Text,
@@ -41,6 +42,7 @@ pub enum ListForm {
 
 /// Form of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunForm {
     /// The report for people.
     Text,
@@ -62,6 +64,7 @@ pub enum RunForm {
 
 /// A report of another program, written from a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Dialect {
     /// The text of iperf3.
     Iperf3,

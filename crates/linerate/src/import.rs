@@ -10,9 +10,7 @@ use std::time::UNIX_EPOCH;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use linerate_model::event::Endpoint;
-use linerate_model::record::{
-    Body, Detail, Links, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Session, TestDetail, Trial,
-};
+use linerate_model::record::{Body, Detail, RunId, RunKind, RunPath, RunRecord, RunState, Session, TestDetail, Trial};
 use linerate_model::service::Outcome as SessionOutcome;
 use linerate_model::{Event, EventSink, Summary};
 use linerate_record::import::{Contents, Imported, TEXT_BYTES_MAX, import};
@@ -24,6 +22,7 @@ use crate::Error;
 
 /// What became of the reports of one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileImport {
     /// Whole runs that are added.
     pub new: usize,
@@ -144,26 +143,22 @@ fn run(test: &Imported, written_ms: u64) -> RunRecord {
         notes.push("the report has no time: the start is when its file was written".to_owned());
     }
     let (kind, body) = body(test.endpoint, &trial);
-    RunRecord {
-        schema: RUN_SCHEMA.to_owned(),
-        run_id: run_id(test, written_ms),
+    let mut record = RunRecord::new(
+        run_id(test, written_ms),
         kind,
-        state: trial.state,
-        reason: trial.reason.clone(),
-        title: detail(&trial).and_then(|detail| detail.header.spec.title.clone()),
-        started_at: time.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
-        started_unix_ms,
-        elapsed_ns: trial.elapsed_ns,
-        origin: test.origin.clone(),
-        path: path(test, kind, &trial),
-        hosts: Vec::new(),
-        trials: vec![trial],
         body,
-        diagnosis: None,
-        notes,
-        labels: Default::default(),
-        links: Links::default(),
-    }
+        time.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        started_unix_ms,
+    );
+    record.state = trial.state;
+    record.reason = trial.reason.clone();
+    record.title = detail(&trial).and_then(|detail| detail.header.spec.title.clone());
+    record.elapsed_ns = trial.elapsed_ns;
+    record.origin = test.origin.clone();
+    record.path = path(test, kind, &trial);
+    record.trials = vec![trial];
+    record.notes = notes;
+    record
 }
 
 fn detail(trial: &Trial) -> Option<&TestDetail> {
@@ -184,16 +179,8 @@ fn body(endpoint: Endpoint, trial: &Trial) -> (RunKind, Body) {
         None => SessionOutcome::Complete,
     };
     let spec = &detail.header.spec;
-    let session = Session {
-        number: 0,
-        peer: stream.remote,
-        user: None,
-        transport: spec.transport,
-        direction: spec.direction,
-        streams: spec.streams,
-        ran_beside_max: 0,
-        outcome,
-    };
+    let mut session = Session::new(stream.remote, spec.transport, spec.direction, outcome);
+    session.streams = spec.streams;
     (RunKind::Session, Body::Session(session))
 }
 
@@ -214,13 +201,13 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
     });
     let name = |host: &Option<String>| host.clone().unwrap_or_default();
     let kind = if kind == RunKind::Session { "session" } else { "test" };
-    RunPath {
-        key: keys::path_key(&name(&client), &name(&server), family, ""),
-        spec_key: keys::spec_key(kind, &header.spec),
-        client,
-        server,
-        addresses: addresses.into_iter().flatten().map(|address| address.to_string()).collect(),
-    }
+    let mut path = RunPath::default();
+    path.key = keys::path_key(&name(&client), &name(&server), family, "");
+    path.spec_key = keys::spec_key(kind, &header.spec);
+    path.client = client;
+    path.server = server;
+    path.addresses = addresses.into_iter().flatten().map(|address| address.to_string()).collect();
+    path
 }
 
 #[cfg(test)]

@@ -41,8 +41,10 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // It listens when this returns, and ends when it is stopped or dropped.
 //! let server = Server::loopback()?;
-//! let end = EndCondition::Duration(Duration::from_millis(200));
-//! let client = Client::to("127.0.0.1", server.port(), TestSpec { end, streams: 2, ..TestSpec::default() });
+//! let mut test = TestSpec::default();
+//! test.end = EndCondition::Duration(Duration::from_millis(200));
+//! test.streams = 2;
+//! let client = Client::to("127.0.0.1", server.port(), test);
 //! let mut intervals = Intervals(0);
 //! // `stop` of the handle or of a clone ends the test early.
 //! let result = client.observe(&mut intervals, &StopHandle::new()?);
@@ -87,9 +89,20 @@
 //!
 //! # Versions
 //!
-//! Results and the inputs with a constructor are `#[non_exhaustive]`. Specifications of [`model`] have defaults and grow with
-//! each release: write `TestSpec { streams: 4, ..TestSpec::default() }`. `make semver` compares the interface with the last
-//! commit.
+//! Inputs, results and events that may get fields or variants are `#[non_exhaustive]`. Inputs come from `Default` or from a
+//! constructor that takes what they cannot be without; the rest is assigned:
+//!
+//! ```
+//! use linerate::model::TestSpec;
+//!
+//! let mut test = TestSpec::default();
+//! test.streams = 4;
+//! test.socket.no_delay = true;
+//! ```
+//!
+//! Exhaustive are closed sets such as [`Direction`](model::Direction), what the protocol of a path test exchanges
+//! ([`PhaseResult`](model::path::PhaseResult) and its parts), and the documents of sweeps, HTTP experiments and fleets
+//! ([`model::sweep`], [`model::http`], [`model::fleet`]). `make semver` compares the interface with the last commit.
 //!
 //! # Features
 //!

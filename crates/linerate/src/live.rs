@@ -68,7 +68,7 @@ impl Live {
         self.update(|state| {
             state.server_mut().tests_max = Some(match admission {
                 Admission::Parallel { tests_max } | Admission::Queue { tests_max, .. } => tests_max,
-                Admission::Exclusive => 1,
+                _ => 1,
             });
         });
         Box::new(Observed { inner, live: self.clone(), records })

@@ -6,6 +6,7 @@ use linerate_model::{Failure, FailureKind};
 
 /// How a run ended; the program has an exit code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// Everything was done.
     Done,
@@ -71,5 +72,5 @@ impl std::error::Error for Error {}
 
 /// A failure without a code of a dialect.
 pub(crate) fn failure(error: &dyn fmt::Display) -> Failure {
-    Failure { kind: FailureKind::Error, message: error.to_string(), code: None }
+    Failure::new(FailureKind::Error, error.to_string())
 }

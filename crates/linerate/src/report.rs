@@ -11,6 +11,7 @@ use crate::outcome::Error;
 
 /// Which runs are reported, and how.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReportSpec {
     /// Names of runs, or files.
     pub runs: Vec<String>,
@@ -26,8 +27,17 @@ pub struct ReportSpec {
     pub style: Style,
 }
 
+impl ReportSpec {
+    /// The runs of these names in the history of the user, whole and with all names, for every terminal and file.
+    #[must_use]
+    pub fn new(runs: Vec<String>, form: Form) -> Self {
+        Self { runs, store: None, form, stretch: Stretch::default(), is_anonymous: false, style: Style::PLAIN }
+    }
+}
+
 /// A form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Form {
     /// One file with charts.
     Html,

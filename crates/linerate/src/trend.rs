@@ -27,12 +27,10 @@ pub fn trend(store: Option<&str>, name: &str, measure: Option<MeasureName>) -> R
     }
     let measure = measure.or_else(|| Some(last.primary()?.0));
     let measure = measure.ok_or_else(|| Error::failed(format!("run {} has no result", last.run_id.short())))?;
-    let filter = Filter {
-        kind: Some(last.kind),
-        keys: Some((last.path.key.clone(), last.path.spec_key.clone())),
-        sort: Sort::Oldest,
-        ..Filter::default()
-    };
+    let mut filter = Filter::default();
+    filter.kind = Some(last.kind);
+    filter.keys = Some((last.path.key.clone(), last.path.spec_key.clone()));
+    filter.sort = Sort::Oldest;
     let medians: HashMap<RunId, f64> = store.medians(&filter, measure).map_err(from_store)?.into_iter().collect();
     let rows = store.list(&filter).map_err(from_store)?;
     let run = |row: &linerate_store::RunRow| TrendRun {

@@ -32,6 +32,7 @@ const TRIALS: [(&str, Transport, Direction); 4] = [
 
 /// A test that failed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Unsound {
     /// The test.
     pub title: &'static str,
@@ -86,12 +87,10 @@ fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
 }
 
 fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
-    let mut test = TestSpec {
-        transport,
-        direction,
-        end: EndCondition::Duration(Duration::from_secs(SECONDS)),
-        ..TestSpec::default()
-    };
+    let mut test = TestSpec::default();
+    test.transport = transport;
+    test.direction = direction;
+    test.end = EndCondition::Duration(Duration::from_secs(SECONDS));
     if transport == Transport::Udp {
         test.block_len_bytes = UDP_BLOCK_LEN_BYTES;
         test.block_len_explicit = true;
@@ -108,15 +107,11 @@ mod tests {
     use super::*;
 
     fn summary(sent: u64, received: u64, udp: Option<UdpTotals>) -> Summary {
-        let half = |bytes, udp| Some(EndpointTotals { bytes, duration_ns: 1_000_000_000, udp });
-        Summary {
-            streams: vec![StreamSummary {
-                sender: half(sent, None),
-                receiver: half(received, udp),
-                ..StreamSummary::default()
-            }],
-            ..Summary::default()
-        }
+        let half = |bytes, udp| Some(EndpointTotals::new(bytes, 1_000_000_000, udp));
+        let mut stream = StreamSummary::default();
+        stream.sender = half(sent, None);
+        stream.receiver = half(received, udp);
+        Summary::new(vec![stream])
     }
 
     #[test]
@@ -130,7 +125,7 @@ mod tests {
 
     #[test]
     fn loss_is_a_share_of_the_datagrams() {
-        let udp = UdpTotals { packets: 200, lost: 50, ..UdpTotals::default() };
+        let udp = UdpTotals::new(200, 50, 0, 0.0);
         let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
         assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));
     }

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate::history::{Filter, History, ListForm};
 use linerate::model::measure::MeasureName;
-use linerate::model::record::{
-    Body, Links, Measure, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Trial, Way,
-};
+use linerate::model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Trial, Way};
 use linerate_report::Style;
 use linerate_store::{Place, Store};
 
@@ -22,34 +20,26 @@ fn run(number: u64) -> RunRecord {
     let [.., a, b, c, d] = number.to_be_bytes();
     // The path becomes slower by a tenth in the middle of the time.
     let rate_bps = if number < RUNS / 2 { 1e9 } else { 9e8 } + (number * 7919 % 1000) as f64 * 1e3;
-    let measure =
-        Measure { name: MeasureName::ReceivedBps, way: Way::Forward, value: rate_bps, n: None, is_lower_bound: false };
-    RunRecord {
-        schema: RUN_SCHEMA.to_owned(),
-        run_id: RunId::new(started_unix_ms, [0, 1, 2, 3, 4, 5, a, b, c, d]),
-        kind: RunKind::Test,
-        state: RunState::Complete,
-        reason: None,
-        title: None,
-        started_at: "2023-11-14T22:13:20.000Z".to_owned(),
+    let measure = Measure::new(MeasureName::ReceivedBps, Way::Forward, rate_bps);
+    let mut record = RunRecord::new(
+        RunId::new(started_unix_ms, [0, 1, 2, 3, 4, 5, a, b, c, d]),
+        RunKind::Test,
+        Body::Test,
+        "2023-11-14T22:13:20.000Z".to_owned(),
         started_unix_ms,
-        elapsed_ns: 10_000_000_000,
-        origin: Origin { tool: "linerate".to_owned(), ..Origin::default() },
-        path: RunPath {
-            key: format!("path{}", number % PATHS),
-            spec_key: "spec".to_owned(),
-            client: Some("alpha".to_owned()),
-            server: Some(format!("server{}", number % PATHS)),
-            addresses: Vec::new(),
-        },
-        hosts: Vec::new(),
-        trials: vec![Trial { measures: vec![measure], ..Trial::complete(10_000_000_000) }],
-        body: Body::Test,
-        diagnosis: None,
-        notes: Vec::new(),
-        labels: BTreeMap::new(),
-        links: Links::default(),
-    }
+    );
+    record.state = RunState::Complete;
+    record.elapsed_ns = 10_000_000_000;
+    record.origin.tool = "linerate".to_owned();
+    record.path.key = format!("path{}", number % PATHS);
+    record.path.spec_key = "spec".to_owned();
+    record.path.client = Some("alpha".to_owned());
+    record.path.server = Some(format!("server{}", number % PATHS));
+    let mut trial = Trial::complete(10_000_000_000);
+    trial.measures = vec![measure];
+    record.trials = vec![trial];
+    record.labels = BTreeMap::new();
+    record
 }
 
 /// Largest resident memory since [`forget_peak`] (proc_pid_status(5), VmHWM).
@@ -80,7 +70,8 @@ fn timed_list_and_trend_of_a_hundred_thousand_runs() {
     forget_peak();
     let begin = Instant::now();
     let history = History::find(Some(&path)).expect("a place");
-    let filter = Filter { limit: Some(20), ..Filter::default() };
+    let mut filter = Filter::default();
+    filter.limit = Some(20);
     let list = history.list(&filter, ListForm::Text, Style::PLAIN).expect("a list").expect("runs");
     let (elapsed, peak) = (begin.elapsed(), peak_kib());
     eprintln!("list: {elapsed:?}, {peak} KiB");

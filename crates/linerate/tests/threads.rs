@@ -59,21 +59,21 @@ fn stopped_while_it_runs(server: &Server) {
     }
 
     let interrupts = stop();
-    let unlimited = TestSpec { end: EndCondition::Unlimited, ..TestSpec::default() };
+    let mut unlimited = TestSpec::default();
+    unlimited.end = EndCondition::Unlimited;
     let mut sink = StopAtFirst(interrupts.clone());
     let result = Client::to("127.0.0.1", server.port(), unlimited).observe(&mut sink, &interrupts);
     assert!(result.outcome.is_err() && result.summary.is_some());
 }
 
 fn test(transport: Transport, direction: Direction) -> TestSpec {
-    TestSpec {
-        transport,
-        direction,
-        streams: 2,
-        end: EndCondition::Duration(Duration::from_millis(200)),
-        block_len_bytes: 1400,
-        ..TestSpec::default()
-    }
+    let mut test = TestSpec::default();
+    test.transport = transport;
+    test.direction = direction;
+    test.streams = 2;
+    test.end = EndCondition::Duration(Duration::from_millis(200));
+    test.block_len_bytes = 1400;
+    test
 }
 
 fn stop() -> StopHandle {

@@ -7,6 +7,7 @@ use crate::stream::StreamRole;
 /// How the streams of one role move their data: the same for all of them, chosen before the test starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct DataPath {
     /// Which end of the streams this is.
     pub role: StreamRole,
@@ -18,10 +19,19 @@ pub struct DataPath {
     pub description: String,
 }
 
+impl DataPath {
+    /// A path on which the kernel decides how much a call hands over.
+    #[must_use]
+    pub fn new(role: StreamRole, method: Method, description: impl Into<String>) -> Self {
+        Self { role, method, per_call: None, description: description.into() }
+    }
+}
+
 /// A way to move data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Method {
     /// Copied between the memory of the program and the kernel, as an application does.
     Copy,
@@ -48,6 +58,7 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PerCall {
     /// Bytes.
     Bytes(usize),

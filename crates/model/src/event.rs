@@ -20,6 +20,7 @@ use crate::summary::Summary;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// Client: the control connection is established and the block length is known.
     ControlConnected(ControlConnected),
@@ -77,6 +78,7 @@ pub enum Event {
 /// The control connection of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ControlConnected {
     /// Local address.
     pub local: SocketAddr,
@@ -86,6 +88,14 @@ pub struct ControlConnected {
     pub mss_bytes: Option<u32>,
     /// UDP block length derived from the segment size, when the user named none.
     pub chosen_block_len_bytes: Option<u32>,
+}
+
+impl ControlConnected {
+    /// A connection from `local` to `remote`.
+    #[must_use]
+    pub const fn new(local: SocketAddr, remote: SocketAddr) -> Self {
+        Self { local, remote, mss_bytes: None, chosen_block_len_bytes: None }
+    }
 }
 
 /// Which end of a test this is.
@@ -103,6 +113,7 @@ pub enum Endpoint {
 /// Who tests what with whom.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct TestHeader {
     /// Which end this is.
     pub endpoint: Endpoint,
@@ -135,6 +146,7 @@ pub struct TestHeader {
 /// What a server's response contains about the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ClockCheck {
     /// Number of the stream in reports.
     pub number: u32,
@@ -144,9 +156,18 @@ pub struct ClockCheck {
     pub response_ns: i64,
 }
 
+impl ClockCheck {
+    /// Delays in ns on the stream `number`.
+    #[must_use]
+    pub const fn new(number: u32, request_ns: i64, response_ns: i64) -> Self {
+        Self { number, request_ns, response_ns }
+    }
+}
+
 /// A start that the user set for a later time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct DelayedStart {
     /// Number of the stream in reports.
     pub number: u32,
@@ -156,6 +177,14 @@ pub struct DelayedStart {
     pub at_unix_us: u64,
     /// Now, in µs since 1970.
     pub now_unix_us: u64,
+}
+
+impl DelayedStart {
+    /// A start of the stream `number`; both times are in µs since 1970.
+    #[must_use]
+    pub const fn new(number: u32, at_unix_us: u64, now_unix_us: u64) -> Self {
+        Self { number, in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000, at_unix_us, now_unix_us }
+    }
 }
 
 /// A server's report, carried to the client.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FailureKind {
     /// Something failed here, or the peer broke the protocol.
     Error,
@@ -29,6 +30,7 @@ pub enum FailureKind {
 /// A test that ended early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Failure {
     /// Whose doing it was.
     pub kind: FailureKind,
@@ -39,6 +41,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A failure without a number.
+    #[must_use]
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), code: None }
+    }
+
     /// A failure on this end.
     #[must_use]
     pub fn error(code: i32, message: impl Into<String>) -> Self {

@@ -43,6 +43,7 @@ pub enum Confidence {
 /// A fact that made a rule fire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Evidence {
     /// Key of the fact or counter, or what was measured in words.
     pub fact: String,
@@ -53,6 +54,12 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// The value of a fact, and what it was compared with.
+    #[must_use]
+    pub fn new(fact: impl Into<String>, value: impl Into<String>, threshold: impl Into<String>) -> Self {
+        Self { fact: fact.into(), value: value.into(), threshold: threshold.into() }
+    }
+
     /// A statement with its values in it.
     #[must_use]
     pub fn statement(text: impl Into<String>) -> Self {
@@ -97,6 +104,7 @@ pub(crate) mod evidence_texts {
 /// One explained observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Finding {
     /// Stable name of the rule: `NIC-01`.
     pub id: String,
@@ -135,9 +143,34 @@ pub struct Finding {
     pub retest_after: Option<String>,
 }
 
+impl Finding {
+    /// A finding of the rule `id` about `subject`, without texts and remedy.
+    #[must_use]
+    pub fn new(id: impl Into<String>, severity: Severity, confidence: Confidence, subject: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            severity,
+            confidence,
+            subject: subject.into(),
+            title: String::new(),
+            evidence: Vec::new(),
+            explanation: String::new(),
+            remedy: Vec::new(),
+            advice: None,
+            undo: Vec::new(),
+            remedy_host: None,
+            persist: None,
+            needs: Vec::new(),
+            reference: String::new(),
+            retest_after: None,
+        }
+    }
+}
+
 /// A rule that was checked and is not the explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct RuledOut {
     /// Stable name of the rule.
     pub id: String,
@@ -150,10 +183,19 @@ pub struct RuledOut {
     pub inapplicable: Option<Inapplicable>,
 }
 
+impl RuledOut {
+    /// The rule `id` applies to `subject` and was checked.
+    #[must_use]
+    pub fn new(id: impl Into<String>, subject: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { id: id.into(), subject: subject.into(), reason: reason.into(), inapplicable: None }
+    }
+}
+
 /// What a rule does not apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Inapplicable {
     /// An interface without a link.
     VirtualInterface,
@@ -168,6 +210,7 @@ pub enum Inapplicable {
 /// A rule that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct NotEvaluated {
     /// Stable name of the rule.
     pub id: String,
@@ -182,9 +225,18 @@ pub struct NotEvaluated {
     pub suspicion: Option<String>,
 }
 
+impl NotEvaluated {
+    /// The rule `id` needs the facts `missing` of `subject`, each of which has one of the `reasons`.
+    #[must_use]
+    pub fn new(id: impl Into<String>, subject: impl Into<String>, missing: Vec<String>, reasons: Vec<String>) -> Self {
+        Self { id: id.into(), subject: subject.into(), missing, reasons, suspicion: None }
+    }
+}
+
 /// One thing that differs between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Difference {
     /// Key of the fact, the interface written as its role.
     pub key: String,
@@ -198,9 +250,18 @@ pub struct Difference {
     pub why: String,
 }
 
+impl Difference {
+    /// A difference of the key `key` with an effect of 0 (none) to 3; neither value is known.
+    #[must_use]
+    pub fn new(key: impl Into<String>, impact: u8, why: impl Into<String>) -> Self {
+        Self { key: key.into(), a: None, b: None, impact, why: why.into() }
+    }
+}
+
 /// What differs between two hosts or two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Comparison {
     /// Rules that fire on the first only.
     pub rules_only_a: Vec<String>,
@@ -251,6 +312,7 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 /// The one sentence at the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Verdict {
     /// Name of the verdict: the limit that was found, `unknown`, or `no-load`.
     pub verdict: String,
@@ -275,6 +337,7 @@ pub struct Verdict {
 /// Consecutive intervals with the same limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct LimitPeriod {
     /// Load of an examined path: `down`, `up` or `both`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,10 +348,19 @@ pub struct LimitPeriod {
     pub length_ms: u64,
 }
 
+impl LimitPeriod {
+    /// Intervals with the limit `verdict`.
+    #[must_use]
+    pub fn new(verdict: impl Into<String>, length_ms: u64) -> Self {
+        Self { load: None, verdict: verdict.into(), length_ms }
+    }
+}
+
 /// The lost datagrams of one direction of a test, by the place that lost them. `None`: its counters were not read, so its
 /// part, if there is one, is in `network`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct LossSplit {
     /// Which test and direction.
     pub label: String,
@@ -314,6 +386,7 @@ pub struct LossSplit {
 /// A whole diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
     pub schema: String,
@@ -342,4 +415,24 @@ pub struct Diagnosis {
     /// Unknown lines of an import, with their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+}
+
+impl Diagnosis {
+    /// A diagnosis of no host, with a verdict.
+    #[must_use]
+    pub fn new(verdict: Verdict) -> Self {
+        Self {
+            schema: DOCTOR_SCHEMA.to_owned(),
+            hosts: Vec::new(),
+            verdict,
+            findings: Vec::new(),
+            ruled_out: Vec::new(),
+            not_evaluated: Vec::new(),
+            loss: Vec::new(),
+            placement: Vec::new(),
+            differences: None,
+            comparison: None,
+            unread: Vec::new(),
+        }
+    }
 }

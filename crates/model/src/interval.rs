@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 pub use crate::tcp_interval::{TcpInterval, TcpLimits};
 
 use crate::metrics::StreamMetrics;
-use crate::stream::{Flow, StreamId, StreamRole};
+use crate::stream::{Flow, Stream, StreamId, StreamRole};
 
 /// One interval of all streams of a test. All rows share its boundaries but for the moment each was read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct IntervalReport {
     /// The interval belongs to the warm-up.
     pub omitted: bool,
@@ -22,6 +23,7 @@ pub struct IntervalReport {
 /// One interval of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct StreamInterval {
     /// The stream.
     pub id: StreamId,
@@ -44,6 +46,13 @@ pub struct StreamInterval {
 }
 
 impl StreamInterval {
+    /// Payload of `stream` from `start_ns` to `end_ns`, without further facts.
+    #[must_use]
+    pub fn new(stream: &Stream, start_ns: u64, end_ns: u64, bytes: u64) -> Self {
+        let Stream { id, role, flow, .. } = *stream;
+        Self { id, role, flow, start_ns, end_ns, bytes, ..Self::default() }
+    }
+
     /// Length in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -61,6 +70,7 @@ impl StreamInterval {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct UdpInterval {
     /// Sender: datagrams sent. Receiver: growth of the highest sequence number seen.
     pub packets: u64,
@@ -72,8 +82,17 @@ pub struct UdpInterval {
     pub jitter_s: f64,
 }
 
+impl UdpInterval {
+    /// Growth of the counters, and the jitter in s at the end.
+    #[must_use]
+    pub const fn new(packets: u64, lost: i64, out_of_order: u64, jitter_s: f64) -> Self {
+        Self { packets, lost, out_of_order, jitter_s }
+    }
+}
+
 /// The rows of one direction added up.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct IntervalSum {
     /// What this end does on these streams.
     pub role: StreamRole,
@@ -90,6 +109,12 @@ pub struct IntervalSum {
 }
 
 impl IntervalReport {
+    /// An interval of the measured part that ended at the reporting grid.
+    #[must_use]
+    pub const fn new(streams: Vec<StreamInterval>) -> Self {
+        Self { omitted: false, last: false, streams }
+    }
+
     /// Adds up the streams of one direction; `None` when there are none.
     #[must_use]
     pub fn sum(&self, flow: Flow) -> Option<IntervalSum> {

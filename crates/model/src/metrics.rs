@@ -9,6 +9,7 @@ use crate::tcp_interval::TcpInterval;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct StreamMetrics {
     /// Calls that wrote.
     pub writes: Option<WriteCounts>,
@@ -50,6 +51,7 @@ pub struct StreamMetrics {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct WriteCounts {
     /// Calls that wrote something.
     pub calls: u64,
@@ -63,6 +65,7 @@ pub struct WriteCounts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ReadCounts {
     /// Calls that read something.
     pub calls: u64,
@@ -78,6 +81,7 @@ pub struct ReadCounts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Distribution {
     /// How many.
     pub count: u64,
@@ -95,6 +99,7 @@ pub struct Distribution {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RoundTrips {
     /// Round-trip times in s.
     pub round_trip: Distribution,
@@ -114,6 +119,7 @@ pub struct RoundTrips {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct FrameCounts {
     /// Sent, or received.
     pub done: u64,
@@ -147,6 +153,7 @@ pub enum HistogramKind {
 /// A distribution as counts in bins of equal width. Bin k covers k−1 to k times the width.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Histogram {
     /// What it is of.
     pub kind: HistogramKind,
@@ -166,12 +173,29 @@ pub struct Histogram {
     pub largest: Option<(f64, f64)>,
 }
 
+impl Histogram {
+    /// Bins that are not empty, in order, without percentiles or values beyond them.
+    #[must_use]
+    pub const fn new(kind: HistogramKind, bin_width_us: u32, bins: Vec<(u32, u64)>) -> Self {
+        Self { kind, bin_width_us, bins, percentiles: [(0.0, 0); 3], outliers: 0, below: 0, beyond: 0, largest: None }
+    }
+}
+
 /// Attempts to connect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ConnectTimes {
     /// Those that succeeded, in s.
     pub times: Distribution,
     /// Those that did not.
     pub errors: u64,
+}
+
+impl ConnectTimes {
+    /// Times of the attempts that succeeded, and the number of the others.
+    #[must_use]
+    pub const fn new(times: Distribution, errors: u64) -> Self {
+        Self { times, errors }
+    }
 }

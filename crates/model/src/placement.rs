@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The CPUs of one end of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Placement {
     /// Name of the host in the diagnosis.
     pub host: String,
@@ -29,6 +30,7 @@ pub struct Placement {
 /// How work was distributed over CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CpuShares {
     /// CPUs with their part of the work, the largest first; CPUs below 1 % are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,6 +43,7 @@ pub struct CpuShares {
 /// Part of the work that one CPU did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CpuShare {
     /// Number of the CPU.
     pub cpu: u32,
@@ -48,14 +51,31 @@ pub struct CpuShare {
     pub percent: u32,
 }
 
+impl CpuShare {
+    /// `percent` of the work on the CPU `cpu`.
+    #[must_use]
+    pub const fn new(cpu: u32, percent: u32) -> Self {
+        Self { cpu, percent }
+    }
+}
+
 /// CPUs with a resource in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct SharedCpus {
     /// `core`, `l2`, `l3` or `node`.
     pub resource: String,
     /// Numbers of the CPUs, ascending.
     pub cpus: Vec<u32>,
+}
+
+impl SharedCpus {
+    /// CPUs that share `resource`.
+    #[must_use]
+    pub fn new(resource: impl Into<String>, cpus: Vec<u32>) -> Self {
+        Self { resource: resource.into(), cpus }
+    }
 }
 
 /// `0-3,8` as numbers. A list that is longer than any machine is cut.

@@ -7,6 +7,7 @@ use crate::network::Network;
 
 /// Who may start which tests.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ServerPolicy {
     /// Who may start a test while others run.
     pub admission: Admission,
@@ -32,6 +33,7 @@ pub struct ServerPolicy {
 
 /// Identity of a server towards clients of the native dialect, and which clients it accepts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NativePolicy {
     /// File of the host key, made where it does not exist; `None` for a key that lasts as long as the server.
     pub host_key: Option<PathBuf>,
@@ -41,6 +43,7 @@ pub struct NativePolicy {
 
 /// Clients that get facts about a server's host: interfaces, counters, kernel settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FactsAccess {
     /// Those that have logged in, and all clients of a server with a list of allowed addresses.
     #[default]
@@ -53,6 +56,7 @@ pub enum FactsAccess {
 
 /// Where a server accepts iperf 2 tests, which begin with a header on each connection and flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Iperf2Listener {
     /// Nowhere.
     #[default]
@@ -82,6 +86,7 @@ impl Default for ServerPolicy {
 
 /// Admission of a client while tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Admission {
     /// Its test runs beside the others; beyond `tests_max` at once it is refused as busy.
     Parallel {
@@ -116,11 +121,20 @@ impl Default for Admission {
 /// Which addresses may connect. A denied address may not, whatever else applies; with a list of allowed addresses all
 /// others are denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AccessRules {
     /// Addresses that may connect; empty for all.
     pub allow: Vec<AccessSource>,
     /// Addresses that may not.
     pub deny: Vec<AccessSource>,
+}
+
+impl AccessRules {
+    /// Addresses of `allow`, or all where it is empty, without those of `deny`.
+    #[must_use]
+    pub const fn new(allow: Vec<AccessSource>, deny: Vec<AccessSource>) -> Self {
+        Self { allow, deny }
+    }
 }
 
 /// Where address ranges come from.
@@ -135,6 +149,7 @@ pub enum AccessSource {
 /// Limits of the whole server, of one client address (a single IPv4 address, a /64 of IPv6) and of one user that has
 /// logged in. The strictest that applies decides.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ServerLimits {
     /// All clients together.
     pub server: Limits,
@@ -146,6 +161,7 @@ pub struct ServerLimits {
 
 /// Limits of one scope; `None` for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Tests at once.
     pub tests: Option<u32>,
@@ -157,4 +173,19 @@ pub struct Limits {
     pub bytes: Option<u64>,
     /// Payload rate of all tests of the scope together, both directions, bit/s on an average over five seconds.
     pub rate_bps: Option<u64>,
+}
+
+impl Limits {
+    /// Each limit of these, and of `others` where these have none.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        let Self { tests, streams, duration, bytes, rate_bps } = self;
+        Self {
+            tests: tests.or(others.tests),
+            streams: streams.or(others.streams),
+            duration: duration.or(others.duration),
+            bytes: bytes.or(others.bytes),
+            rate_bps: rate_bps.or(others.rate_bps),
+        }
+    }
 }

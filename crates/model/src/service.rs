@@ -10,6 +10,7 @@ use crate::spec::{Direction, Transport};
 
 /// One thing that happened to a server.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ServerEvent {
     /// Clients may come.
     Listening {
@@ -63,6 +64,7 @@ pub enum ServerEvent {
 
 /// A test as it was agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TestFacts {
     /// Number of the test since the server started, from 1.
     pub number: u64,
@@ -80,8 +82,17 @@ pub struct TestFacts {
     pub running_beside: u32,
 }
 
+impl TestFacts {
+    /// A test without a number or a user, beside no other.
+    #[must_use]
+    pub const fn new(peer: SocketAddr, transport: Transport, direction: Direction, streams: u32) -> Self {
+        Self { number: 0, peer, user: None, transport, direction, streams, running_beside: 0 }
+    }
+}
+
 /// A test that is over.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct TestRecord {
     /// What was agreed.
     pub facts: TestFacts,
@@ -97,6 +108,22 @@ pub struct TestRecord {
     pub outcome: Outcome,
     /// Most other tests that ran at the same time.
     pub ran_beside_max: u32,
+}
+
+impl TestRecord {
+    /// A test that moved nothing.
+    #[must_use]
+    pub const fn new(facts: TestFacts, outcome: Outcome) -> Self {
+        Self {
+            facts,
+            cookie: String::new(),
+            received_bytes: 0,
+            sent_bytes: 0,
+            duration_ns: 0,
+            outcome,
+            ran_beside_max: 0,
+        }
+    }
 }
 
 /// How a test that had begun ended.
@@ -115,6 +142,7 @@ pub enum Outcome {
 
 /// What the running tests do.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Tests that run.
     pub tests: u32,
@@ -130,6 +158,7 @@ pub struct Progress {
 
 /// One running test.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClientProgress {
     /// Number of the test.
     pub number: u64,
@@ -141,8 +170,17 @@ pub struct ClientProgress {
     pub sent_bytes: u64,
 }
 
+impl ClientProgress {
+    /// The test `number` of the client `peer`.
+    #[must_use]
+    pub const fn new(number: u64, peer: SocketAddr, received_bytes: u64, sent_bytes: u64) -> Self {
+        Self { number, peer, received_bytes, sent_bytes }
+    }
+}
+
 /// What all tests over one transport moved, warm-ups included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TransportTotal {
     /// The transport.
     pub transport: Transport,
@@ -152,10 +190,19 @@ pub struct TransportTotal {
     pub sent_bytes: u64,
 }
 
+impl TransportTotal {
+    /// Payload bytes of all tests over `transport`.
+    #[must_use]
+    pub const fn new(transport: Transport, received_bytes: u64, sent_bytes: u64) -> Self {
+        Self { transport, received_bytes, sent_bytes }
+    }
+}
+
 /// Why a client is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RefusalReason {
     /// As many tests run as may.
     Busy,
@@ -215,6 +262,7 @@ impl fmt::Display for RefusalReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum HandshakeCause {
     /// It sent no cookie in time.
     Cookie,

@@ -10,6 +10,7 @@ use crate::stream::ListenerFacts;
 
 /// A writer could not write.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum SinkError {
     /// The operating system refused.
     #[error("unable to write the report: {0}")]
@@ -71,6 +72,7 @@ pub type CollectorFactory<T> = Rc<dyn Fn() -> Box<dyn Collector<T>>>;
 
 /// What a server can send to a client besides the results of the test. Absent values are never sent.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct PeerRequests {
     /// The server's report (`--get-server-output`).
     pub report: Option<CollectorFactory<ServerOutput>>,

@@ -66,6 +66,7 @@ impl EndCondition {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct TestSpec {
     /// Transport of the data streams.
     pub transport: Transport,
@@ -202,6 +203,7 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
 /// Rate limits of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Pacing {
     /// Target payload rate of each stream in bit/s, `None` for as fast as possible.
     pub rate_bps: Option<u64>,
@@ -216,6 +218,7 @@ pub struct Pacing {
 /// Options set on every data socket. `None` leaves the kernel's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct SocketTuning {
     /// Send and receive buffer in bytes (`SO_SNDBUF`, `SO_RCVBUF`).
     pub window_bytes: Option<u32>,
@@ -241,6 +244,7 @@ pub struct SocketTuning {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SendPath {
     /// What is known to be fastest among those that copy, as an application would.
     #[default]
@@ -276,6 +280,7 @@ impl SendPath {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
     #[default]
@@ -289,6 +294,7 @@ pub enum SequenceCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Payload {
     /// Random bytes, the same for every block.
     Random,
@@ -299,6 +305,7 @@ pub enum Payload {
 /// UDP specifics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct UdpOptions {
     /// Sequence numbers are 64 bits wide.
     pub counters_64bit: bool,
@@ -313,6 +320,7 @@ pub struct UdpOptions {
 /// Sizes of a segmented or coalesced UDP buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Segmentation {
     /// Bytes per datagram.
     pub datagram_bytes: u32,
@@ -325,6 +333,12 @@ impl Segmentation {
     pub const DATAGRAMS_MAX: u32 = 128;
     /// Largest UDP payload over IPv4 in bytes.
     pub const BUFFER_MAX_BYTES: u32 = 65_507;
+
+    /// Datagrams of `datagram_bytes` in buffers of `buffer_bytes`.
+    #[must_use]
+    pub const fn new(datagram_bytes: u32, buffer_bytes: u32) -> Self {
+        Self { datagram_bytes, buffer_bytes }
+    }
 
     /// As many datagrams of this length as fit one system call, at least one.
     #[must_use]
@@ -348,6 +362,7 @@ pub enum AddressFamily {
 
 /// Where local sockets are bound. `None` leaves the choice to the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BindSpec {
     /// Local address or host name.
     pub host: Option<String>,
@@ -362,6 +377,7 @@ pub struct BindSpec {
 /// Keepalive of the control connection (tcp(7)). Zero leaves the kernel's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Keepalive {
     /// Idle seconds before the first probe (`TCP_KEEPIDLE`).
     pub idle_s: u32,
@@ -371,8 +387,17 @@ pub struct Keepalive {
     pub count: u32,
 }
 
+impl Keepalive {
+    /// `count` probes, the first after `idle_s` seconds, the others `interval_s` seconds apart.
+    #[must_use]
+    pub const fn new(idle_s: u32, interval_s: u32, count: u32) -> Self {
+        Self { idle_s, interval_s, count }
+    }
+}
+
 /// Options that concern one end alone and never travel; the same for client and server.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LocalOptions {
     /// Port of the server, control connection and data.
     pub port: u16,
@@ -433,6 +458,7 @@ impl IoStrategy {
 
 /// Options of one end that only some dialects have and that never travel.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct EndOptions {
     /// Request the real-time scheduler.
     pub realtime: bool,
@@ -456,6 +482,7 @@ pub struct EndOptions {
 
 /// How long a client insists on connecting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConnectRetry {
     /// Further attempts, `None` for as many as fit the time.
     pub attempts: Option<u32>,
@@ -465,8 +492,17 @@ pub struct ConnectRetry {
     pub pause: Duration,
 }
 
+impl ConnectRetry {
+    /// Attempts at least `pause` apart, without a limit of their number or time.
+    #[must_use]
+    pub const fn new(pause: Duration) -> Self {
+        Self { attempts: None, within: None, pause }
+    }
+}
+
 /// What a server of a dialect without negotiation applies to every test.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Iperf2Defaults {
     /// Transport, block length, socket options and measurements.
     pub test: TestSpec,
@@ -490,6 +526,7 @@ pub struct Iperf2Defaults {
 
 /// Everything a client needs to run one test.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ClientSpec {
     /// The server as the user named it: host name or address.
     pub host: String,
@@ -505,8 +542,17 @@ pub struct ClientSpec {
     pub credentials: Option<Credentials>,
 }
 
+impl ClientSpec {
+    /// `test` against the server `host`, with the options `local` of this end.
+    #[must_use]
+    pub fn new(host: impl Into<String>, local: LocalOptions, test: TestSpec) -> Self {
+        Self { host: host.into(), local, test, ..Self::default() }
+    }
+}
+
 /// What a client proves its identity with.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Credentials {
     /// User name.
     pub username: String,
@@ -518,6 +564,19 @@ pub struct Credentials {
     pub pkcs1_padding: bool,
 }
 
+impl Credentials {
+    /// A login with OAEP padding; `public_key_pem` is the server's.
+    #[must_use]
+    pub fn new(username: impl Into<String>, password: impl Into<String>, public_key_pem: impl Into<String>) -> Self {
+        Self {
+            username: username.into(),
+            password: password.into(),
+            public_key_pem: public_key_pem.into(),
+            pkcs1_padding: false,
+        }
+    }
+}
+
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
@@ -526,6 +585,7 @@ impl std::fmt::Debug for Credentials {
 
 /// Everything a server needs.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ServerSpec {
     /// Options of this end.
     pub local: LocalOptions,
@@ -547,6 +607,7 @@ pub struct ServerSpec {
 
 /// Highest average rate a server tolerates.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct BitrateLimit {
     /// Sum of all streams in both directions, bit/s.
     pub rate_bps: u64,
@@ -554,8 +615,17 @@ pub struct BitrateLimit {
     pub window: Duration,
 }
 
+impl BitrateLimit {
+    /// `rate_bps` bit/s on an average over `window`.
+    #[must_use]
+    pub const fn new(rate_bps: u64, window: Duration) -> Self {
+        Self { rate_bps, window }
+    }
+}
+
 /// What a server checks clients with.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerAuth {
     /// The server's RSA private key, PEM.
     pub private_key_pem: String,
@@ -565,6 +635,22 @@ pub struct ServerAuth {
     pub max_skew: Duration,
     /// Which paddings of logins are accepted.
     pub padding: AcceptedPadding,
+}
+
+impl ServerAuth {
+    /// Largest accepted difference of the two clocks unless named otherwise, the iperf3 default.
+    pub const MAX_SKEW: Duration = Duration::from_secs(10);
+
+    /// Logins with OAEP padding, at most [`Self::MAX_SKEW`] off the clock of the server.
+    #[must_use]
+    pub fn new(private_key_pem: impl Into<String>, users_file: impl Into<PathBuf>) -> Self {
+        Self {
+            private_key_pem: private_key_pem.into(),
+            users_file: users_file.into(),
+            max_skew: Self::MAX_SKEW,
+            padding: AcceptedPadding::default(),
+        }
+    }
 }
 
 /// Paddings of logins a server accepts.

@@ -36,6 +36,7 @@ pub enum Flow {
 /// One data connection or UDP flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Stream {
     /// Its position in the test.
     pub id: StreamId,
@@ -53,9 +54,18 @@ pub struct Stream {
     pub facts: Option<Box<StreamFacts>>,
 }
 
+impl Stream {
+    /// A stream of which nothing but its addresses is known.
+    #[must_use]
+    pub fn new(id: StreamId, role: StreamRole, flow: Flow, local: SocketAddr, remote: SocketAddr) -> Self {
+        Self { id, role, flow, local, remote, effective: EffectiveOptions::default(), facts: None }
+    }
+}
+
 /// Socket options as the kernel reports them after set-up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct EffectiveOptions {
     /// `SO_SNDBUF` in bytes.
     pub send_buffer_bytes: Option<u32>,
@@ -68,6 +78,7 @@ pub struct EffectiveOptions {
 /// A socket before it is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct SocketFacts {
     /// Options as the kernel reports them.
     pub effective: EffectiveOptions,
@@ -78,6 +89,7 @@ pub struct SocketFacts {
 /// A listening socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ListenerFacts {
     /// First port.
     pub port: u16,
@@ -91,9 +103,18 @@ pub struct ListenerFacts {
     pub group: Option<IpAddr>,
 }
 
+impl ListenerFacts {
+    /// A socket that listens on one port.
+    #[must_use]
+    pub const fn new(port: u16, socket: SocketFacts, is_v6: bool) -> Self {
+        Self { port, last_port: None, socket, is_v6, group: None }
+    }
+}
+
 /// A stream that was opened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct StreamFacts {
     /// Number in reports, from 1. Both directions of a shared connection have the same.
     pub number: u32,

@@ -9,6 +9,7 @@ use crate::units::{ns_to_s, rate_bps};
 /// Result of a test, or of the part of it that happened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Summary {
     /// Per stream, in stream order.
     pub streams: Vec<StreamSummary>,
@@ -27,9 +28,18 @@ pub struct Summary {
     pub overflows_remote: Option<u64>,
 }
 
+impl Summary {
+    /// Streams, in stream order, of ends of which nothing else is known.
+    #[must_use]
+    pub fn new(streams: Vec<StreamSummary>) -> Self {
+        Self { streams, ..Self::default() }
+    }
+}
+
 /// CPU use in percent of one core over the test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CpuUsage {
     /// User and system.
     pub total_percent: f64,
@@ -39,9 +49,18 @@ pub struct CpuUsage {
     pub system_percent: f64,
 }
 
+impl CpuUsage {
+    /// Percent of one core.
+    #[must_use]
+    pub const fn new(total_percent: f64, user_percent: f64, system_percent: f64) -> Self {
+        Self { total_percent, user_percent, system_percent }
+    }
+}
+
 /// One stream over the whole measured part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct StreamSummary {
     /// The stream.
     pub id: StreamId,
@@ -64,6 +83,12 @@ pub struct StreamSummary {
 }
 
 impl StreamSummary {
+    /// A stream of which neither end has reported.
+    #[must_use]
+    pub fn new(id: StreamId, role: StreamRole, flow: Flow) -> Self {
+        Self { id, role, flow, ..Self::default() }
+    }
+
     /// The half this end measured itself.
     #[must_use]
     pub fn local(&self) -> Option<&EndpointTotals> {
@@ -77,6 +102,7 @@ impl StreamSummary {
 /// One end's view of one stream, or of the sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct EndpointTotals {
     /// Payload bytes of the measured part.
     pub bytes: u64,
@@ -87,6 +113,12 @@ pub struct EndpointTotals {
 }
 
 impl EndpointTotals {
+    /// Payload bytes of `duration_ns`, and the counters of a UDP stream.
+    #[must_use]
+    pub const fn new(bytes: u64, duration_ns: u64, udp: Option<UdpTotals>) -> Self {
+        Self { bytes, duration_ns, udp }
+    }
+
     /// Length in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -103,6 +135,7 @@ impl EndpointTotals {
 /// UDP counters of one end. `packets` and `lost` include the warm-up; the `omitted_*` fields are its share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct UdpTotals {
     /// Sender: datagrams sent. Receiver: highest sequence number seen.
     pub packets: u64,
@@ -118,9 +151,18 @@ pub struct UdpTotals {
     pub omitted_lost: Option<u64>,
 }
 
+impl UdpTotals {
+    /// Counters of an end that does not report its warm-up.
+    #[must_use]
+    pub const fn new(packets: u64, lost: u64, out_of_order: u64, jitter_s: f64) -> Self {
+        Self { packets, lost, out_of_order, jitter_s, omitted_packets: None, omitted_lost: None }
+    }
+}
+
 /// TCP facts of a sending end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct TcpSummary {
     /// Segments retransmitted in the measured part.
     pub retransmits: Option<u64>,
@@ -146,9 +188,18 @@ pub struct TcpSummary {
 /// A file that was sent or received.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FileSummary {
     /// Its name as given.
     pub name: String,
     /// Its size in bytes at the end.
     pub size_bytes: u64,
+}
+
+impl FileSummary {
+    /// The file `name` of `size_bytes`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, size_bytes: u64) -> Self {
+        Self { name: name.into(), size_bytes }
+    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct TcpInterval {
     /// Segments retransmitted in this interval.
     pub retransmits: u64,
@@ -35,6 +36,7 @@ pub struct TcpInterval {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct TcpLimits {
     /// With data to send or to be acknowledged.
     pub busy_us: u64,
@@ -42,4 +44,32 @@ pub struct TcpLimits {
     pub rwnd_limited_us: u64,
     /// Part of it spent waiting for this end's send buffer.
     pub sndbuf_limited_us: u64,
+}
+
+impl TcpLimits {
+    /// Times in µs.
+    #[must_use]
+    pub const fn new(busy_us: u64, rwnd_limited_us: u64, sndbuf_limited_us: u64) -> Self {
+        Self { busy_us, rwnd_limited_us, sndbuf_limited_us }
+    }
+
+    /// Both times of each kind together.
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self {
+            busy_us: self.busy_us.saturating_add(other.busy_us),
+            rwnd_limited_us: self.rwnd_limited_us.saturating_add(other.rwnd_limited_us),
+            sndbuf_limited_us: self.sndbuf_limited_us.saturating_add(other.sndbuf_limited_us),
+        }
+    }
+
+    /// Growth of each time since `earlier`; 0 for one that did not grow.
+    #[must_use]
+    pub const fn saturating_sub(self, earlier: Self) -> Self {
+        Self {
+            busy_us: self.busy_us.saturating_sub(earlier.busy_us),
+            rwnd_limited_us: self.rwnd_limited_us.saturating_sub(earlier.rwnd_limited_us),
+            sndbuf_limited_us: self.sndbuf_limited_us.saturating_sub(earlier.sndbuf_limited_us),
+        }
+    }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The part of a test specification that only some dialects can express.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Workload {
     /// How the two directions share connections.
     pub pairing: Pairing,
@@ -65,6 +66,7 @@ pub struct Workload {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Release {
     /// 2.1.8.
     #[default]
@@ -93,6 +95,7 @@ pub enum Pairing {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Shape {
     /// Block after block, as pacing allows.
     #[default]
@@ -125,6 +128,7 @@ pub enum Shape {
 /// Frames on a fixed grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Isochronous {
     /// Frames per second.
     pub frames_per_s: f64,
@@ -138,9 +142,18 @@ pub struct Isochronous {
     pub gap: Duration,
 }
 
+impl Isochronous {
+    /// `frames_per_s` frames of equal size per second, `mean_bps` bit/s in total, the datagrams of a frame back to back.
+    #[must_use]
+    pub const fn new(frames_per_s: f64, mean_bps: f64) -> Self {
+        Self { frames_per_s, mean_bps, deviation_bps: 0.0, gap: Duration::ZERO }
+    }
+}
+
 /// Requests and replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct BounceBack {
     /// Bytes of a request.
     pub request_bytes: u32,
@@ -162,9 +175,26 @@ pub struct BounceBack {
     pub load: Option<WorkingLoad>,
 }
 
+impl BounceBack {
+    /// One request of `request_bytes` after the other, each with an immediate reply of the same size.
+    #[must_use]
+    pub const fn new(request_bytes: u32) -> Self {
+        Self {
+            request_bytes,
+            reply_bytes: None,
+            burst: 1,
+            period: Duration::ZERO,
+            hold: Duration::ZERO,
+            quick_ack: false,
+            load: None,
+        }
+    }
+}
+
 /// Streams that load the path while something else is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct WorkingLoad {
     /// Client to server.
     pub up: bool,
@@ -174,9 +204,18 @@ pub struct WorkingLoad {
     pub streams: u32,
 }
 
+impl WorkingLoad {
+    /// `streams` streams in each direction.
+    #[must_use]
+    pub const fn new(streams: u32) -> Self {
+        Self { up: true, down: true, streams }
+    }
+}
+
 /// A distribution of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct HistogramSpec {
     /// Width of a bin in µs, at least 1.
     pub bin_width_us: u32,
@@ -186,6 +225,14 @@ pub struct HistogramSpec {
     pub lower_percent: f64,
     /// Upper limit of the interval that is named, in percent.
     pub upper_percent: f64,
+}
+
+impl HistogramSpec {
+    /// `bins` bins of `bin_width_us` µs; the interval from 5 % to 95 % is named.
+    #[must_use]
+    pub const fn new(bin_width_us: u32, bins: u32) -> Self {
+        Self { bin_width_us, bins, lower_percent: 5.0, upper_percent: 95.0 }
+    }
 }
 
 /// When the first byte is written.
@@ -213,6 +260,7 @@ pub enum Start {
 /// Which parts of an address count up from stream to stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FanOut {
     /// The destination address.
     pub destination_address: bool,

@@ -42,7 +42,8 @@ impl Builder {
     /// For a test that was planned like this; the header of the test replaces it.
     #[must_use]
     pub fn new(planned: TestHeader) -> Self {
-        let detail = TestDetail { header: without_secrets(planned), ..TestDetail::default() };
+        let mut detail = TestDetail::default();
+        detail.header = without_secrets(planned);
         Self {
             detail,
             columns: Columns::default(),
@@ -65,7 +66,9 @@ impl Builder {
     pub fn finish(self) -> Trial {
         let summary = self.detail.summary.as_ref().map(|first| {
             let further = self.further.iter().flat_map(|summary| summary.streams.iter().cloned());
-            Summary { streams: first.streams.iter().cloned().chain(further).collect(), ..first.clone() }
+            let mut totals = first.clone();
+            totals.streams = first.streams.iter().cloned().chain(further).collect();
+            totals
         });
         let measures = summary.map_or_else(Vec::new, |summary| {
             let mss_bytes = |flow: Flow| self.columns.last(Way::from(flow), "mss_bytes").map(|mss| mss as u32);
@@ -78,20 +81,13 @@ impl Builder {
             None if moved || self.columns.points() > 0 => (RunState::Partial, None),
             None => (RunState::Failed, None),
         };
-        Trial {
-            no: 0,
-            repeat: 0,
-            factors: Default::default(),
-            is_warm_up: false,
-            state,
-            reason,
-            started_ns: 0,
-            elapsed_ns: elapsed_ns(&self.detail, &self.columns),
-            flags: Vec::new(),
-            measures: if state == RunState::Failed { Vec::new() } else { measures },
-            series: self.columns.into_series(),
-            detail: Some(Detail::Test(Box::new(self.detail))),
-        }
+        let mut trial = Trial::complete(elapsed_ns(&self.detail, &self.columns));
+        trial.state = state;
+        trial.reason = reason;
+        trial.measures = if state == RunState::Failed { Vec::new() } else { measures };
+        trial.series = self.columns.into_series();
+        trial.detail = Some(Detail::Test(Box::new(self.detail)));
+        trial
     }
 
     fn interval(&mut self, report: &IntervalReport) {

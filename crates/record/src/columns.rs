@@ -149,13 +149,11 @@ impl Lane {
         let times = times(self.starts_ns.first().copied().unwrap_or(0), self.ends_ns);
         let mut all = Vec::new();
         for column in self.columns {
-            let series = |name, values: Vec<f64>| Series {
-                name,
-                of: self.of.clone(),
-                way: self.way,
-                times: times.clone(),
-                values: values.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect(),
-                is_thinned,
+            let series = |name: String, values: Vec<f64>| {
+                let values = values.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect();
+                let mut series = Series::new(name, self.of.clone(), self.way, times.clone(), values);
+                series.is_thinned = is_thinned;
+                series
             };
             if !column.extremes.is_empty() {
                 let (extremes, rest) = (&column.extremes, &column.values[column.extremes.len()..]);

@@ -12,7 +12,7 @@ pub(crate) fn of_test(summary: &Summary, header: &TestHeader, mss_bytes: impl Fn
     let mut all = Vec::new();
     let mut add = |name, way, value: Option<f64>| {
         let value = value.filter(|value| value.is_finite());
-        all.extend(value.map(|value| Measure { name, way, value, n: None, is_lower_bound: false }));
+        all.extend(value.map(|value| Measure::new(name, way, value)));
     };
     for flow in [Flow::Forward, Flow::Reverse] {
         let way = Way::from(flow);

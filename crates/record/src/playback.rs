@@ -29,7 +29,7 @@ pub fn playback(trial: &Trial) -> Vec<Event> {
             }
             TestStep::Summary => events.extend(detail.summary.clone().map(|summary| Event::Summary(Box::new(summary)))),
             TestStep::Event(event) => events.push((**event).clone()),
-            TestStep::Dropped(_) => {}
+            _ => {}
         }
     }
     events
@@ -72,7 +72,9 @@ impl<'a> Intervals<'a> {
     fn next(&mut self, omitted: bool, last: bool) -> IntervalReport {
         let offset_ns = if omitted { 0 } else { self.measured_from_ns };
         let rows = self.lanes.iter().filter_map(|lane| lane.row(self.at, offset_ns, self.header.endpoint));
-        let report = IntervalReport { omitted, last, streams: rows.collect() };
+        let mut report = IntervalReport::new(rows.collect());
+        report.omitted = omitted;
+        report.last = last;
         if omitted {
             let ends = report.streams.iter().map(|row| row.end_ns);
             self.measured_from_ns = ends.max().unwrap_or(0).max(self.measured_from_ns);
@@ -97,17 +99,17 @@ impl Lane<'_> {
             }
         }
         let mut group = |group| groups.remove(&group).map(fields::with_arrays);
-        Some(StreamInterval {
-            id: StreamId(self.id),
-            role: role_of(endpoint, self.flow),
-            flow: self.flow,
-            start_ns: start_ns.saturating_sub(offset_ns),
-            end_ns: end_ns.saturating_sub(offset_ns),
-            bytes: value(bytes)? as u64,
-            tcp: group(Group::Tcp).and_then(|tcp| serde_json::from_value(tcp).ok()),
-            udp: group(Group::Udp).and_then(|udp| serde_json::from_value(udp).ok()),
-            metrics: group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok()),
-        })
+        let mut row = StreamInterval::default();
+        row.id = StreamId(self.id);
+        row.role = role_of(endpoint, self.flow);
+        row.flow = self.flow;
+        row.start_ns = start_ns.saturating_sub(offset_ns);
+        row.end_ns = end_ns.saturating_sub(offset_ns);
+        row.bytes = value(bytes)? as u64;
+        row.tcp = group(Group::Tcp).and_then(|tcp| serde_json::from_value(tcp).ok());
+        row.udp = group(Group::Udp).and_then(|udp| serde_json::from_value(udp).ok());
+        row.metrics = group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok());
+        Some(row)
     }
 }
 

@@ -1,58 +1,35 @@
 //! Records as text: what is written is read, and what exceeds a bound is refused with its member.
 
 use linerate_model::measure::MeasureName;
-use linerate_model::record::{
-    Body, Links, Measure, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Series, SeriesOf, Times,
-    Trial, Way,
-};
+use linerate_model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, Times, Trial, Way};
 use linerate_record::text::{self, TextError};
 use serde_json::{Value, json};
 
 fn record() -> RunRecord {
-    let series = Series {
-        name: "bytes".into(),
-        of: SeriesOf::Stream(0),
-        way: Way::Forward,
-        times: Times::Ends { t0_ns: 0, ends_ns: vec![10, 20, 35] },
-        values: vec![Some(1.0), None, Some(0.1)],
-        is_thinned: false,
-    };
-    let measure =
-        Measure { name: MeasureName::ReceivedBps, way: Way::Forward, value: 9.4e8, n: None, is_lower_bound: false };
-    let trial = Trial {
-        no: 0,
-        repeat: 0,
-        factors: [("streams".to_owned(), "4".to_owned())].into(),
-        is_warm_up: false,
-        state: RunState::Complete,
-        reason: None,
-        started_ns: 0,
-        elapsed_ns: 35,
-        flags: Vec::new(),
-        measures: vec![measure],
-        series: vec![series],
-        detail: None,
-    };
-    RunRecord {
-        schema: RUN_SCHEMA.into(),
-        run_id: RunId::new(1_700_000_000_000, [7; 10]),
-        kind: RunKind::Test,
-        state: RunState::Complete,
-        reason: None,
-        title: None,
-        started_at: "2023-11-14T22:13:20.000Z".into(),
-        started_unix_ms: 1_700_000_000_000,
-        elapsed_ns: 35,
-        origin: Origin { tool: "linerate".into(), ..Origin::default() },
-        path: RunPath::default(),
-        hosts: Vec::new(),
-        trials: vec![trial],
-        body: Body::Test,
-        diagnosis: None,
-        notes: Vec::new(),
-        labels: Default::default(),
-        links: Links::default(),
-    }
+    let series = Series::new(
+        "bytes",
+        SeriesOf::Stream(0),
+        Way::Forward,
+        Times::Ends { t0_ns: 0, ends_ns: vec![10, 20, 35] },
+        vec![Some(1.0), None, Some(0.1)],
+    );
+    let measure = Measure::new(MeasureName::ReceivedBps, Way::Forward, 9.4e8);
+    let mut trial = Trial::complete(35);
+    trial.factors = [("streams".to_owned(), "4".to_owned())].into();
+    trial.measures = vec![measure];
+    trial.series = vec![series];
+    let mut record = RunRecord::new(
+        RunId::new(1_700_000_000_000, [7; 10]),
+        RunKind::Test,
+        Body::Test,
+        "2023-11-14T22:13:20.000Z".into(),
+        1_700_000_000_000,
+    );
+    record.state = RunState::Complete;
+    record.elapsed_ns = 35;
+    record.origin.tool = "linerate".into();
+    record.trials = vec![trial];
+    record
 }
 
 fn with(change: impl FnOnce(&mut Value)) -> String {
@@ -148,7 +125,8 @@ fn wrong_types_and_unordered_times_name_their_member() {
 
 #[test]
 fn texts_too_long_for_a_reader_are_cut_when_they_are_written() {
-    let long = RunRecord { title: Some("ä".repeat(40_000)), ..record() };
+    let mut long = record();
+    long.title = Some("ä".repeat(40_000));
     let read = text::read(&text::write(&long)).expect("readable");
     assert_eq!(read.title.map(|title| title.len()), Some(65_536));
 }

@@ -200,53 +200,36 @@ mod tests {
     use linerate_lab::compare::{Settings, compare};
     use linerate_model::finding::Difference;
     use linerate_model::measure::MeasureName;
-    use linerate_model::record::{
-        Body, Links, Measure, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Trial,
-    };
+    use linerate_model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Trial};
 
     use super::*;
     use crate::expected::assert_expected;
 
     fn run(started_unix_ms: u64, rates_mbps: &[f64]) -> RunRecord {
-        let measure = |name, value| Measure { name, way: Way::Forward, value, n: None, is_lower_bound: false };
-        let trial = |(no, mbps): (u32, &f64)| Trial {
-            no,
-            repeat: no,
-            factors: Default::default(),
-            is_warm_up: false,
-            state: RunState::Complete,
-            reason: None,
-            started_ns: 0,
-            elapsed_ns: 1,
-            flags: Vec::new(),
-            measures: vec![
+        let measure = |name, value| Measure::new(name, Way::Forward, value);
+        let trial = |(no, mbps): (u32, &f64)| {
+            let mut repetition = Trial::complete(1);
+            repetition.no = no;
+            repetition.repeat = no;
+            repetition.measures = vec![
                 measure(MeasureName::ReceivedBps, mbps * 1e6),
                 measure(MeasureName::Retransmits, 3.0),
                 measure(MeasureName::RttMeanNs, 250_000.0),
-            ],
-            series: Vec::new(),
-            detail: None,
+            ];
+            repetition
         };
-        RunRecord {
-            schema: RUN_SCHEMA.to_owned(),
-            run_id: RunId::new(started_unix_ms, [started_unix_ms as u8; 10]),
-            kind: RunKind::Test,
-            state: RunState::Complete,
-            reason: None,
-            title: None,
-            started_at: "2026-01-31T12:00:00.000Z".to_owned(),
+        let mut record = RunRecord::new(
+            RunId::new(started_unix_ms, [started_unix_ms as u8; 10]),
+            RunKind::Test,
+            Body::Test,
+            "2026-01-31T12:00:00.000Z".to_owned(),
             started_unix_ms,
-            elapsed_ns: 1_000_000_000,
-            origin: Origin { tool: "linerate".to_owned(), ..Origin::default() },
-            path: RunPath::default(),
-            hosts: Vec::new(),
-            trials: (0..).zip(rates_mbps).map(trial).collect(),
-            body: Body::Test,
-            diagnosis: None,
-            notes: Vec::new(),
-            labels: Default::default(),
-            links: Links::default(),
-        }
+        );
+        record.state = RunState::Complete;
+        record.elapsed_ns = 1_000_000_000;
+        record.origin.tool = "linerate".to_owned();
+        record.trials = (0..).zip(rates_mbps).map(trial).collect();
+        record
     }
 
     const SETTINGS: Settings<'static> = Settings {
@@ -263,13 +246,9 @@ mod tests {
         let mut later = run(9000, &RATES.map(|rate| rate * 0.9));
         later.trials[4].flags.push("foreign-load".to_owned());
         let mut found = compare(&[run(1000, &RATES)], &[later], &SETTINGS);
-        let shaper = Difference {
-            key: "nic.*.qdisc.rate".to_owned(),
-            a: Some("1Gbit".to_owned()),
-            b: Some("900Mbit".to_owned()),
-            impact: 3,
-            why: "shapers, pacing and queue lengths".to_owned(),
-        };
+        let mut shaper = Difference::new("nic.*.qdisc.rate", 3, "shapers, pacing and queue lengths");
+        shaper.a = Some("1Gbit".to_owned());
+        shaper.b = Some("900Mbit".to_owned());
         found.changes.push(Change { of: "client".to_owned(), difference: shaper });
         assert_expected("compare.txt", &text(&found, Style::PLAIN));
         let page = html(&found);
@@ -295,7 +274,9 @@ mod tests {
         assert!(line(&RATES[..3]).contains("a verdict needs 4 a side"));
         let noisy = line(&[941.0, 700.0, 1200.0, 820.0, 1000.0]);
         assert!(noisy.starts_with("undecided: ") && noisy.contains("% is not excluded; about"), "{noisy}");
-        let other = RunRecord { kind: RunKind::HttpLoad, body: Body::HttpLab(None), ..run(9000, &RATES) };
+        let mut other = run(9000, &RATES);
+        other.kind = RunKind::HttpLoad;
+        other.body = Body::HttpLab(None);
         let found = compare(&[run(1000, &RATES)], &[other], &SETTINGS);
         assert_eq!(found.conclusion, None);
         assert!(text(&found, Style::PLAIN).starts_with("not comparable: kind of run: test, now http-load\n"));

@@ -164,15 +164,10 @@ mod tests {
     #[test]
     fn texts_of_clients_are_text() {
         let mut state = LiveState::default();
-        let facts = TestFacts {
-            number: 1,
-            peer: "192.0.2.1:5000".parse().expect("an address"),
-            user: Some("<script>alert(1)</script>".to_owned()),
-            transport: Transport::Tcp,
-            direction: Direction::Forward,
-            streams: 1,
-            running_beside: 0,
-        };
+        let mut facts =
+            TestFacts::new("192.0.2.1:5000".parse().expect("an address"), Transport::Tcp, Direction::Forward, 1);
+        facts.number = 1;
+        facts.user = Some("<script>alert(1)</script>".to_owned());
         state.server_event(&ServerEvent::TestStarted(facts), 0);
         let page = page(&state, 2_000_000_000);
         assert!(page.contains("192.0.2.1:5000") && page.contains("&lt;script&gt;alert(1)"), "{page}");

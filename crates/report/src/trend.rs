@@ -166,13 +166,9 @@ mod tests {
     }
 
     fn change() -> TrendChange {
-        let difference = Difference {
-            key: "nic.*.qdisc.rate".to_owned(),
-            a: Some("1Gbit".to_owned()),
-            b: Some("900Mbit".to_owned()),
-            impact: 3,
-            why: "shapers".to_owned(),
-        };
+        let mut difference = Difference::new("nic.*.qdisc.rate", 3, "shapers");
+        difference.a = Some("1Gbit".to_owned());
+        difference.b = Some("900Mbit".to_owned());
         TrendChange {
             at: 21,
             before: 941e6,

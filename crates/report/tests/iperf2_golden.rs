@@ -126,6 +126,9 @@ impl Recorded {
     }
 
     fn options(&self, style: Style) -> Options {
+        let mut defaults = Iperf2Defaults::default();
+        defaults.test = self.defaults.clone();
+        defaults.permit_key_lifetime = Some(Duration::from_secs(20));
         Options {
             endpoint: self.endpoint(),
             style,
@@ -137,11 +140,7 @@ impl Recorded {
             print_mss: self.print_mss,
             utc: true,
             process_id: self.process_id,
-            defaults: Some(Box::new(Iperf2Defaults {
-                test: self.defaults.clone(),
-                permit_key_lifetime: Some(Duration::from_secs(20)),
-                ..Iperf2Defaults::default()
-            })),
+            defaults: Some(Box::new(defaults)),
             ..Options::default()
         }
     }

@@ -89,10 +89,11 @@ fn losses_are_measured_against_what_the_receiver_saw_in_text_and_what_was_sent_i
 
 #[test]
 fn the_warm_up_is_taken_off_the_losses() {
-    let half = |packets, lost, omitted_packets, omitted_lost| UdpTotals {
-        omitted_packets: Some(omitted_packets),
-        omitted_lost: Some(omitted_lost),
-        ..udp(packets, lost)
+    let half = |packets, lost, omitted_packets, omitted_lost| {
+        let mut udp = udp(packets, lost);
+        udp.omitted_packets = Some(omitted_packets);
+        udp.omitted_lost = Some(omitted_lost);
+        udp
     };
     let events = udp_test(Duration::from_secs(1), half(150, 0, 50, 0), half(150, 9, 50, 5));
     let (text, _) = client(&events, Style::Text);
@@ -102,7 +103,9 @@ fn the_warm_up_is_taken_off_the_losses() {
 
 #[test]
 fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
-    let receiver = UdpTotals { omitted_packets: None, omitted_lost: None, ..udp(150, 9) };
+    let mut receiver = udp(150, 9);
+    receiver.omitted_packets = None;
+    receiver.omitted_lost = None;
     let events = udp_test(Duration::from_secs(1), udp(150, 0), receiver);
     let (text, _) = client(&events, Style::Text);
     assert!(text.contains("  2.000 ms  Unknown/150  receiver\n"), "{text}");
@@ -112,7 +115,8 @@ fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
 
 #[test]
 fn late_datagrams_have_a_line_between_the_two_rows() {
-    let receiver = UdpTotals { out_of_order: 7, ..udp(100, 0) };
+    let mut receiver = udp(100, 0);
+    receiver.out_of_order = 7;
     let (text, _) = client(&udp_test(Duration::ZERO, udp(100, 0), receiver), Style::Text);
     let lines: Vec<&str> = text.lines().collect();
     let index = lines.iter().position(|l| l.contains("out-of-order")).expect("a line");
@@ -143,7 +147,9 @@ fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
         (EndCondition::Bytes(4096), ", 4096 bytes to send, tos 0"),
         (EndCondition::Blocks(12), ", 12 blocks to send, tos 0"),
     ] {
-        let mut events = accepted(&TestSpec { end, ..TestSpec::default() });
+        let mut spec = TestSpec::default();
+        spec.end = end;
+        let mut events = accepted(&spec);
         events.push(Event::TestStarted { at_monotonic_ns: None });
         let mut verbose = options(Endpoint::Client, Style::Text);
         verbose.verbose = true;
@@ -224,16 +230,21 @@ fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
 
 #[test]
 fn a_sum_knows_retransmits_only_if_every_stream_does() {
-    let stream = |id, retransmits| StreamSummary {
-        id: StreamId(id),
-        sender: Some(half(1000, None)),
-        receiver: Some(half(900, None)),
-        tcp: Some(TcpSummary { retransmits, ..TcpSummary::default() }),
-        ..StreamSummary::default()
+    let stream = |id, retransmits| {
+        let mut totals = StreamSummary::default();
+        totals.id = StreamId(id);
+        totals.sender = Some(half(1000, None));
+        totals.receiver = Some(half(900, None));
+        let mut tcp = TcpSummary::default();
+        tcp.retransmits = retransmits;
+        totals.tcp = Some(tcp);
+        totals
     };
     let document = |second| {
-        let mut events = accepted(&TestSpec { streams: 2, ..TestSpec::default() });
-        let summary = Summary { streams: vec![stream(0, Some(3)), stream(1, second)], ..Summary::default() };
+        let mut spec = TestSpec::default();
+        spec.streams = 2;
+        let mut events = accepted(&spec);
+        let summary = Summary::new(vec![stream(0, Some(3)), stream(1, second)]);
         events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
         parse(&client(&events, Style::Json).0)
     };
@@ -244,14 +255,9 @@ fn a_sum_knows_retransmits_only_if_every_stream_does() {
 
 #[test]
 fn absurd_numbers_of_a_peer_are_printed_not_fatal() {
-    let absurd = UdpTotals {
-        packets: u64::MAX,
-        lost: u64::MAX,
-        out_of_order: u64::MAX,
-        jitter_s: f64::NAN,
-        omitted_packets: Some(u64::MAX),
-        omitted_lost: Some(0),
-    };
+    let mut absurd = UdpTotals::new(u64::MAX, u64::MAX, u64::MAX, f64::NAN);
+    absurd.omitted_packets = Some(u64::MAX);
+    absurd.omitted_lost = Some(0);
     let mut events = udp_test(Duration::ZERO, absurd, absurd);
     let Some(Event::Summary(summary)) = events.get_mut(1) else {
         panic!("the summary comes second");
@@ -278,12 +284,10 @@ fn time_and_title_stand_before_every_line_also_the_empty_one() {
 
 #[test]
 fn a_verbose_client_tells_who_it_is_even_if_the_server_is_busy() {
-    let control = ControlConnected {
-        local: "127.0.0.1:40000".parse().expect("an address"),
-        remote: "127.0.0.1:5201".parse().expect("an address"),
-        mss_bytes: None,
-        chosen_block_len_bytes: None,
-    };
+    let control = ControlConnected::new(
+        "127.0.0.1:40000".parse().expect("an address"),
+        "127.0.0.1:5201".parse().expect("an address"),
+    );
     let busy = failure(FailureKind::Error, "the server is busy running a test. try again later");
     let mut verbose = options(Endpoint::Client, Style::Text);
     verbose.verbose = true;
@@ -321,7 +325,7 @@ fn parse(text: &str) -> Value {
 }
 
 fn failure(kind: FailureKind, message: &str) -> Failure {
-    Failure { kind, message: message.into(), code: None }
+    Failure::new(kind, message)
 }
 
 #[test]
@@ -337,44 +341,44 @@ fn stored_header_without_an_interval_has_none() {
 }
 
 fn accepted(spec: &TestSpec) -> Vec<Event> {
-    vec![Event::TestAccepted(Box::new(TestHeader {
-        spec: spec.clone(),
-        interval: Some(Duration::from_secs(1)),
-        ..TestHeader::default()
-    }))]
+    let mut header = TestHeader::default();
+    header.spec = spec.clone();
+    header.interval = Some(Duration::from_secs(1));
+    vec![Event::TestAccepted(Box::new(header))]
 }
 
 fn interval(start_ns: u64, end_ns: u64, bytes: u64) -> IntervalReport {
-    IntervalReport {
-        streams: vec![StreamInterval { start_ns, end_ns, bytes, ..StreamInterval::default() }],
-        ..IntervalReport::default()
-    }
+    let mut interval = StreamInterval::default();
+    interval.start_ns = start_ns;
+    interval.end_ns = end_ns;
+    interval.bytes = bytes;
+    IntervalReport::new(vec![interval])
 }
 
 /// Two seconds of UDP on one stream.
 fn udp_test(omit: Duration, sender: UdpTotals, receiver: UdpTotals) -> Vec<Event> {
-    let mut events = accepted(&TestSpec { transport: Transport::Udp, omit, ..TestSpec::default() });
-    let stream = StreamSummary {
-        sender: Some(half(1000, Some(sender))),
-        receiver: Some(half(900, Some(receiver))),
-        ..StreamSummary::default()
-    };
-    let summary = Summary { streams: vec![stream], ..Summary::default() };
+    let mut spec = TestSpec::default();
+    spec.transport = Transport::Udp;
+    spec.omit = omit;
+    let mut events = accepted(&spec);
+    let mut stream = StreamSummary::default();
+    stream.sender = Some(half(1000, Some(sender)));
+    stream.receiver = Some(half(900, Some(receiver)));
+    let summary = Summary::new(vec![stream]);
     events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
     events
 }
 
 fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
-    EndpointTotals { bytes, duration_ns: 2_000_000_000, udp }
+    EndpointTotals::new(bytes, 2_000_000_000, udp)
 }
 
 fn udp(packets: u64, lost: u64) -> UdpTotals {
-    UdpTotals {
-        packets,
-        lost,
-        jitter_s: 0.002,
-        omitted_packets: Some(0),
-        omitted_lost: Some(0),
-        ..UdpTotals::default()
-    }
+    let mut udp = UdpTotals::default();
+    udp.packets = packets;
+    udp.lost = lost;
+    udp.jitter_s = 0.002;
+    udp.omitted_packets = Some(0);
+    udp.omitted_lost = Some(0);
+    udp
 }

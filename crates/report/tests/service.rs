@@ -20,37 +20,30 @@ fn peer() -> SocketAddr {
 }
 
 fn facts() -> TestFacts {
-    TestFacts {
-        number: 3,
-        peer: peer(),
-        user: Some("mario\n".to_owned()),
-        transport: Transport::Udp,
-        direction: Direction::Reverse,
-        streams: 4,
-        running_beside: 2,
-    }
+    let mut facts = TestFacts::new(peer(), Transport::Udp, Direction::Reverse, 4);
+    facts.number = 3;
+    facts.user = Some("mario\n".to_owned());
+    facts.running_beside = 2;
+    facts
 }
 
 fn record(outcome: Outcome) -> TestRecord {
-    TestRecord {
-        facts: facts(),
-        cookie: "abc".to_owned(),
-        received_bytes: 0,
-        sent_bytes: 1_250_000_000,
-        duration_ns: 10_000_000_000,
-        outcome,
-        ran_beside_max: 5,
-    }
+    let mut record = TestRecord::new(facts(), outcome);
+    record.cookie = "abc".to_owned();
+    record.sent_bytes = 1_250_000_000;
+    record.duration_ns = 10_000_000_000;
+    record.ran_beside_max = 5;
+    record
 }
 
 fn progress() -> Progress {
-    Progress {
-        tests: 2,
-        streams: 5,
-        elapsed: Duration::from_secs(1),
-        clients: vec![ClientProgress { number: 3, peer: peer(), received_bytes: 0, sent_bytes: 125_000_000 }],
-        totals: vec![TransportTotal { transport: Transport::Udp, received_bytes: 7, sent_bytes: 125_000_000 }],
-    }
+    let mut progress = Progress::default();
+    progress.tests = 2;
+    progress.streams = 5;
+    progress.elapsed = Duration::from_secs(1);
+    progress.clients = vec![ClientProgress::new(3, peer(), 0, 125_000_000)];
+    progress.totals = vec![TransportTotal::new(Transport::Udp, 7, 125_000_000)];
+    progress
 }
 
 fn events() -> Vec<ServerEvent> {
@@ -91,8 +84,10 @@ fn logged_events(level: Level, format: Format, events: &[ServerEvent]) -> String
 
 #[test]
 fn one_test_and_one_stream_are_written_in_the_singular() {
-    let started = TestFacts { streams: 1, ..facts() };
-    let progress = Progress { tests: 1, streams: 1, ..progress() };
+    let mut started = facts();
+    started.streams = 1;
+    let mut progress = progress();
+    (progress.tests, progress.streams) = (1, 1);
     let events = [ServerEvent::TestStarted(started), ServerEvent::Progress(progress)];
     let text = logged_events(Level::Info, Format::Text, &events);
     assert!(text.contains("UDP reverse, 1 stream, user"), "{text}");

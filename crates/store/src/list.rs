@@ -13,6 +13,7 @@ use crate::{Store, StoreError};
 
 /// Which runs are listed. Everything set must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Filter {
     /// Of this kind.
     pub kind: Option<RunKind>,
@@ -42,6 +43,7 @@ pub struct Filter {
 
 /// Order of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Sort {
     /// Latest start first.
     #[default]

@@ -57,8 +57,11 @@ impl Store {
         let found = self.database.one(query, &params![row], read)?;
         let (packed, state, reason, elapsed_ns) =
             found.ok_or_else(|| StoreError::damaged(format!("document {row}"), "missing"))?;
-        let record: RunRecord = packed.parse(&|| format!("document {row}"))?;
-        Ok(RunRecord { state: variant(state)?, reason, elapsed_ns: elapsed_ns.cast_unsigned(), ..record })
+        let mut record: RunRecord = packed.parse(&|| format!("document {row}"))?;
+        record.state = variant(state)?;
+        record.reason = reason;
+        record.elapsed_ns = elapsed_ns.cast_unsigned();
+        Ok(record)
     }
 
     fn document_alone(&self, row: i64) -> Result<RunRecord, StoreError> {
@@ -92,23 +95,22 @@ impl Store {
             let series = self.series(row, no, damage);
             let series = or_default(series, &format!("series of trial {no}"), damage);
             let detail = Packed::of(found, 0)?.parse(&|| format!("detail of trial {no}"));
-            trials.push(Trial {
-                no,
-                repeat: found.get(4)?,
-                factors: serde_json::from_str(&json(8)?).map_err(wrong)?,
-                is_warm_up: found.get(7)?,
-                state: variant(found.get(5)?)?,
-                reason: found.get(6)?,
-                started_ns: found.get::<i64>(10)?.cast_unsigned(),
-                elapsed_ns: found.get::<i64>(11)?.cast_unsigned(),
-                flags: serde_json::from_str(&json(9)?).map_err(wrong)?,
-                measures: self.measures(row, no)?,
-                series,
-                detail: detail.unwrap_or_else(|error| {
-                    damage.push(error.to_string());
-                    None
-                }),
+            let mut repetition = Trial::complete(found.get::<i64>(11)?.cast_unsigned());
+            repetition.no = no;
+            repetition.repeat = found.get(4)?;
+            repetition.factors = serde_json::from_str(&json(8)?).map_err(wrong)?;
+            repetition.is_warm_up = found.get(7)?;
+            repetition.state = variant(found.get(5)?)?;
+            repetition.reason = found.get(6)?;
+            repetition.started_ns = found.get::<i64>(10)?.cast_unsigned();
+            repetition.flags = serde_json::from_str(&json(9)?).map_err(wrong)?;
+            repetition.measures = self.measures(row, no)?;
+            repetition.series = series;
+            repetition.detail = detail.unwrap_or_else(|error| {
+                damage.push(error.to_string());
+                None
             });
+            trials.push(repetition);
             Ok(())
         })
     }
@@ -122,13 +124,10 @@ impl Store {
             let Ok(name) = found.get::<String>(0)?.parse::<MeasureName>() else {
                 return Ok(());
             };
-            measures.push(Measure {
-                name,
-                way: variant(found.get(1)?)?,
-                value: found.get(2)?,
-                n: found.get::<Option<i64>>(3)?.map(i64::cast_unsigned),
-                is_lower_bound: found.get(4)?,
-            });
+            let mut figure = Measure::new(name, variant(found.get(1)?)?, found.get(2)?);
+            figure.n = found.get::<Option<i64>>(3)?.map(i64::cast_unsigned);
+            figure.is_lower_bound = found.get(4)?;
+            measures.push(figure);
             Ok(())
         })?;
         Ok(measures)

@@ -221,7 +221,11 @@ impl Writer {
             self.read_size();
             return;
         };
-        let whole = trials.map(|trials| RunRecord { trials: trials().collect(), ..record.clone() });
+        let whole = trials.map(|trials| {
+            let mut run = record.clone();
+            run.trials = trials().collect();
+            run
+        });
         match spool::write(&self.place, whole.as_ref().unwrap_or(record)) {
             Ok(()) => {
                 self.counts.spooled.fetch_add(1, Ordering::Relaxed);

@@ -121,17 +121,17 @@ impl Store {
         // Looked for again: the process may have written its end before it ended.
         for row in self.orphans()? {
             let reason = "its process ended without a result".to_owned();
-            let Ok((record, _)) = self.load_row(row) else {
+            let Ok((mut record, _)) = self.load_row(row) else {
                 let statement = "UPDATE run SET state = 'crashed', reason = $1, owner = NULL WHERE id = $2";
                 transaction.execute(statement, &params![reason, row])?;
                 continue;
             };
             let ends = record.trials.iter().map(|trial| trial.started_ns.saturating_add(trial.elapsed_ns));
             let elapsed_ns = ends.max().unwrap_or(0);
-            put_row(
-                &*transaction,
-                &RunRecord { state: RunState::Crashed, reason: Some(reason), elapsed_ns, ..record },
-            )?;
+            record.state = RunState::Crashed;
+            record.reason = Some(reason);
+            record.elapsed_ns = elapsed_ns;
+            put_row(&*transaction, &record)?;
         }
         transaction.commit()
     }
@@ -229,31 +229,11 @@ fn source_key(record: &RunRecord) -> Option<String> {
 
 /// The record without what has tables of its own.
 fn without_parts(record: &RunRecord) -> RunRecord {
-    let without_facts = |host: &HostPart| {
-        let mut host = host.clone();
-        host.snapshot.iter_mut().for_each(|snapshot| snapshot.facts.clear());
-        host
-    };
-    RunRecord {
-        schema: record.schema.clone(),
-        run_id: record.run_id,
-        kind: record.kind,
-        state: record.state,
-        reason: record.reason.clone(),
-        title: record.title.clone(),
-        started_at: record.started_at.clone(),
-        started_unix_ms: record.started_unix_ms,
-        elapsed_ns: record.elapsed_ns,
-        origin: record.origin.clone(),
-        path: record.path.clone(),
-        hosts: record.hosts.iter().map(without_facts).collect(),
-        trials: Vec::new(),
-        body: record.body.clone(),
-        diagnosis: record.diagnosis.clone(),
-        notes: record.notes.clone(),
-        labels: BTreeMap::new(),
-        links: record.links.clone(),
+    let mut rest = record.without_trials_and_labels();
+    for snapshot in rest.hosts.iter_mut().filter_map(|host| host.snapshot.as_mut()) {
+        snapshot.facts.clear();
     }
+    rest
 }
 
 /// Stores the facts of a host by area, the first word of their keys: most areas do not change from run to run.

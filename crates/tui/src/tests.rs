@@ -59,18 +59,13 @@ fn server(sessions: u16) -> LiveState {
     }
     let peer = |number: u16| format!("192.0.2.{}:{}", number % 250, 50_000 + number).parse().expect("an address");
     for number in 1..=sessions {
-        state.server_event(
-            &ServerEvent::TestStarted(TestFacts {
-                number: number.into(),
-                peer: peer(number),
-                user: (number % 2 == 0).then(|| "alice\u{1b}[31m".to_owned()),
-                transport: if number % 3 == 0 { Transport::Udp } else { Transport::Tcp },
-                direction: if number % 4 == 0 { Direction::Reverse } else { Direction::Forward },
-                streams: u32::from(number),
-                running_beside: u32::from(number) - 1,
-            }),
-            11_520 * SECOND_NS,
-        );
+        let transport = if number % 3 == 0 { Transport::Udp } else { Transport::Tcp };
+        let direction = if number % 4 == 0 { Direction::Reverse } else { Direction::Forward };
+        let mut facts = TestFacts::new(peer(number), transport, direction, number.into());
+        facts.number = number.into();
+        facts.user = (number % 2 == 0).then(|| "alice\u{1b}[31m".to_owned());
+        facts.running_beside = u32::from(number) - 1;
+        state.server_event(&ServerEvent::TestStarted(facts), 11_520 * SECOND_NS);
         state.announce(
             &format!("192.0.2.{}", number % 250),
             50_000 + number,
@@ -78,24 +73,18 @@ fn server(sessions: u16) -> LiveState {
         );
     }
     for step in 1..=4_u64 {
-        let client = |number: u16| ClientProgress {
-            number: number.into(),
-            peer: peer(number),
-            received_bytes: 100_000_000 * step + u64::from(number),
-            sent_bytes: 0,
-        };
-        state.server_event(
-            &ServerEvent::Progress(Progress {
-                tests: sessions.into(),
-                streams: 1,
-                elapsed: Duration::from_secs(1),
-                clients: (1..=sessions).map(client).collect(),
-                totals: Vec::new(),
-            }),
-            (11_520 + step) * SECOND_NS,
-        );
+        let client =
+            |number: u16| ClientProgress::new(number.into(), peer(number), 100_000_000 * step + u64::from(number), 0);
+        let mut progress = Progress::default();
+        progress.tests = sessions.into();
+        progress.streams = 1;
+        progress.elapsed = Duration::from_secs(1);
+        progress.clients = (1..=sessions).map(client).collect();
+        state.server_event(&ServerEvent::Progress(progress), (11_520 + step) * SECOND_NS);
     }
-    state.host = Some(LiveHost { cpus_busy: vec![0.97, 0.5, 0.0, 0.1], softirq: 0.31, drops: Some(0) });
+    let mut host = LiveHost::default();
+    (host.cpus_busy, host.softirq, host.drops) = (vec![0.97, 0.5, 0.0, 0.1], 0.31, Some(0));
+    state.host = Some(host);
     let server = state.server_mut();
     (server.tests_max, server.refused, server.records) = (Some(1000), 3, Some((812, 0)));
     state
@@ -103,23 +92,29 @@ fn server(sessions: u16) -> LiveState {
 
 fn test() -> LiveState {
     let mut state = LiveState::default();
-    let mut header = TestHeader { peer_host: "192.0.2.7".to_owned(), peer_port: 5201, ..TestHeader::default() };
+    let mut header = TestHeader::default();
+    header.peer_host = "192.0.2.7".to_owned();
+    header.peer_port = 5201;
     header.spec.end = EndCondition::Duration(Duration::from_secs(10));
     state.event(&Event::TestAccepted(Box::new(header)), 0);
     let test = state.test.as_mut().expect("a test");
-    test.streams = (0..2).map(|id| LiveStream { id: StreamId(id), ..LiveStream::default() }).collect();
+    test.streams = vec![LiveStream::default(); 2];
+    test.streams[1].id = StreamId(1);
     test.streams_all = 2;
     state.event(&Event::TestStarted { at_monotonic_ns: None }, 11_520 * SECOND_NS);
     for step in 1..=4_u32 {
-        let row = |id: u32| StreamInterval {
-            id: StreamId(id),
-            start_ns: u64::from(step - 1) * SECOND_NS,
-            end_ns: u64::from(step) * SECOND_NS,
-            bytes: u64::from(step * (id + 1)) * 50_000_000,
-            tcp: Some(TcpInterval { retransmits: 3, rtt_us: 1234, snd_cwnd_bytes: 1 << 20, ..TcpInterval::default() }),
-            ..StreamInterval::default()
+        let row = |id: u32| {
+            let mut tcp = TcpInterval::default();
+            (tcp.retransmits, tcp.rtt_us, tcp.snd_cwnd_bytes) = (3, 1234, 1 << 20);
+            let mut row = StreamInterval::default();
+            row.id = StreamId(id);
+            row.start_ns = u64::from(step - 1) * SECOND_NS;
+            row.end_ns = u64::from(step) * SECOND_NS;
+            row.bytes = u64::from(step * (id + 1)) * 50_000_000;
+            row.tcp = Some(tcp);
+            row
         };
-        let interval = IntervalReport { streams: vec![row(0), row(1)], ..IntervalReport::default() };
+        let interval = IntervalReport::new(vec![row(0), row(1)]);
         state.event(&Event::Interval(interval), 0);
     }
     state

@@ -9,6 +9,7 @@ use super::BusError;
 
 /// A broker and the credentials for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BusOptions {
     /// `nats://HOST:PORT` or `tls://HOST:PORT`.
     pub url: String,
@@ -21,6 +22,12 @@ pub struct BusOptions {
 }
 
 impl BusOptions {
+    /// The broker at `url`, with what the system trusts and without credentials.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), ..Self::default() }
+    }
+
     /// Host and port, without a password.
     pub(super) fn broker(&self) -> String {
         self.address().map_or_else(|_| "broker".to_owned(), |address| format!("{}:{}", address.host(), address.port()))

@@ -13,7 +13,7 @@ use crate::dialogue::run_id;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn options(broker: &Broker) -> BusOptions {
-    BusOptions { url: broker.url(), ..BusOptions::default() }
+    BusOptions::new(broker.url())
 }
 
 pub(crate) fn setup(broker: &Broker, site: &str, hosts: &[&str], plan: Option<&str>) -> BusSetup {

@@ -70,15 +70,12 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
     let Some(margin) = share(&args.margin) else {
         return complain(COMMAND, &format!("--margin {}: expected a percentage, as 5%", args.margin), Outcome::Usage);
     };
-    let spec = CompareSpec {
-        a: args.a.clone(),
-        b: args.b.clone(),
-        store: args.store.clone(),
-        margin,
-        measure: args.measure,
-        is_forced: args.force,
-        expectations: args.expect.clone(),
-    };
+    let mut spec = CompareSpec::new(args.a.as_str(), args.b.as_str());
+    spec.store = args.store.clone();
+    spec.margin = margin;
+    spec.measure = args.measure;
+    spec.is_forced = args.force;
+    spec.expectations = args.expect.clone();
     let found = match compare(&spec) {
         Ok(found) => found,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),

@@ -133,13 +133,10 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
 
 /// Compares tests without and with the fix of a finding.
 fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
-    let spec = ProofSpec {
-        id: id.to_owned(),
-        server: server.to_owned(),
-        port: args.port.unwrap_or(5201),
-        budget: args.budget.unwrap_or(PROOF_BUDGET),
-        is_confirmed: args.yes,
-    };
+    let mut spec = ProofSpec::new(id, server);
+    spec.port = args.port.unwrap_or(spec.port);
+    spec.budget = args.budget.unwrap_or(spec.budget);
+    spec.is_confirmed = args.yes;
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Quit]) {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
@@ -226,8 +223,6 @@ impl From<FailOn> for Severity {
     }
 }
 
-/// Time for the tests of --prove.
-const PROOF_BUDGET: Duration = Duration::from_secs(120);
 /// A day is longer than anybody watches counters.
 const WINDOW_SECONDS_MAX: f64 = 86_400.0;
 

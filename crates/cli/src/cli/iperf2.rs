@@ -28,8 +28,8 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
     let parsed = parse(program, words);
     show(&parsed.messages);
     match parsed.request {
-        Request::Run(Command::Client { spec, output }) => run_client(&spec, &output),
-        Request::Run(Command::Server { spec, daemon, output }) => run_server(&spec, daemon, &output),
+        Request::Run(Command::Client { spec, output, .. }) => run_client(&spec, &output),
+        Request::Run(Command::Server { spec, daemon, output, .. }) => run_server(&spec, daemon, &output),
         Request::Print { text, is_output, is_success } => {
             // There is nowhere left to complain if both are gone.
             let _ = if is_output { io::stdout().write_all(&text) } else { io::stderr().write_all(&text) };

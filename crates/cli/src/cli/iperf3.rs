@@ -36,8 +36,8 @@ pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
                 let _ = writeln!(io::stderr(), "{warning}");
             }
             match *command {
-                Command::Client { spec, process, output } => run_client(&spec, &process, &output),
-                Command::Server { spec, process, output } => run_server(&spec, &process, &output),
+                Command::Client { spec, process, output, .. } => run_client(&spec, &process, &output),
+                Command::Server { spec, process, output, .. } => run_server(&spec, &process, &output),
             }
         }
         Ok(Request::Print(text)) => {

@@ -65,6 +65,8 @@ pub(crate) fn report(message: Option<String>) {
 fn placed(store: Option<&str>, title: Option<String>, labels: Labels) -> RecordOptions {
     RecordOptions::new(store, title.clone(), labels.clone()).unwrap_or_else(|error| {
         report(Some(format!("no record: {error}")));
-        RecordOptions { place: None, title, labels }
+        let mut options = RecordOptions::default();
+        (options.title, options.labels) = (title, labels);
+        options
     })
 }

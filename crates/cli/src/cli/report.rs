@@ -98,22 +98,21 @@ impl ReportArgs {
 
     fn spec(&self, form: FormName) -> Result<ReportSpec, &'static str> {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let stretch = Stretch { from_ns: self.from.map_or(0, ns), to_ns: self.to.map_or(u64::MAX, ns) };
+        let stretch = Stretch::new(self.from.map_or(0, ns), self.to.map_or(u64::MAX, ns));
         if stretch.from_ns >= stretch.to_ns {
             return Err("--from must be before --to");
         }
-        Ok(ReportSpec {
-            runs: self.runs.clone(),
-            store: self.store.clone(),
-            form: match form {
-                FormName::Html => Form::Html,
-                FormName::Markdown | FormName::Github => Form::Markdown,
-                FormName::Text => Form::Text,
-            },
-            stretch,
-            is_anonymous: self.anonymize,
-            style: style(),
-        })
+        let form = match form {
+            FormName::Html => Form::Html,
+            FormName::Markdown | FormName::Github => Form::Markdown,
+            FormName::Text => Form::Text,
+        };
+        let mut spec = ReportSpec::new(self.runs.clone(), form);
+        spec.store = self.store.clone();
+        spec.stretch = stretch;
+        spec.is_anonymous = self.anonymize;
+        spec.style = style();
+        Ok(spec)
     }
 }
 

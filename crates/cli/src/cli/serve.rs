@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, NativePolicy, ServerLimits, ServerPolicy,
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, NativePolicy, ServerLimits,
 };
-use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
+use linerate_model::spec::{AcceptedPadding, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
@@ -218,33 +218,24 @@ impl ServeArgs {
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
         let iperf2 = self.iperf2_listener();
-        let local = LocalOptions {
-            port: self.one_port.map_or(self.port, |address| address.port()),
-            bind: BindSpec {
-                host: self.one_port.map(|address| address.ip()).or(self.bind).map(|address| address.to_string()),
-                ..BindSpec::default()
-            },
-            interval: Some(SAMPLE_INTERVAL),
-            ..LocalOptions::default()
-        };
+        let mut local = LocalOptions::default();
+        local.port = self.one_port.map_or(self.port, |address| address.port());
+        local.bind.host = self.one_port.map(|address| address.ip()).or(self.bind).map(|address| address.to_string());
+        local.interval = Some(SAMPLE_INTERVAL);
         let native = self.native(&mut warnings);
-        let spec = ServerSpec {
-            local,
-            auth,
-            policy: ServerPolicy {
-                admission: self.admit,
-                liveness: self.liveness,
-                access: AccessRules { allow: self.allow, deny: self.deny },
-                anonymous_time_max: anonymous_time_max(&limits),
-                limits,
-                allow_split_address: self.allow_split_address,
-                iperf2,
-                iperf2_udp_reverse: self.iperf2_udp_reverse,
-                facts: self.facts,
-                native,
-            },
-            ..ServerSpec::default()
-        };
+        let mut spec = ServerSpec::default();
+        spec.local = local;
+        spec.auth = auth;
+        spec.policy.admission = self.admit;
+        spec.policy.liveness = self.liveness;
+        spec.policy.access = AccessRules::new(self.allow, self.deny);
+        spec.policy.anonymous_time_max = anonymous_time_max(&limits);
+        spec.policy.limits = limits;
+        spec.policy.allow_split_address = self.allow_split_address;
+        spec.policy.iperf2 = iperf2;
+        spec.policy.iperf2_udp_reverse = self.iperf2_udp_reverse;
+        spec.policy.facts = self.facts;
+        spec.policy.native = native;
         let log = LogOptions {
             level: match self.log_level {
                 LevelArg::Error => Level::Error,
@@ -258,8 +249,14 @@ impl ServeArgs {
             },
             progress_interval: self.interval,
         };
-        let record = self.record.of_server()?;
-        Ok(Service { spec, log, metrics: self.metrics, warnings, user: self.user, record, tui: self.tui, web })
+        let mut service = Service::new(spec, log);
+        service.metrics = self.metrics;
+        service.warnings = warnings;
+        service.user = self.user;
+        service.record = self.record.of_server()?;
+        service.tui = self.tui;
+        service.web = web;
+        Ok(service)
     }
 
     /// Without a place for a key the key lasts as long as the server.
@@ -276,7 +273,10 @@ impl ServeArgs {
             }
         };
         let host_key = self.host_key.clone().or_else(&mut default);
-        Some(NativePolicy { host_key, tokens: self.tokens.clone() })
+        let mut native = NativePolicy::default();
+        native.host_key = host_key;
+        native.tokens = self.tokens.clone();
+        Some(native)
     }
 
     #[cfg(not(feature = "full"))]
@@ -322,11 +322,13 @@ impl ServeArgs {
         let Some(path) = &self.token_file else {
             let is_for_this_host = address.ip().is_loopback();
             let why = || format!("--web {address}: other hosts may come there, so it needs --token-file");
-            return if is_for_this_host { Ok(Some(WebSpec { address, token: None })) } else { Err(why()) };
+            return if is_for_this_host { Ok(Some(WebSpec::new(address))) } else { Err(why()) };
         };
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
         let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Some(WebSpec { address, token: Some(token) }))
+        let mut spec = WebSpec::new(address);
+        spec.token = Some(token);
+        Ok(Some(spec))
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -349,11 +351,9 @@ impl ServeArgs {
         let named = |path: &PathBuf, error: std::io::Error| format!("{}: {}", path.display(), io_text(&error));
         let private_key_pem = fs::read_to_string(key).map_err(|e| named(key, e))?;
         fs::File::open(users_file).map_err(|e| named(users_file, e))?;
-        Ok(Some(ServerAuth {
-            private_key_pem,
-            users_file: users_file.clone(),
-            max_skew: self.max_skew,
-            padding: if self.accept_both_paddings { AcceptedPadding::Both } else { AcceptedPadding::Oaep },
-        }))
+        let mut auth = ServerAuth::new(private_key_pem, users_file);
+        auth.max_skew = self.max_skew;
+        auth.padding = if self.accept_both_paddings { AcceptedPadding::Both } else { AcceptedPadding::Oaep };
+        Ok(Some(auth))
     }
 }

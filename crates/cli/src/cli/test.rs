@@ -46,7 +46,7 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
     let mut progress = Progress::new(output.quiet);
     let mut lines = JsonLines::new(output.jsonl);
     let mut on_event = |event: &PathEvent<'_>| lines.write(event);
-    let mut observers = Observers { progress: &mut progress, on_event: &mut on_event };
+    let mut observers = Observers::new(&mut progress, &mut on_event);
     let result = match test_path(&test, record_options, &signals, &mut observers) {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
@@ -291,7 +291,7 @@ fn login(user: String) -> Result<Login, String> {
             format!("--username: no password in {PASSWORD_VARIABLE}, and none from a terminal: {error}")
         })?,
     };
-    Ok(Login { user, password })
+    Ok(Login::new(user, password))
 }
 
 /// What a command line asks for.
@@ -312,52 +312,53 @@ impl TestArgs {
         let record = self.record.resolve(true)?;
         let bind = self.bind_spec();
         let control_via = self.control_via.as_deref().map(|text| host_and_port(text, port)).transpose()?;
-        let test = PathTest {
-            target: Target { host, port, control_via, bind, timeout: CONNECT_TIMEOUT },
-            identity: IdentityOptions {
-                pin: self.identity.pin.clone(),
-                token_file: self.identity.token_file.clone(),
-                login: self.identity.username.clone().map(login).transpose()?,
-                accept_new: self.identity.accept_new,
-                insecure: self.identity.insecure,
-                requires_native: self.identity.native,
-            },
-            wants_facts: !self.no_facts,
-            wait_max: Duration::from_secs(self.wait),
-            repeat: self.repeat,
-            side_probe: self.side_probe,
-            wants_samples: self.output.samples,
-            spec: self.spec(),
-        };
+        let mut target = Target::new(host, port, CONNECT_TIMEOUT);
+        target.control_via = control_via;
+        target.bind = bind;
+        let mut identity = IdentityOptions::default();
+        identity.pin = self.identity.pin.clone();
+        identity.token_file = self.identity.token_file.clone();
+        identity.login = self.identity.username.clone().map(login).transpose()?;
+        identity.accept_new = self.identity.accept_new;
+        identity.insecure = self.identity.insecure;
+        identity.requires_native = self.identity.native;
+        let mut test = PathTest::new(target, PathSpec::default());
+        test.identity = identity;
+        test.wants_facts = !self.no_facts;
+        test.wait_max = Duration::from_secs(self.wait);
+        test.repeat = self.repeat;
+        test.side_probe = self.side_probe;
+        test.wants_samples = self.output.samples;
+        test.spec = self.spec();
         Ok(Resolved::Test(Box::new((test, record))))
     }
 
     fn spec(self) -> PathSpec {
-        PathSpec {
-            profile: match self.profile {
-                ProfileArg::Quick => Profile::Quick,
-                ProfileArg::Default => Profile::Default,
-                ProfileArg::Thorough => Profile::Thorough,
-                ProfileArg::Draft09 => Profile::Draft09,
-            },
-            only: self.only,
-            skip: self.skip,
-            load: self.time.map(Duration::from_secs),
-            bytes_max: self.max_bytes,
-            streams: self.streams,
-            rate_bps: self.rate.filter(|rate| *rate > 0),
-            congestion: self.congestion,
-            dscp: self.dscp,
-            probe_dscps: self.probe_dscp,
-            transport: match self.transport {
-                TransportArg::Tcp => PhaseTransport::Tcp,
-                TransportArg::Mptcp => PhaseTransport::Mptcp,
-                TransportArg::Tls => PhaseTransport::Tls,
-            },
-            raw: self.raw,
-            request_bytes: self.request,
-            response_bytes: self.response,
-        }
+        let mut spec = PathSpec::default();
+        spec.profile = match self.profile {
+            ProfileArg::Quick => Profile::Quick,
+            ProfileArg::Default => Profile::Default,
+            ProfileArg::Thorough => Profile::Thorough,
+            ProfileArg::Draft09 => Profile::Draft09,
+        };
+        spec.only = self.only;
+        spec.skip = self.skip;
+        spec.load = self.time.map(Duration::from_secs);
+        spec.bytes_max = self.max_bytes;
+        spec.streams = self.streams;
+        spec.rate_bps = self.rate.filter(|rate| *rate > 0);
+        spec.congestion = self.congestion;
+        spec.dscp = self.dscp;
+        spec.probe_dscps = self.probe_dscp;
+        spec.transport = match self.transport {
+            TransportArg::Tcp => PhaseTransport::Tcp,
+            TransportArg::Mptcp => PhaseTransport::Mptcp,
+            TransportArg::Tls => PhaseTransport::Tls,
+        };
+        spec.raw = self.raw;
+        spec.request_bytes = self.request;
+        spec.response_bytes = self.response;
+        spec
     }
 
     fn bind_spec(&self) -> BindSpec {
@@ -372,7 +373,11 @@ impl TestArgs {
             }
             None => (None, None),
         };
-        BindSpec { host: host.map(str::to_owned), device: device.map(str::to_owned), family, ..BindSpec::default() }
+        let mut bind = BindSpec::default();
+        bind.host = host.map(str::to_owned);
+        bind.device = device.map(str::to_owned);
+        bind.family = family;
+        bind
     }
 }
 

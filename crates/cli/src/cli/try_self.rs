@@ -20,7 +20,9 @@ pub(crate) fn main() -> Outcome {
     match trial::run(&signals, &mut |title| writeln!(io::stdout(), "\n== {title} ==")) {
         Ok([a, b, c, d]) => answer(&report::sound([a, b], [c, d]), Outcome::Done),
         Err(Unsound { failure, .. }) if failure.kind == FailureKind::Interrupted => Outcome::Interrupted,
-        Err(Unsound { title, failure }) => answer(&report::not_sound(title, &failure.message), Outcome::NotCompleted),
+        Err(Unsound { title, failure, .. }) => {
+            answer(&report::not_sound(title, &failure.message), Outcome::NotCompleted)
+        }
     }
 }
 

@@ -108,20 +108,16 @@ impl WatchArgs {
         let name = repeat.name();
         let (quiet, expect, otlp) = (repeat.quiet()?, repeat.expect()?, repeat.otlp()?);
         let (command, run_length) = recorded(repeat.command)?;
-        Ok(WatchSpec {
-            name,
-            command,
-            run_length,
-            period: repeat.every,
-            count,
-            is_once: once,
-            quiet,
-            expect,
-            alert: repeat.alert,
-            metrics: repeat.metrics.map(metrics_target),
-            otlp,
-            store: repeat.store,
-        })
+        let mut spec = WatchSpec::new(name, command, run_length, repeat.every);
+        spec.count = count;
+        spec.is_once = once;
+        spec.quiet = quiet;
+        spec.expect = expect;
+        spec.alert = repeat.alert;
+        spec.metrics = repeat.metrics.map(metrics_target);
+        spec.otlp = otlp;
+        spec.store = repeat.store;
+        Ok(spec)
     }
 }
 

@@ -16,7 +16,10 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
     ranked.sort_by_key(|(_, verdict)| (rank(&verdict.verdict), std::cmp::Reverse(verdict.confidence)));
     let Some(((kind, first), others)) = ranked.split_first().map(|(first, others)| (*first, others)) else {
         let sentence = "no load was measured: only settings and totals were checked".to_owned();
-        return Verdict { verdict: NO_LOAD.to_owned(), sentence, ..Verdict::default() };
+        let mut without = Verdict::default();
+        without.verdict = NO_LOAD.to_owned();
+        without.sentence = sentence;
+        return without;
     };
     let mut verdict = first.clone();
     match others.iter().find(|(_, other)| other.verdict != first.verdict) {
@@ -84,9 +87,9 @@ fn with_queues(sentence: &str, findings: &[Finding]) -> String {
 
 fn timeline(phases: &[(PhaseKind, Verdict)]) -> Vec<LimitPeriod> {
     let of_load = |(kind, verdict): &(PhaseKind, Verdict)| {
-        let load = Some(kind.name().to_owned());
-        let periods = verdict.timeline.iter().cloned();
-        periods.map(move |period| LimitPeriod { load: load.clone(), ..period }).collect::<Vec<_>>()
+        let mut periods = verdict.timeline.clone();
+        periods.iter_mut().for_each(|period| period.load = Some(kind.name().to_owned()));
+        periods
     };
     phases.iter().flat_map(of_load).collect()
 }
@@ -109,13 +112,12 @@ mod tests {
     use super::*;
 
     fn verdict(name: &str, confidence: Confidence, length_ms: u64) -> Verdict {
-        Verdict {
-            verdict: name.to_owned(),
-            sentence: format!("about {name} (X-01 on x)"),
-            confidence,
-            timeline: vec![LimitPeriod { load: None, verdict: name.to_owned(), length_ms }],
-            ..Verdict::default()
-        }
+        let mut verdict = Verdict::default();
+        verdict.verdict = name.to_owned();
+        verdict.sentence = format!("about {name} (X-01 on x)");
+        verdict.confidence = confidence;
+        verdict.timeline = vec![LimitPeriod::new(name, length_ms)];
+        verdict
     }
 
     fn concluded(phases: &[(PhaseKind, &str)]) -> (String, String, Option<String>, Option<u32>) {

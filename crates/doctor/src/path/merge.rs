@@ -2,26 +2,14 @@
 
 use std::cmp::Reverse;
 
-use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, NotEvaluated, RuledOut, Verdict};
+use linerate_model::finding::{Diagnosis, Finding, NotEvaluated, RuledOut, Verdict};
 
 use crate::catalogue;
 
 /// Joins diagnoses. A rule that found something about a subject in any of them has found it, the strongest finding counts; one
 /// that was ruled out in any and found nothing in the others is ruled out. The verdict is left empty.
 pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Diagnosis>) -> Diagnosis {
-    let mut all = Diagnosis {
-        schema: DOCTOR_SCHEMA.to_owned(),
-        hosts: Vec::new(),
-        verdict: Verdict::default(),
-        findings: Vec::new(),
-        ruled_out: Vec::new(),
-        not_evaluated: Vec::new(),
-        loss: Vec::new(),
-        placement: Vec::new(),
-        differences: None,
-        comparison: None,
-        unread: Vec::new(),
-    };
+    let mut all = Diagnosis::new(Verdict::default());
     for part in parts {
         all.hosts.extend(part.hosts.iter().filter(|host| !all.hosts.contains(host)).cloned().collect::<Vec<_>>());
         part.findings.iter().for_each(|finding| add_finding(&mut all.findings, finding));

@@ -92,7 +92,7 @@ impl Growth {
         // A device with a hundred queues must not fill the screen.
         const QUOTED_COUNTERS_MAX: usize = 6;
         if self.evidence.len() < QUOTED_COUNTERS_MAX {
-            self.evidence.push(Evidence { fact: key.to_owned(), value: value.to_string(), threshold });
+            self.evidence.push(Evidence::new(key, value.to_string(), threshold));
         }
     }
 }

@@ -143,11 +143,7 @@ const SLOW_START: &str = "slow_start";
 
 /// The sum of what several senders waited for.
 pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
-    rows.into_iter().fold(TcpLimits::default(), |sum, row| TcpLimits {
-        busy_us: sum.busy_us.saturating_add(row.busy_us),
-        rwnd_limited_us: sum.rwnd_limited_us.saturating_add(row.rwnd_limited_us),
-        sndbuf_limited_us: sum.sndbuf_limited_us.saturating_add(row.sndbuf_limited_us),
-    })
+    rows.into_iter().fold(TcpLimits::default(), TcpLimits::saturating_add)
 }
 
 /// What senders waited for, of the time they had something to send; and how much of `seconds` that was.

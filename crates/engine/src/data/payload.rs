@@ -17,7 +17,7 @@ pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
     let mut block = PageBuffer::zeroed(len)?;
     match payload {
         Payload::Repeating => block.iter_mut().zip((b'0'..=b'9').cycle()).for_each(|(byte, digit)| *byte = digit),
-        Payload::Random => fill_random(&mut block),
+        _ => fill_random(&mut block),
     }
     Ok(block)
 }

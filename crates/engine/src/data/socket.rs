@@ -139,16 +139,18 @@ pub(crate) fn set_congestion(fd: BorrowedFd<'_>, spec: &TestSpec) -> Result<(), 
 pub(crate) fn describe(fd: &OwnedFd, id: StreamId, spec: &TestSpec, role: StreamRole, flow: Flow) -> OsResult<Stream> {
     let effective = effective(fd.as_fd(), spec.transport);
     let (local, remote) = (socket::local_addr(fd.as_fd())?, socket::peer_addr(fd.as_fd())?);
-    Ok(Stream { id, role, flow, local, remote, effective, facts: None })
+    let mut stream = Stream::new(id, role, flow, local, remote);
+    stream.effective = effective;
+    Ok(stream)
 }
 
 /// Options that the kernel has granted.
 pub(crate) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
-    EffectiveOptions {
-        send_buffer_bytes: sockopt::SO_SNDBUF.get(fd).ok(),
-        receive_buffer_bytes: sockopt::SO_RCVBUF.get(fd).ok(),
-        congestion: (transport == Transport::Tcp).then(|| sockopt::congestion(fd).ok()).flatten(),
-    }
+    let mut effective = EffectiveOptions::default();
+    effective.send_buffer_bytes = sockopt::SO_SNDBUF.get(fd).ok();
+    effective.receive_buffer_bytes = sockopt::SO_RCVBUF.get(fd).ok();
+    effective.congestion = (transport == Transport::Tcp).then(|| sockopt::congestion(fd).ok()).flatten();
+    effective
 }
 
 /// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)).

@@ -32,6 +32,6 @@ impl CpuMeter {
         let now = cpu::process_time();
         let user_percent = now.user.saturating_sub(self.before.user).as_secs_f64() / wall_s * 100.0;
         let system_percent = now.system.saturating_sub(self.before.system).as_secs_f64() / wall_s * 100.0;
-        Some(CpuUsage { total_percent: user_percent + system_percent, user_percent, system_percent })
+        Some(CpuUsage::new(user_percent + system_percent, user_percent, system_percent))
     }
 }

@@ -130,7 +130,10 @@ impl Sampler {
             });
             streams.push(row);
         }
-        IntervalReport { omitted, last, streams }
+        let mut report = IntervalReport::new(streams);
+        report.omitted = omitted;
+        report.last = last;
+        report
     }
 
     /// A stream ends while others continue: its totals stay as they are now, and the open interval is the last
@@ -205,23 +208,20 @@ impl Track {
             self.limits = limits(&info).unwrap_or(held_before);
             tcp_interval(&info, now.repeated.since(before.repeated), held_before)
         });
-        let udp = (transport == Transport::Udp).then(|| UdpInterval {
-            packets: now.counts.packets.saturating_sub(before.counts.packets),
-            lost: now.counts.lost as i64 - before.counts.lost as i64,
-            out_of_order: now.counts.out_of_order.saturating_sub(before.counts.out_of_order),
-            jitter_s: now.counts.jitter_s,
+        let udp = (transport == Transport::Udp).then(|| {
+            UdpInterval::new(
+                now.counts.packets.saturating_sub(before.counts.packets),
+                now.counts.lost as i64 - before.counts.lost as i64,
+                now.counts.out_of_order.saturating_sub(before.counts.out_of_order),
+                now.counts.jitter_s,
+            )
         });
-        StreamInterval {
-            id: self.stream.id,
-            role: self.stream.role,
-            flow: self.stream.flow,
-            start_ns: before.at_ns.saturating_sub(origin_ns),
-            end_ns: now.at_ns.saturating_sub(origin_ns),
-            bytes: now.counts.bytes.saturating_sub(before.counts.bytes),
-            tcp,
-            udp,
-            metrics: None,
-        }
+        let (start_ns, end_ns) = (before.at_ns.saturating_sub(origin_ns), now.at_ns.saturating_sub(origin_ns));
+        let bytes = now.counts.bytes.saturating_sub(before.counts.bytes);
+        let mut interval = StreamInterval::new(&self.stream, start_ns, end_ns, bytes);
+        interval.tcp = tcp;
+        interval.udp = udp;
+        interval
     }
 
     /// What the worker measured since the stream began; `None` if it measures nothing beyond bytes.
@@ -234,7 +234,11 @@ impl Track {
     /// Adds `TCP_INFO` and the counters to what the worker measured.
     fn complete(&self, measured: &mut StreamMetrics, blocks: u64) {
         if self.stream.role == StreamRole::Sender {
-            measured.writes.get_or_insert(WriteCounts { calls: blocks, ..WriteCounts::default() });
+            measured.writes.get_or_insert_with(|| {
+                let mut writes = WriteCounts::default();
+                writes.calls = blocks;
+                writes
+            });
         }
         let Some(info) = &self.tcp else { return };
         measured.cwnd_segments = Some(info.snd_cwnd_segments);
@@ -251,34 +255,31 @@ impl Track {
 
     fn totals(&self, transport: Transport) -> EndpointTotals {
         let (now, base) = (&self.last, &self.base);
-        EndpointTotals {
-            bytes: now.counts.bytes.saturating_sub(base.counts.bytes),
-            duration_ns: now.at_ns.saturating_sub(base.at_ns),
-            udp: (transport == Transport::Udp).then_some(UdpTotals {
-                packets: now.counts.packets,
-                lost: now.counts.lost,
-                out_of_order: now.counts.out_of_order,
-                jitter_s: now.counts.jitter_s,
-                omitted_packets: Some(base.counts.packets),
-                omitted_lost: Some(base.counts.lost),
-            }),
-        }
+        let udp = (transport == Transport::Udp).then(|| {
+            let counts = &now.counts;
+            let mut udp = UdpTotals::new(counts.packets, counts.lost, counts.out_of_order, counts.jitter_s);
+            udp.omitted_packets = Some(base.counts.packets);
+            udp.omitted_lost = Some(base.counts.lost);
+            udp
+        });
+        let bytes = now.counts.bytes.saturating_sub(base.counts.bytes);
+        EndpointTotals::new(bytes, now.at_ns.saturating_sub(base.at_ns), udp)
     }
 
     fn tcp_summary(&self) -> Option<TcpSummary> {
         let info = self.tcp.as_ref()?;
         let repeated = self.last.repeated.since(self.base.repeated);
-        Some(TcpSummary {
-            retransmits: Some(repeated.retransmits),
-            dsack_segments: repeated.dsack_segments,
-            reordering_segments: Some(info.reordering_segments),
-            reorder_events: info.reorder_seen.map(u64::from),
-            max_snd_cwnd_bytes: Some(self.max_cwnd_bytes),
-            max_snd_wnd_bytes: self.max_wnd_bytes,
-            max_rtt_us: self.rtt.known(self.rtt.max_us),
-            min_rtt_us: self.rtt.known(self.rtt.min_us),
-            mean_rtt_us: self.rtt.mean_us(),
-        })
+        let mut tcp = TcpSummary::default();
+        tcp.retransmits = Some(repeated.retransmits);
+        tcp.dsack_segments = repeated.dsack_segments;
+        tcp.reordering_segments = Some(info.reordering_segments);
+        tcp.reorder_events = info.reorder_seen.map(u64::from);
+        tcp.max_snd_cwnd_bytes = Some(self.max_cwnd_bytes);
+        tcp.max_snd_wnd_bytes = self.max_wnd_bytes;
+        tcp.max_rtt_us = self.rtt.known(self.rtt.max_us);
+        tcp.min_rtt_us = self.rtt.known(self.rtt.min_us);
+        tcp.mean_rtt_us = self.rtt.mean_us();
+        Some(tcp)
     }
 }
 
@@ -290,19 +291,19 @@ pub(crate) fn tcp_since_connect(fd: impl AsFd) -> Option<TcpInterval> {
 }
 
 fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> TcpInterval {
-    TcpInterval {
-        retransmits: repeated.retransmits,
-        snd_cwnd_bytes: info.cwnd_bytes(),
-        snd_wnd_bytes: info.snd_wnd_bytes.map(u64::from),
-        rtt_us: info.rtt_us,
-        rttvar_us: info.rttvar_us,
-        pmtu_bytes: info.pmtu_bytes,
-        dsack_segments: repeated.dsack_segments,
-        reorder_events: info.reorder_seen.map(u64::from),
-        mss_bytes: info.snd_mss_bytes,
-        min_rtt_us: info.min_rtt_us,
-        limits: limits(info).map(|now| since(now, held_before)),
-    }
+    let mut tcp = TcpInterval::default();
+    tcp.retransmits = repeated.retransmits;
+    tcp.snd_cwnd_bytes = info.cwnd_bytes();
+    tcp.snd_wnd_bytes = info.snd_wnd_bytes.map(u64::from);
+    tcp.rtt_us = info.rtt_us;
+    tcp.rttvar_us = info.rttvar_us;
+    tcp.pmtu_bytes = info.pmtu_bytes;
+    tcp.dsack_segments = repeated.dsack_segments;
+    tcp.reorder_events = info.reorder_seen.map(u64::from);
+    tcp.mss_bytes = info.snd_mss_bytes;
+    tcp.min_rtt_us = info.min_rtt_us;
+    tcp.limits = limits(info).map(|now| now.saturating_sub(held_before));
+    tcp
 }
 
 /// Segments sent again, and how many of them the peer reported as received twice.
@@ -328,19 +329,7 @@ impl Repeated {
 
 /// What held a connection back since it began.
 fn limits(info: &TcpInfo) -> Option<TcpLimits> {
-    Some(TcpLimits {
-        busy_us: info.busy_us?,
-        rwnd_limited_us: info.rwnd_limited_us?,
-        sndbuf_limited_us: info.sndbuf_limited_us?,
-    })
-}
-
-fn since(now: TcpLimits, before: TcpLimits) -> TcpLimits {
-    TcpLimits {
-        busy_us: now.busy_us.saturating_sub(before.busy_us),
-        rwnd_limited_us: now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us),
-        sndbuf_limited_us: now.sndbuf_limited_us.saturating_sub(before.sndbuf_limited_us),
-    }
+    Some(TcpLimits::new(info.busy_us?, info.rwnd_limited_us?, info.sndbuf_limited_us?))
 }
 
 impl RttRange {
@@ -366,21 +355,12 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
     use linerate_model::Flow;
-    use linerate_model::stream::EffectiveOptions;
 
     use super::*;
 
     fn stream(id: u32) -> Stream {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        Stream {
-            id: StreamId(id),
-            role: StreamRole::Receiver,
-            flow: Flow::Forward,
-            local: address,
-            remote: address,
-            effective: EffectiveOptions::default(),
-            facts: None,
-        }
+        Stream::new(StreamId(id), StreamRole::Receiver, Flow::Forward, address, address)
     }
 
     #[test]

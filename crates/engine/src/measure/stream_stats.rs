@@ -160,34 +160,32 @@ impl Samples {
 
     fn measured(self, is_total: bool) -> StreamMetrics {
         let burst_mean_bytes = self.burst_bytes.checked_div(self.one_way.count.max(self.burst_transfer.count));
-        let round_trips = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| RoundTrips {
-            round_trip: distribution(&self.round_trips),
-            out: known(&self.out),
-            back: known(&self.back),
-            asymmetry: known(&self.asymmetry),
-            sent_bytes: self.sent_bytes,
-            received_bytes: self.received_bytes,
+        let round_trips = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| {
+            let mut trips = RoundTrips::default();
+            trips.round_trip = distribution(&self.round_trips);
+            trips.out = known(&self.out);
+            trips.back = known(&self.back);
+            trips.asymmetry = known(&self.asymmetry);
+            trips.sent_bytes = self.sent_bytes;
+            trips.received_bytes = self.received_bytes;
+            trips
         });
-        StreamMetrics {
-            writes: self.writes,
-            reads: self.reads,
-            datagrams_received: self.datagrams_received,
-            one_way: known(&self.one_way),
-            burst_mean_bytes,
-            burst_transfer: known(&self.burst_transfer),
-            burst_duty_cycle: (self.burst_periods_s > 0.0).then(|| self.burst_transfer.sum() / self.burst_periods_s),
-            write_times: known(&self.write_times),
-            round_trips,
-            frames: self.frames,
-            frame_delay: known(&self.frame_delay),
-            histograms: self
-                .bins
-                .into_iter()
-                .filter(|bins| is_total || !bins.counts.is_empty())
-                .map(Bins::histogram)
-                .collect(),
-            ..StreamMetrics::default()
-        }
+        let mut metrics = StreamMetrics::default();
+        metrics.writes = self.writes;
+        metrics.reads = self.reads;
+        metrics.datagrams_received = self.datagrams_received;
+        metrics.one_way = known(&self.one_way);
+        metrics.burst_mean_bytes = burst_mean_bytes;
+        metrics.burst_transfer = known(&self.burst_transfer);
+        metrics.burst_duty_cycle =
+            (self.burst_periods_s > 0.0).then(|| self.burst_transfer.sum() / self.burst_periods_s);
+        metrics.write_times = known(&self.write_times);
+        metrics.round_trips = round_trips;
+        metrics.frames = self.frames;
+        metrics.frame_delay = known(&self.frame_delay);
+        metrics.histograms =
+            self.bins.into_iter().filter(|bins| is_total || !bins.counts.is_empty()).map(Bins::histogram).collect();
+        metrics
     }
 }
 
@@ -197,13 +195,13 @@ fn known(spread: &Spread) -> Option<Distribution> {
 
 /// A series as reports show it.
 pub(crate) fn distribution(spread: &Spread) -> Distribution {
-    Distribution {
-        count: spread.count,
-        mean: spread.mean,
-        min: spread.min,
-        max: spread.max,
-        deviation: spread.deviation(),
-    }
+    let mut distribution = Distribution::default();
+    distribution.count = spread.count;
+    distribution.mean = spread.mean;
+    distribution.min = spread.min;
+    distribution.max = spread.max;
+    distribution.deviation = spread.deviation();
+    distribution
 }
 
 /// Percentage in the middle that is always named.
@@ -232,16 +230,13 @@ impl Bins {
         let (low, high) = (self.spec.lower_percent, self.spec.upper_percent);
         let percentiles = [low, high, THREE_SIGMA_PERCENT].map(|percent| (percent, self.bin_of(percent)));
         let outliers = self.outliers();
-        Histogram {
-            kind: self.kind,
-            bin_width_us: self.spec.bin_width_us,
-            percentiles,
-            outliers,
-            below: self.below,
-            beyond: self.beyond,
-            largest: self.largest,
-            bins: self.counts.into_iter().collect(),
-        }
+        let mut histogram = Histogram::new(self.kind, self.spec.bin_width_us, self.counts.into_iter().collect());
+        histogram.percentiles = percentiles;
+        histogram.outliers = outliers;
+        histogram.below = self.below;
+        histogram.beyond = self.beyond;
+        histogram.largest = self.largest;
+        histogram
     }
 
     /// The first bin that together with those before it holds this share.
@@ -301,7 +296,7 @@ mod tests {
 
     #[test]
     fn values_are_sorted_into_bins() {
-        let spec = HistogramSpec { bin_width_us: 100, bins: 10, lower_percent: 5.0, upper_percent: 95.0 };
+        let spec = HistogramSpec::new(100, 10);
         let stats = StreamStats::with_histograms(&[HistogramKind::Datagrams, HistogramKind::Bursts], Some(spec));
         for us in [0, 99, 100, 150, 999, 1000, 5000] {
             stats.update(|r| r.add_to_histogram(HistogramKind::Bursts, f64::from(us) / 1e6, 7.0));

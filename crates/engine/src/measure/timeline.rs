@@ -113,7 +113,10 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn spec(omit_s: u64, end: EndCondition) -> TestSpec {
-        TestSpec { omit: Duration::from_secs(omit_s), end, ..TestSpec::default() }
+        let mut test = TestSpec::default();
+        test.omit = Duration::from_secs(omit_s);
+        test.end = end;
+        test
     }
 
     fn seconds(s: u64) -> EndCondition {

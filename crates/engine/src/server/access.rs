@@ -92,7 +92,7 @@ mod tests {
             let network = |text: &&str| AccessSource::Network(text.parse().expect("a range"));
             texts.iter().map(network).collect()
         };
-        let rules = AccessRules { allow: sources(allow), deny: sources(deny) };
+        let rules = AccessRules::new(sources(allow), sources(deny));
         AccessList::load(&rules, |_| unreachable!("no file is named")).expect("ranges alone")
     }
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn files_hold_one_range_per_line_and_comments() {
-        let rules = AccessRules { allow: vec![AccessSource::File("list".into())], deny: Vec::new() };
+        let rules = AccessRules::new(vec![AccessSource::File("list".into())], Vec::new());
         let loaded = |text: &'static str| AccessList::load(&rules, move |_| Ok(text.to_owned()));
         let list = loaded("# our lab\n192.0.2.0/24 # wired\n\n2001:db8::/32\n").expect("valid lines");
         assert!(admits(&list, "192.0.2.1") && admits(&list, "2001:db8::1") && !admits(&list, "198.51.100.1"));

@@ -100,8 +100,6 @@ impl Admission {
         }
         match self.kind {
             policy::Admission::Parallel { .. } => Decision::Admitted,
-            policy::Admission::Exclusive if self.active.is_empty() => Decision::Admitted,
-            policy::Admission::Exclusive => Decision::Refused(RefusalReason::Busy),
             policy::Admission::Queue { tests_max, wait_max } => {
                 let places = tests_max as usize;
                 let remaining = self.active.values().map(|time| time.left(now));
@@ -113,6 +111,9 @@ impl Admission {
                     Decision::Refused(RefusalReason::QueueTooLong)
                 }
             }
+            // One test at a time.
+            _ if self.active.is_empty() => Decision::Admitted,
+            _ => Decision::Refused(RefusalReason::Busy),
         }
     }
 
@@ -177,7 +178,7 @@ const ADDRESS_TESTS_MIN: u32 = 8;
 fn with_places(limits: &ServerLimits, kind: policy::Admission) -> ServerLimits {
     let places = match kind {
         policy::Admission::Parallel { tests_max } | policy::Admission::Queue { tests_max, .. } => tests_max,
-        policy::Admission::Exclusive => 1,
+        _ => 1,
     };
     let mut limits = limits.clone();
     let places = limits.server.tests.map_or(places, |max| max.min(places));

@@ -98,7 +98,8 @@ impl<'a> ServerContext<'a> {
         streams: u32,
     ) {
         let (transport, direction) = (spec.transport, spec.direction);
-        let facts = TestFacts { number: 0, peer, user, transport, direction, streams, running_beside: 0 };
+        let mut facts = TestFacts::new(peer, transport, direction, streams);
+        facts.user = user;
         let now = Instant::now();
         self.admission.begin(id, now);
         let facts = self.stats.start(id, now, facts);

@@ -453,9 +453,5 @@ impl<'a> Server<'a> {
 }
 
 fn interruption(signal_text: &str) -> Failure {
-    Failure {
-        kind: FailureKind::Interrupted,
-        message: format!("the server has terminated by signal {signal_text}"),
-        code: None,
-    }
+    Failure::new(FailureKind::Interrupted, format!("the server has terminated by signal {signal_text}"))
 }

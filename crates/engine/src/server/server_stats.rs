@@ -111,26 +111,24 @@ impl ServerStats {
         for entry in self.running.values_mut() {
             let moved = std::mem::take(&mut entry.since_last);
             streams = streams.saturating_add(entry.facts.streams);
-            clients.push(ClientProgress {
-                number: entry.facts.number,
-                peer: entry.facts.peer,
-                received_bytes: moved.received_bytes,
-                sent_bytes: moved.sent_bytes,
-            });
+            clients.push(ClientProgress::new(
+                entry.facts.number,
+                entry.facts.peer,
+                moved.received_bytes,
+                moved.sent_bytes,
+            ));
         }
         clients.sort_by_key(|c| c.number);
-        let total = |(transport, moved): (&Transport, &ByteTotals)| TransportTotal {
-            transport: *transport,
-            received_bytes: moved.received_bytes,
-            sent_bytes: moved.sent_bytes,
+        let total = |(transport, moved): (&Transport, &ByteTotals)| {
+            TransportTotal::new(*transport, moved.received_bytes, moved.sent_bytes)
         };
-        Progress {
-            tests: u32::try_from(clients.len()).unwrap_or(u32::MAX),
-            streams,
-            elapsed,
-            clients,
-            totals: TRANSPORTS.iter().zip(&self.totals).map(total).collect(),
-        }
+        let mut progress = Progress::default();
+        progress.tests = u32::try_from(clients.len()).unwrap_or(u32::MAX);
+        progress.streams = streams;
+        progress.elapsed = elapsed;
+        progress.clients = clients;
+        progress.totals = TRANSPORTS.iter().zip(&self.totals).map(total).collect();
+        progress
     }
 }
 
@@ -144,18 +142,19 @@ pub(crate) fn record(
 ) -> TestRecord {
     let counted = |role| summary.and_then(|summary| measure::counted_here(summary, role)).unwrap_or_default();
     let (received, sent) = (counted(StreamRole::Receiver), counted(StreamRole::Sender));
-    TestRecord {
+    let mut record = TestRecord::new(
         facts,
-        cookie,
-        received_bytes: received.bytes,
-        sent_bytes: sent.bytes,
-        duration_ns: received.duration_ns.max(sent.duration_ns),
-        outcome: match outcome {
+        match outcome {
             Ok(()) => Outcome::Complete,
             Err(failure) => Outcome::Partial { reason: failure.message.clone() },
         },
-        ran_beside_max,
-    }
+    );
+    record.cookie = cookie;
+    record.received_bytes = received.bytes;
+    record.sent_bytes = sent.bytes;
+    record.duration_ns = received.duration_ns.max(sent.duration_ns);
+    record.ran_beside_max = ran_beside_max;
+    record
 }
 
 #[cfg(test)]
@@ -164,15 +163,7 @@ mod tests {
     use linerate_model::Direction;
 
     fn facts(port: u16, transport: Transport) -> TestFacts {
-        TestFacts {
-            number: 0,
-            peer: ([192, 0, 2, 1], port).into(),
-            user: None,
-            transport,
-            direction: Direction::Forward,
-            streams: 2,
-            running_beside: 0,
-        }
+        TestFacts::new(([192, 0, 2, 1], port).into(), transport, Direction::Forward, 2)
     }
 
     fn moved(received_bytes: u64, sent_bytes: u64) -> ByteTotals {

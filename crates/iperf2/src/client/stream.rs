@@ -282,7 +282,7 @@ impl StreamClient {
 }
 
 pub(crate) fn failure(message: String) -> Failure {
-    Failure { kind: FailureKind::Error, message, code: None }
+    Failure::new(FailureKind::Error, message)
 }
 
 /// Size of reads of an unexpected answer.

@@ -334,6 +334,15 @@ fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {
     Ok(())
 }
 
+/// The test of a flow without a header, as far as a server can tell.
+fn headerless_spec() -> TestSpec {
+    let mut test = TestSpec::default();
+    test.transport = Transport::Udp;
+    test.end = EndCondition::Unlimited;
+    test.block_len_bytes = UDP_BLOCK_LEN_BYTES;
+    test
+}
+
 fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> AcceptedTest {
     let trip_times = opening.short_trip_times || opening.header.as_ref().is_some_and(|header| header.trip_times);
     let start = match &opening.header {
@@ -343,12 +352,7 @@ fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> Accepted
     let clocks_disagree = trip_times && !policy.clocks_agree(start, clock);
     let mut spec = match &opening.header {
         Some(header) => server_spec(header, Transport::Udp),
-        None => TestSpec {
-            transport: Transport::Udp,
-            end: EndCondition::Unlimited,
-            block_len_bytes: UDP_BLOCK_LEN_BYTES,
-            ..TestSpec::default()
-        },
+        None => headerless_spec(),
     };
     spec.udp.counters_64bit = opening.width == NumberWidth::Wide;
     spec.workload.trip_times = trip_times && !clocks_disagree;

@@ -253,17 +253,10 @@ impl StreamServer {
         if self.policy.permit_key.is_some() {
             return self.refuse(NO_PERMIT.to_owned());
         }
-        let test = AcceptedTest {
-            opening,
-            header: None,
-            payload_bytes: OPENING_LEN,
-            spec: TestSpec {
-                end: EndCondition::Unlimited,
-                workload: Workload { without_header: true, ..Workload::default() },
-                ..TestSpec::default()
-            },
-            clocks_disagree: false,
-        };
+        let mut spec = TestSpec::default();
+        spec.end = EndCondition::Unlimited;
+        spec.workload.without_header = true;
+        let test = AcceptedTest { opening, header: None, payload_bytes: OPENING_LEN, spec, clocks_disagree: false };
         self.begin(test, true, false);
         self.push(StreamServerAction::StartReceiving);
     }
@@ -346,11 +339,10 @@ fn answer_header(asked: &Header, policy: &Policy, clock: Timestamp) -> Header {
 }
 
 fn connect_back(header: &Header, spec: &TestSpec) -> ConnectBack {
-    let spec = TestSpec {
-        direction: Direction::Forward,
-        workload: Workload { without_header: true, ..Workload::default() },
-        ..spec.clone()
-    };
+    let mut spec = spec.clone();
+    spec.direction = Direction::Forward;
+    spec.workload = Workload::default();
+    spec.workload.without_header = true;
     ConnectBack { port: header.port, setup: StreamClientSetup { header: None, time_limit: spec.end.duration() }, spec }
 }
 

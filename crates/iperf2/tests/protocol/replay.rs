@@ -92,7 +92,8 @@ fn recorded_udp_headers_survive_byte_for_byte() {
 
 /// A client specification that does what the recorded one was started with.
 fn spec(capture: &Capture) -> Option<ClientSpec> {
-    let mut test = TestSpec { end: EndCondition::Duration(Duration::from_millis(300)), ..TestSpec::default() };
+    let mut test = TestSpec::default();
+    test.end = EndCondition::Duration(Duration::from_millis(300));
     let workload = &mut test.workload;
     match capture.mode() {
         "tcp_default" | "tcp_nearcongest" => {}
@@ -133,12 +134,7 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
         }
         "tcp_isoch" | "tcp_isoch_triptimes" => {
             workload.trip_times = capture.mode().ends_with("triptimes");
-            workload.shape = Shape::Isochronous(Isochronous {
-                frames_per_s: 60.0,
-                mean_bps: 1e6,
-                deviation_bps: 0.0,
-                gap: Duration::ZERO,
-            });
+            workload.shape = Shape::Isochronous(Isochronous::new(60.0, 1e6));
         }
         "tcp_reverse" => {
             test.end = EndCondition::Bytes(256 << 10);
@@ -162,14 +158,9 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
         }
         _ => return None,
     }
-    Some(ClientSpec {
-        host: "10.77.0.2".to_owned(),
-        local: LocalOptions { port: 5001, ..LocalOptions::default() },
-        test,
-        connect_timeout: None,
-        server_cpu: None,
-        credentials: None,
-    })
+    let mut local = LocalOptions::default();
+    local.port = 5001;
+    Some(ClientSpec::new("10.77.0.2", local, test))
 }
 
 #[test]

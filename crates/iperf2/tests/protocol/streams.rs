@@ -271,18 +271,11 @@ fn a_connection_without_header_counts_from_its_first_byte() {
 
 #[test]
 fn bounce_back_is_handed_over_with_its_first_head() {
-    let head = linerate_iperf2::settings::bounce_head(
-        &linerate_model::workload::BounceBack {
-            request_bytes: 100,
-            reply_bytes: Some(500),
-            burst: 10,
-            period: SECOND,
-            hold: Duration::from_millis(5),
-            quick_ack: true,
-            load: None,
-        },
-        &linerate_model::TestSpec::default(),
-    );
+    let mut bounce = linerate_model::workload::BounceBack::new(100);
+    bounce.reply_bytes = Some(500);
+    bounce.hold = Duration::from_millis(5);
+    bounce.quick_ack = true;
+    let head = linerate_iperf2::settings::bounce_head(&bounce, &linerate_model::TestSpec::default());
     let request = head.message(100);
     let mut pair = Pair::new(None, Policy::default());
     let rest = pair.server.handle_bytes(clock(), &request).to_vec();

@@ -49,12 +49,9 @@ fn keys() -> Option<Keys> {
 }
 
 fn credentials(public_key_pem: &str, password: &str, pkcs1_padding: bool) -> Credentials {
-    Credentials {
-        username: "mario".to_owned(),
-        password: password.to_owned(),
-        public_key_pem: public_key_pem.to_owned(),
-        pkcs1_padding,
-    }
+    let mut credentials = Credentials::new("mario", password, public_key_pem);
+    credentials.pkcs1_padding = pkcs1_padding;
+    credentials
 }
 
 /// Accepts one padding and nothing else.

@@ -101,17 +101,19 @@ fn own_half(stream: &StreamSummary, tcp: bool) -> StreamResult {
 
 fn merge_stream(stream: &mut StreamSummary, spec: &TestSpec, retransmits_known: bool, peer: &StreamResult) {
     let own_duration_ns = stream.local().map_or(0, |half| half.duration_ns);
-    let half = EndpointTotals {
-        bytes: peer.bytes,
-        duration_ns: duration_ns(peer).unwrap_or(own_duration_ns),
-        udp: (spec.transport == Transport::Udp).then(|| peer_udp(stream.role, spec, peer)),
-    };
+    let half = EndpointTotals::new(
+        peer.bytes,
+        duration_ns(peer).unwrap_or(own_duration_ns),
+        (spec.transport == Transport::Udp).then(|| peer_udp(stream.role, spec, peer)),
+    );
     match stream.role {
         StreamRole::Sender => stream.receiver = Some(half),
         StreamRole::Receiver => {
             stream.sender = Some(half);
             if spec.transport == Transport::Tcp && retransmits_known {
-                stream.tcp = Some(TcpSummary { retransmits: peer.retransmits, ..TcpSummary::default() });
+                let mut tcp = TcpSummary::default();
+                tcp.retransmits = peer.retransmits;
+                stream.tcp = Some(tcp);
             }
         }
     }
@@ -129,12 +131,8 @@ fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpTo
     let peer_receives = own_role == StreamRole::Sender;
     let lost = if peer_receives { peer.errors } else { 0 };
     let no_warm_up = spec.omit.is_zero();
-    UdpTotals {
-        packets: peer.packets,
-        lost,
-        out_of_order: 0,
-        jitter_s: if peer_receives { peer.jitter_s } else { 0.0 },
-        omitted_packets: peer.omitted_packets.or(no_warm_up.then_some(0)),
-        omitted_lost: peer.omitted_errors.filter(|_| peer_receives).or((no_warm_up || lost == 0).then_some(0)),
-    }
+    let mut udp = UdpTotals::new(peer.packets, lost, 0, if peer_receives { peer.jitter_s } else { 0.0 });
+    udp.omitted_packets = peer.omitted_packets.or(no_warm_up.then_some(0));
+    udp.omitted_lost = peer.omitted_errors.filter(|_| peer_receives).or((no_warm_up || lost == 0).then_some(0));
+    udp
 }

@@ -33,7 +33,8 @@ fn a_whole_test_follows_the_table() {
 /// The cookie of a client that goes on with a connection is at the server: its parameters are the first bytes.
 #[test]
 fn an_introduced_client_sends_its_parameters_first() {
-    let spec = ClientSpec { test: test(), ..ClientSpec::default() };
+    let mut spec = ClientSpec::default();
+    spec.test = test();
     let params = Params::from_client(&spec, spec.test.block_len_bytes, None);
     let now = std::time::Instant::now();
     let setup = ClientSetup { cookie: Cookie::from_random([9; 36]), params, spec: spec.test };

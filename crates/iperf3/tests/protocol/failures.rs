@@ -122,7 +122,9 @@ fn a_test_that_overruns_is_ended_by_the_server() {
 
 #[test]
 fn a_test_without_time_limit_may_run_for_ever() {
-    let mut pair = Pair::new(TestSpec { end: EndCondition::Bytes(1 << 40), ..test() });
+    let mut test = test();
+    test.end = EndCondition::Bytes(1 << 40);
+    let mut pair = Pair::new(test);
     pair.run_until_running();
     assert_eq!(pair.server.as_ref().and_then(Server::poll_timeout), None);
     assert_eq!(pair.client.poll_timeout(), None);
@@ -130,19 +132,23 @@ fn a_test_without_time_limit_may_run_for_ever() {
 
 #[test]
 fn the_server_keeps_its_limits() {
-    let limit = |rate_bps| Some(BitrateLimit { rate_bps, window: Duration::from_secs(5) });
+    let limit = |rate_bps| Some(BitrateLimit::new(rate_bps, Duration::from_secs(5)));
     let second = Duration::from_secs(1);
-    let timed = |seconds: u32, omit: u32| TestSpec {
-        end: EndCondition::Duration(second * seconds),
-        omit: second * omit,
-        ..test()
+    let timed = |seconds: u32, omit: u32| {
+        let mut test = test();
+        test.end = EndCondition::Duration(second * seconds);
+        test.omit = second * omit;
+        test
     };
     let mut paced = test();
     paced.pacing.rate_bps = Some(30_000_000);
     let mut kernel_paced = test();
     kernel_paced.pacing.fq_rate_bps = Some(30_000_000);
-    let udp = TestSpec { transport: Transport::Udp, block_len_bytes: 1000, ..TestSpec::default() };
-    let sctp = TestSpec { transport: Transport::Sctp, ..TestSpec::default() };
+    let mut udp = TestSpec::default();
+    udp.transport = Transport::Udp;
+    udp.block_len_bytes = 1000;
+    let mut sctp = TestSpec::default();
+    sctp.transport = Transport::Sctp;
     let rows: Vec<(&str, TestSpec, Policy, Option<i32>)> = vec![
         ("as long as allowed", timed(8, 2), Policy { max_duration: Some(second * 10), ..Policy::default() }, None),
         ("too long", timed(9, 2), Policy { max_duration: Some(second * 10), ..Policy::default() }, Some(37)),
@@ -264,7 +270,8 @@ fn a_client_that_stays_after_the_results_does_not_hold_the_server() {
 
 /// A pair whose server wants a login and allows one second.
 fn pair_with_login(token: Option<&str>) -> Pair {
-    let long = TestSpec { end: EndCondition::Duration(Duration::from_secs(100)), ..test() };
+    let mut long = test();
+    long.end = EndCondition::Duration(Duration::from_secs(100));
     let mut pair = Pair::with_token(long, token.map(str::to_owned));
     pair.policy.max_duration = Some(Duration::from_secs(1));
     pair.policy.login_required = true;

@@ -202,18 +202,14 @@ impl Pair {
 
 /// Two streams.
 pub(crate) fn test() -> TestSpec {
-    TestSpec { streams: 2, direction: Direction::Bidirectional, ..TestSpec::default() }
+    let mut test = TestSpec::default();
+    test.streams = 2;
+    test.direction = Direction::Bidirectional;
+    test
 }
 
 pub(crate) fn client_spec(test: TestSpec) -> ClientSpec {
-    ClientSpec {
-        host: "server".to_owned(),
-        local: LocalOptions::default(),
-        test,
-        connect_timeout: None,
-        server_cpu: None,
-        credentials: None,
-    }
+    ClientSpec::new("server", LocalOptions::default(), test)
 }
 
 pub(crate) fn results() -> Results {

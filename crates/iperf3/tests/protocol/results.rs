@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_iperf3::{ErrorCode, Results, StreamResult, merge_peer, stream_id, wire_id};
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
-use linerate_model::{CpuUsage, Direction, EndpointTotals, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{CpuUsage, Direction, EndpointTotals, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
 use proptest::prelude::*;
 
 use crate::fuzzing::sample_results;
@@ -19,7 +19,7 @@ fn parse(text: &str) -> Result<Results, ErrorCode> {
 }
 
 fn stream(id: u32, role: StreamRole, half: EndpointTotals) -> StreamSummary {
-    let mut summary = StreamSummary { id: StreamId(id), role, ..StreamSummary::default() };
+    let mut summary = StreamSummary::new(StreamId(id), role, Flow::Forward);
     match role {
         StreamRole::Sender => summary.sender = Some(half),
         StreamRole::Receiver => summary.receiver = Some(half),
@@ -28,11 +28,14 @@ fn stream(id: u32, role: StreamRole, half: EndpointTotals) -> StreamSummary {
 }
 
 fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
-    EndpointTotals { bytes, duration_ns: 1_000_000_000, udp }
+    EndpointTotals::new(bytes, 1_000_000_000, udp)
 }
 
 fn udp_spec(omit_s: u64) -> TestSpec {
-    TestSpec { transport: Transport::Udp, omit: Duration::from_secs(omit_s), ..TestSpec::default() }
+    let mut test = TestSpec::default();
+    test.transport = Transport::Udp;
+    test.omit = Duration::from_secs(omit_s);
+    test
 }
 
 #[test]
@@ -92,13 +95,15 @@ fn nonsense_numbers_become_sane_ones() {
 
 #[test]
 fn our_text_has_the_keys_of_the_original_in_its_order() {
-    let mut summary = Summary {
-        streams: vec![stream(0, StreamRole::Sender, half(1000, None)), stream(1, StreamRole::Sender, half(7, None))],
-        sender_congestion: Some("bbr".to_owned()),
-        ..Summary::default()
-    };
+    let mut summary = Summary::new(vec![
+        stream(0, StreamRole::Sender, half(1000, None)),
+        stream(1, StreamRole::Sender, half(7, None)),
+    ]);
+    summary.sender_congestion = Some("bbr".to_owned());
     for stream in &mut summary.streams {
-        stream.tcp = Some(TcpSummary { retransmits: Some(5), ..TcpSummary::default() });
+        let mut tcp = TcpSummary::default();
+        tcp.retransmits = Some(5);
+        stream.tcp = Some(tcp);
     }
     let results = Results::from_summary(&summary, &TestSpec::default(), Endpoint::Client);
     let text = String::from_utf8(results.to_json()).expect("JSON is UTF-8");
@@ -119,11 +124,8 @@ fn our_text_has_the_keys_of_the_original_in_its_order() {
 
 #[test]
 fn receiver_sends_its_role() {
-    let summary = Summary {
-        streams: vec![stream(0, StreamRole::Receiver, half(9, None))],
-        receiver_congestion: Some("cubic".to_owned()),
-        ..Summary::default()
-    };
+    let mut summary = Summary::new(vec![stream(0, StreamRole::Receiver, half(9, None))]);
+    summary.receiver_congestion = Some("cubic".to_owned());
     let results = Results::from_summary(&summary, &TestSpec::default(), Endpoint::Server);
     assert_eq!(results.sender_has_retransmits, -1);
     assert_eq!(results.streams[0].retransmits, None);
@@ -144,11 +146,8 @@ fn the_servers_report_is_carried_as_text_or_as_json() {
 
 #[test]
 fn the_peer_completes_the_summary_of_a_tcp_sender() {
-    let mut summary = Summary {
-        streams: vec![stream(0, StreamRole::Sender, half(2_700_000, None))],
-        sender_congestion: Some("cubic".to_owned()),
-        ..Summary::default()
-    };
+    let mut summary = Summary::new(vec![stream(0, StreamRole::Sender, half(2_700_000, None))]);
+    summary.sender_congestion = Some("cubic".to_owned());
     let peer = parse(OLD_TCP_RECEIVER).expect("a real capture");
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer).expect("a known stream");
     let receiver = summary.streams[0].receiver.expect("the peer sent it");
@@ -160,10 +159,10 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
 
 #[test]
 fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
-    let spec = TestSpec { direction: Direction::Reverse, ..TestSpec::default() };
+    let mut spec = TestSpec::default();
+    spec.direction = Direction::Reverse;
     for (has_retransmits, expected) in [(1, Some(Some(4))), (0, None), (-1, None)] {
-        let mut summary =
-            Summary { streams: vec![stream(0, StreamRole::Receiver, half(1, None))], ..Summary::default() };
+        let mut summary = Summary::new(vec![stream(0, StreamRole::Receiver, half(1, None))]);
         let mut peer = sample_results();
         peer.sender_has_retransmits = has_retransmits;
         peer.streams[0].retransmits = Some(4);
@@ -178,9 +177,10 @@ fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
 fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
     let rows = [(0, 3, Some(0)), (1, 0, Some(0)), (1, 3, None)];
     for (omit_s, errors, expected) in rows {
-        let udp = UdpTotals { packets: 80, omitted_packets: Some(40), ..UdpTotals::default() };
-        let mut summary =
-            Summary { streams: vec![stream(0, StreamRole::Sender, half(1, Some(udp)))], ..Summary::default() };
+        let mut udp = UdpTotals::default();
+        udp.packets = 80;
+        udp.omitted_packets = Some(40);
+        let mut summary = Summary::new(vec![stream(0, StreamRole::Sender, half(1, Some(udp)))]);
         let mut peer = sample_results();
         peer.streams[0].errors = errors;
         peer.streams[0].omitted_errors = None;
@@ -193,10 +193,7 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
 
 #[test]
 fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
-    let mut summary = Summary {
-        streams: vec![stream(0, StreamRole::Receiver, half(1, Some(UdpTotals::default())))],
-        ..Summary::default()
-    };
+    let mut summary = Summary::new(vec![stream(0, StreamRole::Receiver, half(1, Some(UdpTotals::default())))]);
     let mut peer = sample_results();
     peer.streams[0].errors = 9;
     peer.streams[0].jitter_s = 0.5;
@@ -208,10 +205,8 @@ fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
 
 #[test]
 fn unknown_streams_are_fatal_and_missing_ones_are_not() {
-    let mut summary = Summary {
-        streams: vec![stream(0, StreamRole::Sender, half(1, None)), stream(1, StreamRole::Sender, half(1, None))],
-        ..Summary::default()
-    };
+    let mut summary =
+        Summary::new(vec![stream(0, StreamRole::Sender, half(1, None)), stream(1, StreamRole::Sender, half(1, None))]);
     let mut peer = sample_results();
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer).expect("a known stream");
     assert!(summary.streams[0].receiver.is_some());
@@ -258,7 +253,7 @@ fn any_results() -> impl Strategy<Value = Results> {
     let text = || proptest::option::of(".*");
     (proptest::collection::vec(stream, 0..5), -1..=1_i64, text(), text(), any::<bool>(), seconds()).prop_map(
         |(streams, sender_has_retransmits, congestion_used, output, linerate, cpu)| Results {
-            cpu: CpuUsage { total_percent: cpu, user_percent: cpu / 2.0, system_percent: cpu / 3.0 },
+            cpu: CpuUsage::new(cpu, cpu / 2.0, cpu / 3.0),
             sender_has_retransmits,
             congestion_used,
             server_output: output.map(ServerOutput::Text),

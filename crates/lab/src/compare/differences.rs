@@ -94,7 +94,7 @@ fn specification(trial: Option<&Trial>) -> Members {
             members.insert("dialect".to_owned(), stored_name(report.target.dialect));
         }
         Some(Detail::FleetCell(cell)) => drop(members.insert("mode".to_owned(), stored_name(cell.mode))),
-        None => {}
+        _ => {}
     }
     members
 }
@@ -128,12 +128,11 @@ fn differing(of: &str, a: &Members, b: &Members, (impact, why): (u8, &str)) -> V
     }
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differing = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
-    let difference = |key: &String| Difference {
-        key: key.clone(),
-        a: a.get(key).cloned(),
-        b: b.get(key).cloned(),
-        impact,
-        why: why.to_owned(),
+    let difference = |key: &String| {
+        let mut change = Difference::new(key, impact, why);
+        change.a = a.get(key).cloned();
+        change.b = b.get(key).cloned();
+        change
     };
     differing.map(|key| Change { of: of.to_owned(), difference: difference(key) }).collect()
 }

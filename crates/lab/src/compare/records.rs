@@ -127,7 +127,7 @@ fn primary(kind: RunKind) -> Option<MeasureName> {
     match kind {
         RunKind::Test | RunKind::Sweep | RunKind::Session | RunKind::Fleet => Some(MeasureName::ReceivedBps),
         RunKind::HttpLoad | RunKind::HttpLab => Some(MeasureName::OkPerS),
-        RunKind::Doctor => None,
+        _ => None,
     }
 }
 

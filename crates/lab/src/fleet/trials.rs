@@ -20,20 +20,15 @@ pub fn trial(cell: &Cell) -> Option<Trial> {
         Some(_) => (RunState::Complete, None),
         None => (RunState::Failed, Some(flags.join(", "))),
     };
-    Some(Trial {
-        no: 0,
-        repeat: *repetition,
-        factors: factors.map(|(name, level)| (name.to_owned(), level.to_owned())).collect(),
-        is_warm_up: false,
-        state,
-        reason,
-        started_ns: 0,
-        elapsed_ns: 0,
-        flags,
-        measures: cell.usable().map(measures).unwrap_or_default(),
-        series: Vec::new(),
-        detail: Some(Detail::FleetCell(Box::new(cell.clone()))),
-    })
+    let mut trial = Trial::complete(0);
+    trial.repeat = *repetition;
+    trial.factors = factors.map(|(name, level)| (name.to_owned(), level.to_owned())).collect();
+    trial.state = state;
+    trial.reason = reason;
+    trial.flags = flags;
+    trial.measures = cell.usable().map(measures).unwrap_or_default();
+    trial.detail = Some(Detail::FleetCell(Box::new(cell.clone())));
+    Some(trial)
 }
 
 /// The source is the client.
@@ -43,9 +38,7 @@ fn measures(measured: &Measurement) -> Vec<Measure> {
         (MeasureName::Retransmits, measured.retransmits.map(|count| count as f64)),
         (MeasureName::RttMeanNs, measured.rtt_us.map(|us| us as f64 * 1e3)),
     ];
-    let measure = |(name, value): (_, Option<f64>)| {
-        Some(Measure { name, way: Way::Forward, value: value?, n: None, is_lower_bound: false })
-    };
+    let measure = |(name, value): (_, Option<f64>)| Some(Measure::new(name, Way::Forward, value?));
     values.into_iter().filter_map(measure).collect()
 }
 

@@ -20,20 +20,15 @@ pub fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
         ("connections".to_owned(), key.connections.to_string()),
     ];
     factors.extend(key.rate_per_s.map(|rate| ("rate".to_owned(), rate.to_string())));
-    Trial {
-        no: 0,
-        repeat: run.repeat.saturating_sub(1),
-        factors: factors.into_iter().collect(),
-        is_warm_up: false,
-        state,
-        reason: reason(run, state),
-        started_ns: 0,
-        elapsed_ns: run.load.as_ref().map_or(0, |load| load.window_ns),
-        flags: run.flags.iter().map(|flag| stored_name(*flag)).collect(),
-        measures: if state == RunState::Failed { Vec::new() } else { measures(run, link) },
-        series: Vec::new(),
-        detail: Some(Detail::Cell(Box::new(run.clone()))),
-    }
+    let mut repetition = Trial::complete(run.load.as_ref().map_or(0, |load| load.window_ns));
+    repetition.repeat = run.repeat.saturating_sub(1);
+    repetition.factors = factors.into_iter().collect();
+    repetition.state = state;
+    repetition.reason = reason(run, state);
+    repetition.flags = run.flags.iter().map(|flag| stored_name(*flag)).collect();
+    repetition.measures = if state == RunState::Failed { Vec::new() } else { measures(run, link) };
+    repetition.detail = Some(Detail::Cell(Box::new(run.clone())));
+    repetition
 }
 
 /// The study with its runs once, which are trials of the record.
@@ -87,7 +82,7 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
     let mut all = Vec::new();
     let mut add = |name, value: Option<f64>| {
         let value = value.filter(|value| value.is_finite());
-        all.extend(value.map(|value| Measure { name, way: Way::Sum, value, n: None, is_lower_bound: false }));
+        all.extend(value.map(|value| Measure::new(name, Way::Sum, value)));
     };
     if load.requests > 0 {
         add(MeasureName::OkPerS, load.ok_per_s());
@@ -112,7 +107,10 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
     ];
     all.extend(quantiles.into_iter().filter_map(|(name, known)| {
         let (n, Quantile { ns, is_lower_bound }) = known?;
-        Some(Measure { name, way: Way::Sum, value: ns as f64, n: Some(n), is_lower_bound })
+        let mut measure = Measure::new(name, Way::Sum, ns as f64);
+        measure.n = Some(n);
+        measure.is_lower_bound = is_lower_bound;
+        Some(measure)
     }));
     all
 }

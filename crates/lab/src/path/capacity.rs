@@ -59,13 +59,11 @@ impl CapacitySearch {
     /// The search of a report: capacity is the highest rate at which IP packets arrived over a second.
     #[must_use]
     pub fn result(&self, direction: PathDirection) -> RateLadder {
-        RateLadder {
-            kind: PhaseKind::Capacity,
-            direction: Some(direction),
-            highest: self.highest_bps,
-            steps: self.steps.clone(),
-            limit: self.is_limited_by_sender.then(|| "the sending host sends no faster: CPU, NIC or qdisc".to_owned()),
-        }
+        let mut ladder = RateLadder::new(PhaseKind::Capacity, Some(direction), self.steps.clone());
+        ladder.highest = self.highest_bps;
+        ladder.limit =
+            self.is_limited_by_sender.then(|| "the sending host sends no faster: CPU, NIC or qdisc".to_owned());
+        ladder
     }
 
     fn grow(&mut self) {

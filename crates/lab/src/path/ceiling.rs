@@ -44,7 +44,7 @@ pub fn ceiling(facts: &CeilingFacts, idle_rtt_ns: Option<i64>) -> Option<RateCei
     ];
     let known = limits.into_iter().filter_map(|(by, bps)| bps.filter(|bps| *bps > 0.0).map(|bps| (by, bps)));
     let (by, rate_bps) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(RateCeiling { rate_bps, by: by.to_owned() })
+    Some(RateCeiling::new(rate_bps, by))
 }
 
 #[cfg(test)]

@@ -70,12 +70,9 @@ impl Clock {
     /// The estimate of a report. Its offset is that in the middle of the probes.
     #[must_use]
     pub fn estimate(&self) -> ClockEstimate {
-        ClockEstimate {
-            method: self.method,
-            offset_ns: self.offset_ns,
-            error_ns: self.error_ns,
-            skew_ppb: (self.skew * 1e9).round() as i64,
-        }
+        let mut estimate = ClockEstimate::new(self.method, self.offset_ns, self.error_ns);
+        estimate.skew_ppb = (self.skew * 1e9).round() as i64;
+        estimate
     }
 
     /// Offset of the other clock, in ns, at a time of this one.
@@ -100,7 +97,11 @@ impl Clock {
     /// neither.
     #[must_use]
     pub fn one_way(&self, samples: &[ProbeSample]) -> (Delay, Delay) {
-        let with_error = |delays: Vec<i64>| Delay { error_ns: Some(self.error_ns), ..Delay::of(&delays, 0) };
+        let with_error = |delays: Vec<i64>| {
+            let mut delay = Delay::of(&delays, 0);
+            delay.error_ns = Some(self.error_ns);
+            delay
+        };
         let (up, down) = self.delays(samples);
         (with_error(up), with_error(down))
     }

@@ -88,7 +88,7 @@ fn one_kernel_has_one_clock_unless_the_probes_contradict() {
     let facts = ClockFacts { is_same_boot: true, disciplined: None };
     let veth = Path { offset_ns: 0, skew_ppb: 0, up_ns: 20_000, down_ns: 30_000, queue_ns: 5000 };
     let clock = Clock::from_probes(&veth.probes(200, 4), facts).expect("replies");
-    let expected = ClockEstimate { method: ClockMethod::OneClock, offset_ns: 0, error_ns: 0, skew_ppb: 0 };
+    let expected = ClockEstimate::new(ClockMethod::OneClock, 0, 0);
     assert_eq!(clock.estimate(), expected);
     let (up, down) = clock.one_way(&veth.probes(200, 4));
     assert!(up.min_ns.is_some_and(|ns| (20_000..21_000).contains(&ns)));

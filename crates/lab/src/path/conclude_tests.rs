@@ -13,17 +13,10 @@ const S: u64 = 1000 * MS;
 const OFFSET_NS: u64 = 5000 * S;
 
 fn target() -> PathTarget {
-    PathTarget {
-        host: "lab.example".to_owned(),
-        port: 5201,
-        address: "2001:db8::7".to_owned(),
-        family: "ipv6".to_owned(),
-        dialect: Dialect::Native,
-        program: None,
-        identity: Identity::Known,
-        fingerprint: None,
-        connect_ns: None,
-    }
+    let address = "2001:db8::7".parse().expect("an address");
+    let mut target = PathTarget::new("lab.example", 5201, address, Dialect::Native);
+    target.identity = Identity::Known;
+    target
 }
 
 fn spec(kind: PhaseKind) -> PhaseSpec {
@@ -226,8 +219,10 @@ fn clocks_are_compared_over_all_phases() {
 fn counts_of_the_server_above_what_was_sent_are_no_figure() {
     let mut input = usual();
     let up = &mut input.phases[2];
-    up.local.streams =
-        vec![StreamTotals { direction: Some(PathDirection::Up), bytes: 13_000_000, ..StreamTotals::default() }];
+    let mut moved = StreamTotals::default();
+    moved.direction = Some(PathDirection::Up);
+    moved.bytes = 13_000_000;
+    up.local.streams = vec![moved];
     let remote = up.remote.as_mut().expect("the other end");
     remote.load.last_mut().expect("samples").up_bytes = 14_000_000;
     let report = conclude(&input);
@@ -239,20 +234,20 @@ fn counts_of_the_server_above_what_was_sent_are_no_figure() {
 
 #[test]
 fn subflows_are_those_of_the_senders_and_their_retransmissions_count() {
-    let row = |stream: u32, retransmits| SubflowRow {
-        stream,
-        local: String::new(),
-        remote: String::new(),
-        bytes: 1,
-        share: 1.0,
-        rtt_us: 1,
-        retransmits,
-        is_backup: None,
+    let row = |stream: u32, retransmits| {
+        let mut row = SubflowRow::new(stream, "", "");
+        (row.bytes, row.share, row.rtt_us, row.retransmits) = (1, 1.0, 1, retransmits);
+        row
     };
     let mut input = usual();
     let both = &mut input.phases[2];
     both.spec.kind = PhaseKind::Both;
-    let stream = |stream, direction| StreamTotals { stream, direction: Some(direction), ..StreamTotals::default() };
+    let stream = |stream, direction| {
+        let mut totals = StreamTotals::default();
+        totals.stream = stream;
+        totals.direction = Some(direction);
+        totals
+    };
     let streams = vec![stream(0, PathDirection::Down), stream(1, PathDirection::Up)];
     (both.local.streams, both.local.subflows) = (streams.clone(), vec![row(0, 5), row(1, 6), row(1, 7)]);
     let remote = both.remote.as_mut().expect("the other end");
@@ -368,7 +363,7 @@ fn datagrams_have_their_rate_with_headers_and_their_losses_by_place() {
 #[test]
 fn sizes_marks_and_transactions_are_taken_over() {
     let mut size = phase(PhaseKind::Size, S);
-    let mtu = |mtu| SizeResult { mtu, how: SizeSignal::BlackHole };
+    let mtu = |mtu| SizeResult::new(mtu, SizeSignal::BlackHole);
     size.size = vec![(PathDirection::Up, mtu(1400)), (PathDirection::Down, mtu(1500))];
     size.tos = vec![(PathDirection::Up, 184, 0), (PathDirection::Up, 2, 0)];
     let mut rr = phase(PhaseKind::Rr, 2 * S);

@@ -12,7 +12,7 @@ pub fn grade(added_ns: &[i64], probe: ProbeKind) -> Option<Grade> {
     let directions = i128::try_from(added_ns.len()).ok().filter(|n| *n > 0)?;
     let sum: i128 = added_ns.iter().map(|ns| i128::from(*ns)).sum();
     let added_ns = i64::try_from(sum / directions).ok()?;
-    Some(Grade { letter: letter(added_ns).to_owned(), added_ns, probe })
+    Some(Grade::new(letter(added_ns), added_ns, probe))
 }
 
 fn letter(added_ns: i64) -> &'static str {
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn the_mean_of_both_directions_decides() {
         let found = grade(&[99_600_000, 95_600_000], ProbeKind::Icmp);
-        assert_eq!(found, Some(Grade { letter: "C".to_owned(), added_ns: 97_600_000, probe: ProbeKind::Icmp }));
+        assert_eq!(found, Some(Grade::new("C", 97_600_000, ProbeKind::Icmp)));
         assert_eq!(grade(&[], ProbeKind::Udp), None);
     }
 }

@@ -52,7 +52,9 @@ mod tests {
 
     #[test]
     fn variation_is_the_distance_to_the_smallest() {
-        let delay = Delay { min_ns: Some(5), p99_ns: Some(12), ..Delay::default() };
+        let mut delay = Delay::default();
+        delay.min_ns = Some(5);
+        delay.p99_ns = Some(12);
         assert_eq!(delay_variation_p99_ns(&delay), Some(7));
         assert_eq!(delay_variation_p99_ns(&Delay::default()), None);
     }

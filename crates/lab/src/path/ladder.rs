@@ -122,13 +122,10 @@ impl Ladder {
     /// The search of a report.
     #[must_use]
     pub fn result(&self) -> RateLadder {
-        RateLadder {
-            kind: self.plan.kind,
-            direction: self.plan.direction,
-            highest: self.clean,
-            steps: self.steps.clone(),
-            limit: self.limit.clone(),
-        }
+        let mut ladder = RateLadder::new(self.plan.kind, self.plan.direction, self.steps.clone());
+        ladder.highest = self.clean;
+        ladder.limit = self.limit.clone();
+        ladder
     }
 
     fn unclean_because(&self, step: &LadderStep) -> Option<String> {

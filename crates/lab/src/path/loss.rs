@@ -46,15 +46,15 @@ pub fn loss_by_place(sender: &EndpointPhase, receiver: &EndpointPhase) -> Result
         ("nic", is_nic_exact),
         ("socket", is_socket_exact),
     ];
-    Ok(LossByPlace {
-        sent,
-        received,
-        sender: refused + qdisc,
-        network: rest,
-        nic,
-        socket,
-        exact: places.iter().filter(|(_, is_exact)| *is_exact).map(|(name, _)| (*name).to_owned()).collect(),
-    })
+    let mut loss = LossByPlace::default();
+    loss.sent = sent;
+    loss.received = received;
+    loss.sender = refused + qdisc;
+    loss.network = rest;
+    loss.nic = nic;
+    loss.socket = socket;
+    loss.exact = places.iter().filter(|(_, is_exact)| *is_exact).map(|(name, _)| (*name).to_owned()).collect();
+    Ok(loss)
 }
 
 #[cfg(test)]

@@ -25,7 +25,12 @@ pub fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
     let most = |counts: &BTreeMap<u8, u64>| counts.iter().max_by_key(|(_, count)| **count).map(|(dscp, _)| *dscp);
     let dscp = arrived.iter().filter_map(|((direction, sent), counts)| Some((*direction, *sent, most(counts)?)));
     let ecn = treatments.iter().map(|(direction, found)| (*direction, worst(found)));
-    (!tos.is_empty()).then(|| Marks { dscp: dscp.collect(), ecn: ecn.collect() })
+    (!tos.is_empty()).then(|| {
+        let mut marks = Marks::default();
+        marks.dscp = dscp.collect();
+        marks.ecn = ecn.collect();
+        marks
+    })
 }
 
 fn treatment(sent: u8, received: u8) -> EcnTreatment {

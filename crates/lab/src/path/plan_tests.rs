@@ -7,7 +7,9 @@ fn kinds(plan: &Plan) -> Vec<PhaseKind> {
 }
 
 fn spec(profile: Profile) -> PathSpec {
-    PathSpec { profile, ..PathSpec::default() }
+    let mut spec = PathSpec::default();
+    spec.profile = profile;
+    spec
 }
 
 #[test]
@@ -50,7 +52,8 @@ fn the_draft_starts_with_one_stream_and_adds_one() {
 
 #[test]
 fn a_length_scales_all_loads() {
-    let wanted = PathSpec { load: Some(Duration::from_secs(16)), ..PathSpec::default() };
+    let mut wanted = PathSpec::default();
+    wanted.load = Some(Duration::from_secs(16));
     let plan = plan(&wanted, &Offer::native());
     let seconds: Vec<u64> = plan.phases.iter().map(|phase| phase.duration_max.as_secs()).collect();
     assert_eq!(seconds, [1, 2, 16, 16, 10, 1, 1]);
@@ -59,12 +62,15 @@ fn a_length_scales_all_loads() {
 #[test]
 fn phases_are_chosen_by_name() {
     use PhaseKind as K;
-    let wanted = PathSpec { only: vec![K::Rr, K::Idle], request_bytes: 64, ..PathSpec::default() };
+    let mut wanted = PathSpec::default();
+    wanted.only = vec![K::Rr, K::Idle];
+    wanted.request_bytes = 64;
     let chosen = plan(&wanted, &Offer::native());
     assert_eq!(kinds(&chosen), [K::Idle, K::Rr]);
     let transaction = TransactionSpec { request_bytes: 64, response_bytes: 1 };
     assert_eq!(chosen.phases.last().and_then(|phase| phase.spec.transaction), Some(transaction));
-    let wanted = PathSpec { skip: vec![K::Both, K::Size], ..PathSpec::default() };
+    let mut wanted = PathSpec::default();
+    wanted.skip = vec![K::Both, K::Size];
     assert_eq!(kinds(&plan(&wanted, &Offer::native())), [K::Idle, K::Down, K::Up, K::Datagrams, K::Datagrams]);
 }
 
@@ -91,7 +97,12 @@ fn limits_of_the_server_are_kept_and_noted() {
 
 #[test]
 fn datagrams_have_half_the_rate_found_or_the_one_asked_for() {
-    let only = |rate_bps| PathSpec { only: vec![PhaseKind::Datagrams], rate_bps, ..PathSpec::default() };
+    let only = |rate_bps| {
+        let mut spec = PathSpec::default();
+        spec.only = vec![PhaseKind::Datagrams];
+        spec.rate_bps = rate_bps;
+        spec
+    };
     let half = plan(&only(None), &Offer::native());
     let rates = half.phases.iter().map(|phase| phase.datagram_rate_bps(Some(95e6), Some(19e6), 1448));
     assert_eq!(rates.collect::<Vec<_>>(), [Some(47_500_000), Some(9_500_000)]);
@@ -106,14 +117,16 @@ fn bytes_are_announced_with_a_margin() {
     let spec = PathSpec::default();
     let announced = plan(&spec, &Offer::native()).announcement(&spec, Some(100e6), Some(20e6));
     assert_eq!(announced, Announcement { seconds: 27, bytes: 243_000_000 });
-    let small = PathSpec { bytes_max: Some(50_000_000), ..PathSpec::default() };
+    let mut small = PathSpec::default();
+    small.bytes_max = Some(50_000_000);
     assert_eq!(plan(&small, &Offer::native()).announcement(&small, Some(100e6), None).bytes, 50_000_000);
 }
 
 #[test]
 fn the_budget_is_shared_by_direction_and_time() {
     // 8 s down, 8 s up, 5 s both ways, 1 s each way at half the rate: 16, 16, 20, 1 and 1 of 54 parts.
-    let spec = PathSpec { bytes_max: Some(54_000_000), ..PathSpec::default() };
+    let mut spec = PathSpec::default();
+    spec.bytes_max = Some(54_000_000);
     let plan = plan(&spec, &Offer::native());
     let parts: Vec<Option<u64>> = plan.phases.iter().map(|phase| phase.spec.bytes_max).collect();
     let megabytes = |n: u64| Some(n * 1_000_000);
@@ -126,7 +139,9 @@ proptest! {
     fn parts_of_the_budget_do_not_exceed_it(bytes_max in any::<u64>(), profile in 0..4_usize, only in any::<u16>()) {
         let profile = [Profile::Quick, Profile::Default, Profile::Thorough, Profile::Draft09][profile];
         let only = PhaseKind::ALL.into_iter().enumerate().filter(|(at, _)| only >> at & 1 == 1).map(|(_, kind)| kind);
-        let spec = PathSpec { profile, only: only.collect(), bytes_max: Some(bytes_max), ..PathSpec::default() };
+        let mut spec = spec(profile);
+        spec.only = only.collect();
+        spec.bytes_max = Some(bytes_max);
         let plan = plan(&spec, &Offer::native());
         let parts = plan.phases.iter().map(|phase| {
             let ways = if phase.spec.kind == PhaseKind::Both { 2 } else { 1 };

@@ -60,22 +60,25 @@ mod tests {
     use super::*;
 
     fn stream(receiver: Option<EndpointTotals>, tcp: Option<TcpSummary>) -> StreamSummary {
-        StreamSummary { receiver, tcp, ..StreamSummary::default() }
+        let mut stream = StreamSummary::default();
+        stream.receiver = receiver;
+        stream.tcp = tcp;
+        stream
     }
 
     fn second(bytes: u64) -> Option<EndpointTotals> {
-        Some(EndpointTotals { bytes, duration_ns: 1_000_000_000, udp: None })
+        Some(EndpointTotals::new(bytes, 1_000_000_000, None))
     }
 
     #[test]
     fn metrics_count_received_bytes_and_missing_ones_stay_missing() {
-        let tcp =
-            |rtt_us| Some(TcpSummary { retransmits: Some(3), mean_rtt_us: Some(rtt_us), ..TcpSummary::default() });
-        let mut summary = Summary {
-            streams: vec![stream(second(1000), tcp(100)), stream(second(500), tcp(300))],
-            cpu_local: Some(CpuUsage { total_percent: 50.0, ..CpuUsage::default() }),
-            ..Summary::default()
+        let tcp = |rtt_us| {
+            let mut tcp = TcpSummary::default();
+            (tcp.retransmits, tcp.mean_rtt_us) = (Some(3), Some(rtt_us));
+            Some(tcp)
         };
+        let mut summary = Summary::new(vec![stream(second(1000), tcp(100)), stream(second(500), tcp(300))]);
+        summary.cpu_local = Some(CpuUsage::new(50.0, 0.0, 0.0));
         let seen = run_metrics(&summary).expect("both arrived");
         assert_eq!(seen.received_bps.to_bits(), 12_000_f64.to_bits());
         assert_eq!((seen.retransmits, seen.rtt_us), (Some(6.0), Some(200.0)));

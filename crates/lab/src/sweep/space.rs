@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec, Keepalive, LocalOptions};
+use linerate_model::spec::{AddressFamily, ClientSpec, Keepalive, LocalOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use thiserror::Error;
 
@@ -43,7 +43,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A run without data, or without acknowledgements of data, for so long is over.
 const SILENCE: Duration = Duration::from_secs(4);
 /// Probes of a control connection without traffic. Two fit into [`SILENCE`], which ends the connection instead of the count.
-const KEEPALIVE: Keepalive = Keepalive { idle_s: 2, interval_s: 1, count: 1 };
+const KEEPALIVE: Keepalive = Keepalive::new(2, 1, 1);
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// Block of a TCP test that names none.
@@ -176,44 +176,33 @@ impl TestSettings {
     pub fn client_spec(&self, spec: &SweepSpec) -> ClientSpec {
         let narrow = |amount: Option<u64>| amount.and_then(|amount| u32::try_from(amount).ok());
         let default_block_len_bytes = if spec.is_udp { 0 } else { TCP_BLOCK_LEN_BYTES };
-        let mut test = TestSpec {
-            transport: if spec.is_udp { Transport::Udp } else { Transport::Tcp },
-            direction: if spec.is_reverse { Direction::Reverse } else { Direction::Forward },
-            streams: self.streams.unwrap_or(1).max(1),
-            end: EndCondition::Duration(Duration::from_secs(spec.time_s.into())),
-            omit: Duration::from_secs(spec.omit_s.into()),
-            block_len_bytes: narrow(self.length_bytes).unwrap_or(default_block_len_bytes),
-            block_len_explicit: self.length_bytes.is_some(),
-            ..TestSpec::default()
-        };
+        let mut test = TestSpec::default();
+        test.transport = if spec.is_udp { Transport::Udp } else { Transport::Tcp };
+        test.direction = if spec.is_reverse { Direction::Reverse } else { Direction::Forward };
+        test.streams = self.streams.unwrap_or(1).max(1);
+        test.end = EndCondition::Duration(Duration::from_secs(spec.time_s.into()));
+        test.omit = Duration::from_secs(spec.omit_s.into());
+        test.block_len_bytes = narrow(self.length_bytes).unwrap_or(default_block_len_bytes);
+        test.block_len_explicit = self.length_bytes.is_some();
         test.pacing.rate_bps = self.rate_bps;
         test.socket.window_bytes = narrow(self.window_bytes);
         test.socket.congestion.clone_from(&self.congestion);
-        let local = LocalOptions {
-            port: spec.port,
-            bind: BindSpec {
-                family: match spec.family {
-                    Some(4) => Some(AddressFamily::V4),
-                    Some(_) => Some(AddressFamily::V6),
-                    None => None,
-                },
-                ..BindSpec::default()
-            },
-            interval: Some(SAMPLE_INTERVAL),
-            rcv_timeout: SILENCE,
-            snd_timeout: Some(SILENCE),
-            control_keepalive: Some(KEEPALIVE),
-            cpu: self.pinning.client,
-            ..LocalOptions::default()
+        let mut local = LocalOptions::default();
+        local.port = spec.port;
+        local.bind.family = match spec.family {
+            Some(4) => Some(AddressFamily::V4),
+            Some(_) => Some(AddressFamily::V6),
+            None => None,
         };
-        ClientSpec {
-            host: spec.host.clone(),
-            local,
-            test,
-            connect_timeout: Some(CONNECT_TIMEOUT),
-            server_cpu: self.pinning.server,
-            credentials: None,
-        }
+        local.interval = Some(SAMPLE_INTERVAL);
+        local.rcv_timeout = SILENCE;
+        local.snd_timeout = Some(SILENCE);
+        local.control_keepalive = Some(KEEPALIVE);
+        local.cpu = self.pinning.client;
+        let mut client = ClientSpec::new(spec.host.as_str(), local, test);
+        client.connect_timeout = Some(CONNECT_TIMEOUT);
+        client.server_cpu = self.pinning.server;
+        client
     }
 
     /// The command that does the same with any iperf3.

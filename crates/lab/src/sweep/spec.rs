@@ -75,6 +75,7 @@ impl SweepSpec {
 
 /// Settings of a test; `None` for the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TestSettings {
     /// Streams.
     pub streams: Option<u32>,

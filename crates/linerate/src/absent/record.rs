@@ -61,6 +61,7 @@ impl SessionRecords {
 
 /// A run that was kept.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Recorded {
     /// What the user should know.
     pub message: Option<String>,

@@ -6,6 +6,7 @@ use super::getopt::{Argument, Grammar, Long, Short};
 
 /// One option as help texts, manual pages and completions show it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct OptionHelp {
     /// One-letter form.
     pub short: Option<char>,
@@ -19,6 +20,7 @@ pub struct OptionHelp {
 
 /// Options under one heading.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct OptionGroup {
     /// The heading.
     pub title: &'static str,

@@ -159,14 +159,7 @@ impl LimitArg {
             Scope::Address => &mut all.address,
             Scope::User => &mut all.user,
         };
-        let Limits { tests, streams, duration, bytes, rate_bps } = self.limits;
-        *into = Limits {
-            tests: tests.or(into.tests),
-            streams: streams.or(into.streams),
-            duration: duration.or(into.duration),
-            bytes: bytes.or(into.bytes),
-            rate_bps: rate_bps.or(into.rate_bps),
-        };
+        *into = self.limits.or(*into);
     }
 }
 

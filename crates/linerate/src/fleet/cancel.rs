@@ -18,6 +18,7 @@ const END_MAX: Duration = Duration::from_secs(15);
 
 /// A run that was ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cancelled {
     /// The run.
     pub run: RunId,
@@ -64,7 +65,9 @@ pub(super) fn opened(store: Option<&str>) -> Result<Store, Error> {
 }
 
 fn only_running(store: &Store) -> Result<RunId, Error> {
-    let filter = Filter { kind: Some(RunKind::Fleet), state: Some(RunState::Running), ..Filter::default() };
+    let mut filter = Filter::default();
+    filter.kind = Some(RunKind::Fleet);
+    filter.state = Some(RunState::Running);
     let rows = store.list(&filter).map_err(error)?;
     match rows.as_slice() {
         [] => Err(Error::usage("no run of a fleet goes on")),

@@ -26,6 +26,7 @@ const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CheckResult {
     /// The report.
     pub report: CheckReport,

@@ -38,6 +38,7 @@ pub const SITE_DEFAULT: &str = "fleet";
 
 /// Hosts and the way to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FleetHosts {
     /// The hosts.
     pub inventory: Inventory,
@@ -68,6 +69,12 @@ pub(super) struct Charge {
 }
 
 impl FleetHosts {
+    /// The hosts of `inventory` by ssh, with an agent, on its only path.
+    #[must_use]
+    pub fn new(inventory: Inventory) -> Self {
+        Self { inventory, paths: Vec::new(), ssh_config: None, is_scripted: false, bus: None }
+    }
+
     /// Name of the inventory; the number of hosts of one without a name.
     pub(super) fn name(&self) -> String {
         self.inventory.name.clone().unwrap_or_else(|| format!("{} hosts", self.inventory.hosts.len()))

@@ -55,14 +55,7 @@ fn resolved(server: &str, tested: Option<IpAddr>) -> Result<SocketAddr, String> 
 pub(super) fn host_part(id: &HostId, member: &Member) -> HostPart {
     let end = member.ends.values().next();
     let place = end.map(|end| SocketAddr::new(end.address, end.port).to_string());
-    HostPart {
-        role: id.to_string(),
-        name: place.unwrap_or_default(),
-        host_key: None,
-        facts_key: None,
-        snapshot: None,
-        is_same_host: false,
-    }
+    HostPart::new(id.to_string(), place.unwrap_or_default())
 }
 
 #[cfg(test)]

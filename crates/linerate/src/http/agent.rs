@@ -14,6 +14,7 @@ use crate::Error;
 
 /// An agent, resolved.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct AgentSpec {
     /// What is measured.
     pub watched: Watched,

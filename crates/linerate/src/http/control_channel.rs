@@ -17,6 +17,7 @@ use crate::{Error, Outcome};
 
 /// Address and access of a control channel.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ControlChannel {
     /// Where it listens; port 0: chosen by the kernel.
     pub address: SocketAddr,
@@ -30,6 +31,12 @@ pub struct ControlChannel {
 }
 
 impl ControlChannel {
+    /// A channel at `address` to which only this host has access.
+    #[must_use]
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, is_address_chosen: false, token_file: None, allow: Vec::new() }
+    }
+
     /// Networks with access; none for all.
     fn networks(&self) -> Vec<Network> {
         if self.token_file.is_some() && self.allow.is_empty() {
@@ -66,8 +73,11 @@ impl OpenChannel {
         let is_everywhere = address.is_ipv6() && address.ip().is_unspecified();
         let host = (!is_everywhere).then(|| address.ip().to_string());
         let allow = channel.networks().into_iter().map(AccessSource::Network).collect();
-        let mut spec = server::spec(host, address.port(), AccessRules { allow, deny: Vec::new() });
-        spec.policy.native = Some(NativePolicy { host_key, tokens: channel.token_file.clone() });
+        let mut spec = server::spec(host, address.port(), AccessRules::new(allow, Vec::new()));
+        let mut native_policy = NativePolicy::default();
+        native_policy.host_key = host_key;
+        native_policy.tokens = channel.token_file.clone();
+        spec.policy.native = Some(native_policy);
         let server =
             Server::spawn("lr-control", move |reporter, interrupts| native::run(&spec, handler, reporter, interrupts));
         let server = server.map_err(|failure| {

@@ -16,7 +16,8 @@ use super::watch::{Watch, cannot_watch};
 use crate::Error;
 
 /// What the command line leaves to this host.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Opening {
     /// Threads; `None` for the CPUs this process may use.
     pub threads: Option<u32>,
@@ -34,6 +35,7 @@ pub struct Opening {
 
 /// A given address of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Resolved {
     /// The name.
     pub host: String,
@@ -41,6 +43,14 @@ pub struct Resolved {
     pub port: u16,
     /// The address.
     pub address: IpAddr,
+}
+
+impl Resolved {
+    /// `address` for the name `host` with `port`.
+    #[must_use]
+    pub fn new(host: impl Into<String>, port: u16, address: IpAddr) -> Self {
+        Self { host: host.into(), port, address }
+    }
 }
 
 /// The addresses of a server: one of its host, with every port.

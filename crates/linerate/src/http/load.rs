@@ -39,6 +39,7 @@ use crate::{Error, Outcome};
 
 /// A load as far as the command line determines it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LoadPlan {
     /// The server and the path.
     pub target: Target,
@@ -64,8 +65,30 @@ pub struct LoadPlan {
     pub record: RecordOptions,
 }
 
+impl LoadPlan {
+    /// A load that is not confirmed, ends when the server fails, and keeps no record. The control channel and what this host
+    /// resolves have their defaults.
+    #[must_use]
+    pub fn new(target: Target, spec: LoadSpec, claims: TargetOwnership) -> Self {
+        Self {
+            target,
+            spec,
+            claims,
+            control: ControlPath::default(),
+            opening: Opening::default(),
+            asks_first: false,
+            tolerates_failures: false,
+            line_rate_bps: None,
+            is_verbose: false,
+            output: Output::default(),
+            record: RecordOptions::default(),
+        }
+    }
+}
+
 /// How a load ended.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LoadEnd {
     /// The exit code.
     pub outcome: Outcome,
@@ -162,7 +185,9 @@ fn recording(plan: &LoadPlan, spec: &LoadSpec, server: SocketAddr) -> Option<Rec
 }
 
 fn body(plan: &LoadPlan, verdict: Option<Box<CellVerdict>>) -> Body {
-    Body::HttpLoad(HttpLoad { target: scrubbed(&[plan.target.to_string()]).concat(), verdict })
+    let mut load = HttpLoad::new(scrubbed(&[plan.target.to_string()]).concat());
+    load.verdict = verdict;
+    Body::HttpLoad(load)
 }
 
 /// Whether TCP alone is measured: the server has linerate's payloads, and the user names no rate.
@@ -294,7 +319,9 @@ fn report(
         recording.note(remarks.clone());
         let (state, reason) = (trial.state, trial.reason.clone());
         let started_ns = recording.elapsed_ns().saturating_sub(trial.elapsed_ns);
-        recording.add(Trial { started_ns, ..trial.clone() });
+        let mut repetition = trial.clone();
+        repetition.started_ns = started_ns;
+        recording.add(repetition);
         recording.finish(state, reason, body(plan, verdict.clone()))
     });
     let wire = trial.measures.iter().find(|measure| measure.name == MeasureName::WireBps);

@@ -32,6 +32,7 @@ pub use server_side::ControlPath;
 
 /// What is written to standard output and standard error.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Output {
     /// Write one JSON object instead of text
     pub json: bool,

@@ -18,6 +18,7 @@ use crate::{Error, Outcome};
 
 /// A resolved server.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ServePlan {
     /// The server.
     pub spec: ServerSpec,
@@ -27,8 +28,17 @@ pub struct ServePlan {
     pub tcp: Option<TcpSpec>,
 }
 
+impl ServePlan {
+    /// The server alone.
+    #[must_use]
+    pub fn new(spec: ServerSpec) -> Self {
+        Self { spec, control: None, tcp: None }
+    }
+}
+
 /// An iperf3 server beside the HTTP server.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TcpSpec {
     /// Address; `None` for all.
     pub host: Option<String>,
@@ -36,6 +46,14 @@ pub struct TcpSpec {
     pub port: u16,
     /// Access list: that of the HTTP server.
     pub access: AccessRules,
+}
+
+impl TcpSpec {
+    /// A server at `port` of all addresses.
+    #[must_use]
+    pub fn new(port: u16, access: AccessRules) -> Self {
+        Self { host: None, port, access }
+    }
 }
 
 /// A running HTTP server with its control channel and its iperf3 server.

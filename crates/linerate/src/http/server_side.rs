@@ -11,7 +11,6 @@ use linerate_engine::StopHandle;
 use linerate_engine::dialect::native::client::{NativeError, Target};
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::{EndpointStats, Reading};
-use linerate_model::spec::BindSpec;
 
 use super::control_client::{CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request};
 use super::requests::{BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS};
@@ -21,6 +20,7 @@ use crate::{Error, Outcome};
 
 /// A way to a control channel.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct ControlPath {
     /// The channel, `HOST` or `HOST:PORT`; absent for the default.
     pub server: Option<String>,
@@ -52,7 +52,7 @@ impl ServerSide {
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
         let named = path.server.as_deref().map(|text| host_and_port(text, port)).transpose();
         let (host, port) = named.map_err(Error::usage)?.unwrap_or_else(|| (server.ip().to_string(), port));
-        let target = Target { host, port, control_via: None, bind: BindSpec::default(), timeout: CONNECT_TIMEOUT };
+        let target = Target::new(host, port, CONNECT_TIMEOUT);
         let identity = IdentityOptions { token_file: path.token_file.clone(), ..IdentityOptions::default() };
         // A token that cannot be used is an error of the command line.
         identity::demand(&identity, &target)?;

@@ -59,33 +59,22 @@ pub fn forget(host: &str, port: u16) -> Result<bool, Error> {
 /// Describes the server for reports.
 pub(super) fn target(test: &PathTest, client: &NativeClient) -> PathTarget {
     let peer = client.peer();
-    PathTarget {
-        host: test.target.host.clone(),
-        port: test.target.port,
-        address: peer.remote.ip().to_string(),
-        family: if peer.remote.is_ipv6() { "ipv6" } else { "ipv4" }.to_owned(),
-        dialect: Dialect::Native,
-        program: Some(client.welcome().program.clone()),
-        identity: peer.identity,
-        fingerprint: Some(peer.fingerprint.to_string()),
-        connect_ns: Some(linerate_sys::clock::as_ns(peer.connect_time)),
-    }
+    let (host, port) = (test.target.host.as_str(), test.target.port);
+    let mut target = PathTarget::new(host, port, peer.remote.ip(), Dialect::Native);
+    target.program = Some(client.welcome().program.clone());
+    target.identity = peer.identity;
+    target.fingerprint = Some(peer.fingerprint.to_string());
+    target.connect_ns = Some(linerate_sys::clock::as_ns(peer.connect_time));
+    target
 }
 
 /// Describes a server of iperf3, which has no key.
 pub(super) fn unproven(test: &PathTest, established: &Established) -> PathTarget {
     let remote = established.remote;
-    PathTarget {
-        host: test.target.host.clone(),
-        port: test.target.port,
-        address: remote.ip().to_string(),
-        family: if remote.is_ipv6() { "ipv6" } else { "ipv4" }.to_owned(),
-        dialect: Dialect::Iperf3,
-        program: None,
-        identity: Identity::Unproven,
-        fingerprint: None,
-        connect_ns: Some(linerate_sys::clock::as_ns(established.connect_time)),
-    }
+    let (host, port) = (test.target.host.as_str(), test.target.port);
+    let mut target = PathTarget::new(host, port, remote.ip(), Dialect::Iperf3);
+    target.connect_ns = Some(linerate_sys::clock::as_ns(established.connect_time));
+    target
 }
 
 fn known_hosts() -> Result<KnownHosts, Error> {

@@ -10,7 +10,6 @@ mod observers;
 mod searches;
 mod steering;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -36,6 +35,7 @@ pub use observers::Observers;
 
 /// What is examined, and how.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PathTest {
     /// The server.
     pub target: Target,
@@ -55,8 +55,26 @@ pub struct PathTest {
     pub wants_samples: bool,
 }
 
+impl PathTest {
+    /// One examination of the path to `target`, without facts of the server, demands on its identity, or a wait.
+    #[must_use]
+    pub fn new(target: Target, spec: PathSpec) -> Self {
+        Self {
+            target,
+            spec,
+            identity: IdentityOptions::default(),
+            wants_facts: false,
+            wait_max: Duration::ZERO,
+            repeat: 1,
+            side_probe: SideProbe::default(),
+            wants_samples: false,
+        }
+    }
+}
+
 /// What measures the delay beside the tests of an iperf3 server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SideProbe {
     /// The first of the others that works.
     #[default]
@@ -73,6 +91,7 @@ pub enum SideProbe {
 
 /// What the user demands of the server's identity.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct IdentityOptions {
     /// Fingerprint of its key: `sha256:…`.
     pub pin: Option<String>,
@@ -178,20 +197,13 @@ fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Tr
         Outcome::Interrupted => RunState::Interrupted,
         _ => RunState::Partial,
     };
-    Trial {
-        no: 0,
-        repeat,
-        factors: BTreeMap::new(),
-        is_warm_up: false,
-        reason: None,
-        flags: Vec::new(),
-        series: Vec::new(),
-        state,
-        started_ns,
-        elapsed_ns: ended_ns.saturating_sub(started_ns),
-        measures: of_path(&examined.report),
-        detail: Some(Detail::Path(Box::new(examined.report.clone()))),
-    }
+    let mut trial = Trial::complete(ended_ns.saturating_sub(started_ns));
+    trial.repeat = repeat;
+    trial.state = state;
+    trial.started_ns = started_ns;
+    trial.measures = of_path(&examined.report);
+    trial.detail = Some(Detail::Path(Box::new(examined.report.clone())));
+    trial
 }
 
 fn examine(

@@ -6,11 +6,19 @@ use linerate_report::path::finished_line;
 use crate::progress::{Progress, style};
 
 /// Text for people on standard error, and events for programs.
+#[non_exhaustive]
 pub struct Observers<'a> {
     /// The text.
     pub progress: &'a mut Progress,
     /// Receives the events.
     pub on_event: &'a mut dyn FnMut(&PathEvent<'_>),
+}
+
+impl<'a> Observers<'a> {
+    /// Text to `progress`, and events to `on_event`.
+    pub fn new(progress: &'a mut Progress, on_event: &'a mut dyn FnMut(&PathEvent<'_>)) -> Self {
+        Self { progress, on_event }
+    }
 }
 
 impl Observers<'_> {

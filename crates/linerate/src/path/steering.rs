@@ -101,15 +101,12 @@ impl<'a> ShownLoad<'a> {
         let rate = |bytes: fn(&LoadSample) -> u64| {
             units::rate_bps(bytes(sample).saturating_sub(bytes(&last)), units::ns_to_s(passed_ns))
         };
-        (self.observers.on_event)(&PathEvent::Interval(LoadInterval {
-            phase: self.position.kind,
-            start_ns: last.at_ns,
-            end_ns: sample.at_ns,
-            received_bps: rate(|sample| sample.down_bytes),
-            sent_bps: rate(|sample| sample.up_bytes),
-            streams: sample.streams,
-            rtt_ns,
-        }));
+        let mut interval = LoadInterval::new(self.position.kind, last.at_ns, sample.at_ns);
+        interval.received_bps = rate(|sample| sample.down_bytes);
+        interval.sent_bps = rate(|sample| sample.up_bytes);
+        interval.streams = sample.streams;
+        interval.rtt_ns = rtt_ns;
+        (self.observers.on_event)(&PathEvent::Interval(interval));
     }
 
     fn show(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) {

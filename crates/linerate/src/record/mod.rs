@@ -12,9 +12,7 @@ use std::time::Instant;
 use linerate_host::{Request, collect};
 use linerate_model::event::TestHeader;
 use linerate_model::finding::Diagnosis;
-use linerate_model::record::{
-    Body, Detail, HostPart, Links, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Trial,
-};
+use linerate_model::record::{Body, Detail, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, SinkError};
@@ -35,6 +33,7 @@ pub type Labels = BTreeMap<String, String>;
 
 /// Where a record goes, and what the user adds to it. The default is a record that is only returned.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct RecordOptions {
     /// The history; `None` for a record that is only printed.
     pub place: Option<Place>,
@@ -75,6 +74,7 @@ pub fn json(record: &RunRecord) -> String {
 
 /// What is recorded.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Run {
     /// What it is.
     pub kind: RunKind,
@@ -86,6 +86,14 @@ pub struct Run {
     pub spec_key: String,
     /// Address of the server, where no trial names it.
     pub peer: Option<SocketAddr>,
+}
+
+impl Run {
+    /// A run of the kind of `body`; runs with the same `spec_key` are comparable.
+    #[must_use]
+    pub fn new(kind: RunKind, body: Body, spec_key: impl Into<String>) -> Self {
+        Self { kind, body, server: None, spec_key: spec_key.into(), peer: None }
+    }
 }
 
 /// A run that is being recorded.
@@ -115,12 +123,9 @@ impl Recording {
     #[must_use]
     pub fn begin(options: RecordOptions, run: Run) -> Self {
         let mut record = head(run.kind, run.body, options.title, options.labels);
-        record.path = RunPath {
-            server: run.server,
-            spec_key: run.spec_key,
-            client: Some(process::uname().node),
-            ..RunPath::default()
-        };
+        record.path.server = run.server;
+        record.path.spec_key = run.spec_key;
+        record.path.client = Some(process::uname().node);
         let recorder = options.place.map(Recorder::new);
         if let Some(recorder) = &recorder {
             recorder.begin(record.clone());
@@ -147,9 +152,9 @@ impl Recording {
     }
 
     /// Adds a trial.
-    pub fn add(&mut self, trial: Trial) {
+    pub fn add(&mut self, mut trial: Trial) {
         let no = u32::try_from(self.record.trials.len()).unwrap_or(u32::MAX);
-        let trial = Trial { no, ..trial };
+        trial.no = no;
         self.record.trials.push(trial.clone());
         self.pass_on(vec![trial]);
     }
@@ -197,9 +202,10 @@ impl Recording {
 
     /// The run ended with the state of its only trial, which ends now.
     #[must_use]
-    pub fn finish_trial(mut self, trial: Trial) -> Recorded {
+    pub fn finish_trial(mut self, mut trial: Trial) -> Recorded {
         let (state, reason, body) = (trial.state, trial.reason.clone(), self.record.body.clone());
-        self.add(Trial { started_ns: self.elapsed_ns().saturating_sub(trial.elapsed_ns), ..trial });
+        trial.started_ns = self.elapsed_ns().saturating_sub(trial.elapsed_ns);
+        self.add(trial);
         self.finish(state, reason, body)
     }
 
@@ -208,7 +214,11 @@ impl Recording {
     pub fn finish_with(self, state: RunState, reason: Option<String>, trials: Trials) -> Option<String> {
         let elapsed_ns = self.elapsed_ns();
         let recorder = self.recorder?;
-        recorder.finish_with(RunRecord { state, reason, elapsed_ns, ..self.record }, trials);
+        let mut record = self.record;
+        record.state = state;
+        record.reason = reason;
+        record.elapsed_ns = elapsed_ns;
+        recorder.finish_with(record, trials);
         recorder.close().message()
     }
 
@@ -247,13 +257,11 @@ impl TestRecording {
             peer: None,
         };
         let recording = Recording::begin(options, run);
-        let planned = TestHeader {
-            peer_host: spec.host.clone(),
-            peer_port: spec.local.port,
-            started_at_unix_ms: recording.record.started_unix_ms,
-            spec: spec.test.clone(),
-            ..TestHeader::default()
-        };
+        let mut planned = TestHeader::default();
+        planned.peer_host = spec.host.clone();
+        planned.peer_port = spec.local.port;
+        planned.started_at_unix_ms = recording.record.started_unix_ms;
+        planned.spec = spec.test.clone();
         Self { recording, builder: Builder::new(planned) }
     }
 
@@ -283,31 +291,19 @@ pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Lab
     let argv: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let time =
         i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
-    RunRecord {
-        schema: RUN_SCHEMA.to_owned(),
-        run_id: RunId::new(unix_ms, random::bytes()),
+    let mut record = RunRecord::new(
+        RunId::new(unix_ms, random::bytes()),
         kind,
-        state: RunState::Running,
-        reason: None,
-        title,
-        started_at: time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
-        started_unix_ms: unix_ms,
-        elapsed_ns: 0,
-        origin: Origin {
-            tool: "linerate".to_owned(),
-            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            argv: scrubbed(&argv),
-            imported: None,
-        },
-        path: RunPath::default(),
-        hosts: Vec::new(),
-        trials: Vec::new(),
         body,
-        diagnosis: None,
-        notes: Vec::new(),
-        labels,
-        links: Links::default(),
-    }
+        time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        unix_ms,
+    );
+    record.title = title;
+    record.origin.tool = "linerate".to_owned();
+    record.origin.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    record.origin.argv = scrubbed(&argv);
+    record.labels = labels;
+    record
 }
 
 /// Key of what a test measured. That of an examined path is known before: its profile and options are no part of the report.
@@ -326,17 +322,15 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
     let request = Request { peer: remote.map(|remote| remote.ip()), ..Request::default() };
     let snapshot = known.unwrap_or_else(|| collect(&request));
     let device = snapshot.value("route.peer.dev").map(ToString::to_string).unwrap_or_default();
-    let host = HostPart {
-        role: if record.kind == RunKind::Doctor { "here" } else { "client" }.to_owned(),
-        name: snapshot.host.clone(),
-        host_key: host_key(),
-        facts_key: Some(keys::facts_key(&snapshot)),
-        is_same_host: match stream {
-            Some((local, remote)) => local.ip() == remote.ip(),
-            None => remote.is_some_and(|remote| is_local(remote.ip())),
-        },
-        snapshot: Some(Box::new(snapshot)),
+    let mut host =
+        HostPart::new(if record.kind == RunKind::Doctor { "here" } else { "client" }.to_owned(), snapshot.host.clone());
+    host.host_key = host_key();
+    host.facts_key = Some(keys::facts_key(&snapshot));
+    host.is_same_host = match stream {
+        Some((local, remote)) => local.ip() == remote.ip(),
+        None => remote.is_some_and(|remote| is_local(remote.ip())),
     };
+    host.snapshot = Some(Box::new(snapshot));
     let server = record.path.server.clone().unwrap_or_default();
     record.path.key = path_key(&host, &server, remote, &device);
     let ends = stream.map(|(local, _)| local).into_iter().chain(remote);
@@ -352,7 +346,7 @@ fn stream_addresses(detail: &Detail) -> Option<(SocketAddr, SocketAddr)> {
             let mut streams = report.phases.iter().flat_map(|phase| &phase.stream_info);
             streams.find_map(|stream| Some((stream.local?, stream.remote?)))
         }
-        Detail::Cell(_) | Detail::FleetCell(_) => None,
+        _ => None,
     }
 }
 

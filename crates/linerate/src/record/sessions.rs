@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use linerate_model::record::{Body, HostPart, RunKind, RunPath, RunState, Session, Trial};
+use linerate_model::record::{Body, HostPart, RunKind, RunState, Session, Trial};
 use linerate_model::service::{Outcome, TestRecord};
 use linerate_model::stream::ListenerFacts;
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError};
@@ -32,14 +32,8 @@ impl SessionRecords {
     /// Starts the writer.
     #[must_use]
     pub fn new(options: RecordOptions) -> Self {
-        let host = HostPart {
-            role: "server".to_owned(),
-            name: process::uname().node,
-            host_key: host_key(),
-            facts_key: None,
-            snapshot: None,
-            is_same_host: false,
-        };
+        let mut host = HostPart::new("server", process::uname().node);
+        host.host_key = host_key();
         let recorder = options.place.map(Recorder::new);
         Self { recorder, title: options.title, labels: options.labels, host, last: Rc::default() }
     }
@@ -81,30 +75,25 @@ impl SessionRecords {
             Outcome::Complete => (RunState::Complete, None),
             Outcome::Partial { reason } => (trial.state.max(RunState::Partial), Some(reason.clone())),
         };
-        let body = Session {
-            number: facts.number,
-            peer: facts.peer,
-            user: facts.user.clone(),
-            transport: facts.transport,
-            direction: facts.direction,
-            streams: facts.streams,
-            ran_beside_max: test.ran_beside_max,
-            outcome: test.outcome.clone(),
-        };
+        let mut body = Session::new(facts.peer, facts.transport, facts.direction, test.outcome.clone());
+        body.number = facts.number;
+        body.user = facts.user.clone();
+        body.streams = facts.streams;
+        body.ran_beside_max = test.ran_beside_max;
         let mut record = head(RunKind::Session, Body::Session(body), self.title.clone(), self.labels.clone());
         let (client, server) = (facts.peer.ip().to_string(), self.host.name.clone());
         let family = if facts.peer.is_ipv4() { "ipv4" } else { "ipv6" };
-        record.path = RunPath {
-            key: keys::path_key(&client, self.host.host_key.as_deref().unwrap_or(&server), family, ""),
-            spec_key: super::spec_key_of(&trial),
-            client: Some(client),
-            server: Some(server),
-            addresses: Vec::new(),
-        };
+        record.path.key = keys::path_key(&client, self.host.host_key.as_deref().unwrap_or(&server), family, "");
+        record.path.spec_key = super::spec_key_of(&trial);
+        record.path.client = Some(client);
+        record.path.server = Some(server);
         record.hosts = vec![self.host.clone()];
         record.elapsed_ns = trial.elapsed_ns;
         (record.state, record.reason) = (state, reason);
-        record.trials = vec![Trial { state, reason: record.reason.clone(), ..trial }];
+        let mut repetition = trial;
+        repetition.state = state;
+        repetition.reason = record.reason.clone();
+        record.trials = vec![repetition];
         recorder.offer(record);
     }
 }

@@ -21,9 +21,9 @@ use crate::outcome::failure;
 use crate::record::SessionRecords;
 pub use linerate_engine::dialect::iperf2::server::run as run_iperf2;
 use linerate_engine::dialect::iperf3::server;
-use linerate_model::policy::{AccessRules, ServerPolicy};
+use linerate_model::policy::AccessRules;
 use linerate_model::sink::PeerRequests;
-use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
+use linerate_model::spec::ServerSpec;
 use linerate_model::{EventSink, Failure, FailureKind, ServerEvent, ServerReporter, SinkError};
 
 /// Serves iperf3 clients until `interrupts` or `spec` end it, and reports every test. `metrics` is the address of the
@@ -63,11 +63,11 @@ pub fn serve_iperf3(
 
 /// Sends clients that ask for them the server's report and facts about this host.
 fn peer_requests(options: iperf3::Options) -> PeerRequests {
-    PeerRequests {
-        report: Some(iperf3::peer_report(options)),
-        facts: observed_test::facts_for_clients(),
-        drops: observed_test::drops_for_clients(),
-    }
+    let mut requests = PeerRequests::default();
+    requests.report = Some(iperf3::peer_report(options));
+    requests.facts = observed_test::facts_for_clients();
+    requests.drops = observed_test::drops_for_clients();
+    requests
 }
 
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
@@ -179,11 +179,11 @@ impl Drop for Server {
 }
 
 pub(crate) fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
-    ServerSpec {
-        local: LocalOptions { port, bind: BindSpec { host, ..BindSpec::default() }, ..LocalOptions::default() },
-        policy: ServerPolicy { access, ..ServerPolicy::default() },
-        ..ServerSpec::default()
-    }
+    let mut spec = ServerSpec::default();
+    spec.local.port = port;
+    spec.local.bind.host = host;
+    spec.policy.access = access;
+    spec
 }
 
 /// Announces address and key, and nothing else.

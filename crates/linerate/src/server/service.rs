@@ -35,6 +35,7 @@ use crate::view::View;
 
 /// What is to be served, and how it is watched.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Service {
     /// The server.
     pub spec: ServerSpec,
@@ -52,6 +53,14 @@ pub struct Service {
     pub tui: bool,
     /// The live page.
     pub web: Option<WebSpec>,
+}
+
+impl Service {
+    /// A server with a log, by the user who starts it: no metrics, no record, no live page.
+    #[must_use]
+    pub fn new(spec: ServerSpec, log: LogOptions) -> Self {
+        Self { spec, log, metrics: None, warnings: Vec::new(), user: None, record: None, tui: false, web: None }
+    }
 }
 
 /// Names the port of a listener that could not be opened, and what to do.
@@ -206,7 +215,7 @@ fn trace(event: &ServerEvent) {
         ServerEvent::HostKey { text } => debug!(key = text, "host key"),
         ServerEvent::Reloaded => debug!("access lists reloaded"),
         ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
-        ServerEvent::Progress(_) => {}
+        _ => {}
     }
 }
 

@@ -23,11 +23,20 @@ use crate::live::Live;
 
 /// Where the page is, and who may see it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct WebSpec {
     /// Listening address; port 0: chosen by the kernel.
     pub address: SocketAddr,
     /// The token that gives access; `None` for a random one, on loopback addresses only.
     pub token: Option<String>,
+}
+
+impl WebSpec {
+    /// A page at `address` with a random token.
+    #[must_use]
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, token: None }
+    }
 }
 
 /// Pages that are open at a time.

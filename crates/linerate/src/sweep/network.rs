@@ -112,18 +112,18 @@ impl<'a> Network<'a> {
     }
 
     fn record(&mut self, started_ns: u64, levels: &[String], outcome: &Result<(f64, RunMetrics), RunError>) {
-        let (Some(recording), Some(trial)) = (&mut self.recording, self.trial.take()) else { return };
+        let (Some(recording), Some(mut trial)) = (&mut self.recording, self.trial.take()) else { return };
         let names = self.spec.over.iter().map(|swept| swept.name.to_owned());
         let repeat = self.log.runs.iter().filter(|run| run.levels == levels && !run.is_warm_up).count();
-        recording.add(Trial {
-            factors: names.zip(levels.iter().cloned()).collect(),
-            is_warm_up: self.log.runs.is_empty(),
-            repeat: u32::try_from(repeat).unwrap_or(u32::MAX),
-            started_ns,
-            // Also why a test that ended well has no value to compare.
-            reason: outcome.as_ref().err().map(ToString::to_string).or(trial.reason),
-            ..trial
-        });
+        trial.factors = names.zip(levels.iter().cloned()).collect();
+        trial.is_warm_up = self.log.runs.is_empty();
+        trial.repeat = u32::try_from(repeat).unwrap_or(u32::MAX);
+        trial.started_ns = started_ns;
+        // Also why a test that ended well has no value to compare.
+        if let Err(error) = outcome {
+            trial.reason = Some(error.to_string());
+        }
+        recording.add(trial);
     }
 
     /// One test, after waiting for a server that is busy, or between two tests.

@@ -38,7 +38,8 @@ type Ticks = [u64; 3];
 
 fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<LiveHost> {
     let (before, now) = (ticks(before), ticks(now));
-    let mut host = LiveHost { drops, ..LiveHost::default() };
+    let mut host = LiveHost::default();
+    host.drops = drops;
     let (mut all, mut softirq) = (0, 0);
     for (cpu, after) in &now {
         let Some(first) = before.get(cpu) else { continue };
@@ -90,7 +91,7 @@ mod tests {
             sample
         };
         let host = between(&sample(100, 0, 0), &sample(150, 25, 25), Some(2)).expect("a CPU");
-        assert_eq!(host, LiveHost { cpus_busy: vec![0.5], softirq: 0.25, drops: Some(2) });
+        assert_eq!((host.cpus_busy, host.softirq, host.drops), (vec![0.5], 0.25, Some(2)));
         assert_eq!(between(&Snapshot::new("host", Source::Live), &sample(1, 1, 1), None), None);
     }
 }

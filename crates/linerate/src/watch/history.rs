@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use linerate_lab::change_point::change_points;
 use linerate_lab::stats;
-use linerate_model::record::{Body, Links, RunId, RunKind, RunRecord, RunState};
+use linerate_model::record::{Body, RunId, RunKind, RunRecord, RunState};
 use linerate_store::{Filter, Place, Recorder, Store};
 use linerate_sys::error::io_text;
 use linerate_sys::random;
@@ -102,16 +102,14 @@ impl History {
     pub(super) fn failed(&self, started: Timestamp, reason: &str) -> RunRecord {
         let started_unix_ms = u64::try_from(started.as_millisecond()).unwrap_or(0);
         let elapsed = Timestamp::now().duration_since(started).unsigned_abs();
-        let mut run = RunRecord {
-            run_id: RunId::new(started_unix_ms, random::bytes()),
-            state: RunState::Failed,
-            reason: Some(reason.to_owned()),
-            started_at: format!("{started:.3}"),
-            started_unix_ms,
-            elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(0),
-            links: Links { watch: Some(self.watch.clone()), ..Links::default() },
-            ..head(RunKind::Test, Body::Test, None, Labels::new())
-        };
+        let mut run = head(RunKind::Test, Body::Test, None, Labels::new());
+        run.run_id = RunId::new(started_unix_ms, random::bytes());
+        run.state = RunState::Failed;
+        run.reason = Some(reason.to_owned());
+        run.started_at = format!("{started:.3}");
+        run.started_unix_ms = started_unix_ms;
+        run.elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(0);
+        run.links.watch = Some(self.watch.clone());
         self.name_path(&mut run);
         run
     }
@@ -146,7 +144,9 @@ pub(super) fn change(runs: &[RunRecord]) -> Option<String> {
 
 fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
     let store = Store::open_existing(place).ok()?;
-    let filter = Filter { watch: Some(watch.to_owned()), limit: Some(RUNS_KEPT as u32), ..Filter::default() };
+    let mut filter = Filter::default();
+    filter.watch = Some(watch.to_owned());
+    filter.limit = Some(RUNS_KEPT as u32);
     let rows = store.list(&filter).ok()?;
     let is_run = |row: &&linerate_store::RunRow| row.reason.as_deref() != Some(SKIPPED);
     rows.iter().rev().filter(is_run).map(|row| store.load(row.run_id).ok()).collect()

@@ -31,6 +31,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is repeated, when, and where the results go.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct WatchSpec {
     /// Name of the watch; the grid follows from it.
     pub name: String,
@@ -56,6 +57,27 @@ pub struct WatchSpec {
     pub otlp: Option<Target>,
     /// Database of the runs, as [`linerate_store::Place::find`] takes it.
     pub store: Option<String>,
+}
+
+impl WatchSpec {
+    /// `command`, which takes `run_length`, every `period` without an end, a quiet time, limits or reports.
+    #[must_use]
+    pub fn new(name: impl Into<String>, command: Vec<OsString>, run_length: Duration, period: Duration) -> Self {
+        Self {
+            name: name.into(),
+            command,
+            run_length,
+            period,
+            count: None,
+            is_once: false,
+            quiet: Quiet::default(),
+            expect: None,
+            alert: None,
+            metrics: None,
+            otlp: None,
+            store: None,
+        }
+    }
 }
 
 /// Repeats a run until its number of runs or a signal ends it. The outcome is that of the last run.

@@ -14,6 +14,7 @@ use crate::server::metrics;
 
 /// Where the results are for Prometheus.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MetricsTarget {
     /// A file for the collector of text files.
     File(PathBuf),

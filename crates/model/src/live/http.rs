@@ -7,6 +7,7 @@ use crate::http::{CellKey, Reading};
 
 /// The run that goes on and the cells so far.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveHttp {
     /// The server.
     pub target: String,

@@ -18,6 +18,7 @@ pub const POINTS_MAX: usize = 300;
 
 /// Everything a view shows.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveState {
     /// Grows with every change.
     pub version: u64,
@@ -35,6 +36,7 @@ pub struct LiveState {
 
 /// The last points of a line, one per interval.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveLine {
     values: VecDeque<f64>,
 }
@@ -62,6 +64,7 @@ impl LiveLine {
 
 /// A sweep: its runs so far.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveSweep {
     /// The server.
     pub host: String,
@@ -79,6 +82,7 @@ pub struct LiveSweep {
 
 /// One setting of a sweep, or one cell of an HTTP experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveLevel {
     /// The setting in words.
     pub setting: String,
@@ -108,6 +112,7 @@ impl LiveLevel {
 
 /// This host over the last second.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveHost {
     /// Share of its time that each CPU was busy, 0..=1, in the order of their numbers.
     pub cpus_busy: Vec<f64>,

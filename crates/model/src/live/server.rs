@@ -13,6 +13,7 @@ const ANNOUNCED_MAX: usize = 64;
 
 /// A server and its running tests.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveServer {
     /// Where it listens.
     pub addresses: Vec<SocketAddr>,
@@ -40,6 +41,7 @@ pub struct LiveServer {
 
 /// A running test of a server.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LiveSession {
     /// What was agreed.
     pub facts: TestFacts,

@@ -12,6 +12,7 @@ const STREAMS_MAX: usize = 256;
 
 /// A test and its streams.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveTest {
     /// How far it is.
     pub phase: LivePhase,
@@ -65,6 +66,7 @@ pub enum LivePhase {
 
 /// One stream.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LiveStream {
     /// Its position in the test.
     pub id: StreamId,

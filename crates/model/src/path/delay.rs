@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// absent with fewer than three samples beyond it, or where it would be infinite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Delay {
     /// Samples that arrived.
     pub n: u64,

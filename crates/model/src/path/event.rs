@@ -13,6 +13,7 @@ pub const EVENT_SCHEMA: &str = "linerate.event/1";
 /// An event of an examination.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PathEvent<'a> {
     /// The server is reached and the phases are planned.
     Started {
@@ -52,6 +53,7 @@ pub enum PathEvent<'a> {
 
 /// About a second of a load, measured at the client.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct LoadInterval {
     /// The phase.
     pub phase: PhaseKind,
@@ -68,6 +70,14 @@ pub struct LoadInterval {
     /// Newest round trip of a probe, ns; absent without a reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ns: Option<i64>,
+}
+
+impl LoadInterval {
+    /// Time from `start_ns` to `end_ns` in which nothing moved.
+    #[must_use]
+    pub const fn new(phase: PhaseKind, start_ns: u64, end_ns: u64) -> Self {
+        Self { phase, start_ns, end_ns, received_bps: 0.0, sent_bps: 0.0, streams: 0, rtt_ns: None }
+    }
 }
 
 /// A phase that ended.

@@ -216,6 +216,7 @@ pub struct LoadSample {
 /// What one stream moved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct StreamTotals {
     /// Number of the stream in its phase.
     pub stream: u32,
@@ -243,6 +244,7 @@ pub struct StreamTotals {
 /// Datagrams of one direction by the place where they were lost. The parts add up to what is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct LossByPlace {
     /// Datagrams that the program handed to its kernel.
     pub sent: u64,
@@ -356,11 +358,20 @@ pub enum SizeSignal {
 /// Largest IP packet of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct SizeResult {
     /// In bytes with the IP header.
     pub mtu: u32,
     /// How the limit is known.
     pub how: SizeSignal,
+}
+
+impl SizeResult {
+    /// `mtu` bytes with the IP header.
+    #[must_use]
+    pub const fn new(mtu: u32, how: SizeSignal) -> Self {
+        Self { mtu, how }
+    }
 }
 
 /// What a phase brought, both ends together, before it is judged.

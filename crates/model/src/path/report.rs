@@ -1,6 +1,7 @@
 //! What an examination of a path found: `linerate.path/1`.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ pub const PATH_SCHEMA: &str = "linerate.path/1";
 /// How good a path is, and between whom. Absent values have a reason in [`PathReport::absent`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PathReport {
     /// Always [`PATH_SCHEMA`].
     pub schema: String,
@@ -68,6 +70,35 @@ pub struct PathReport {
     pub absent: BTreeMap<String, String>,
 }
 
+impl PathReport {
+    /// A report that has measured nothing of the path to `target` yet.
+    #[must_use]
+    pub fn new(state: PathState, profile: Profile, target: PathTarget) -> Self {
+        Self {
+            schema: PATH_SCHEMA.to_owned(),
+            state,
+            profile,
+            elapsed_ns: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            concurrent_max: None,
+            resumed: 0,
+            target,
+            clock: None,
+            size: PathMtu::default(),
+            marks: None,
+            idle: None,
+            phases: Vec::new(),
+            datagrams: Vec::new(),
+            transactions: Vec::new(),
+            ladders: Vec::new(),
+            grade: None,
+            voice: None,
+            absent: BTreeMap::new(),
+        }
+    }
+}
+
 /// Whether an examination reached its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -82,6 +113,7 @@ pub enum PathState {
 /// The other end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PathTarget {
     /// As the user named it.
     pub host: String,
@@ -106,6 +138,24 @@ pub struct PathTarget {
     pub connect_ns: Option<u64>,
 }
 
+impl PathTarget {
+    /// A server that was reached at `address` and has not proved its identity.
+    #[must_use]
+    pub fn new(host: impl Into<String>, port: u16, address: IpAddr, dialect: Dialect) -> Self {
+        Self {
+            host: host.into(),
+            port,
+            address: address.to_string(),
+            family: if address.is_ipv6() { "ipv6" } else { "ipv4" }.to_owned(),
+            dialect,
+            program: None,
+            identity: Identity::Unproven,
+            fingerprint: None,
+            connect_ns: None,
+        }
+    }
+}
+
 /// Protocol of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -121,6 +171,7 @@ pub enum Dialect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Identity {
     /// Its key is the one of earlier tests.
     Known,
@@ -138,6 +189,7 @@ pub enum Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ClockMethod {
     /// Both ends read the clock of one kernel.
     OneClock,
@@ -150,6 +202,7 @@ pub enum ClockMethod {
 /// Relation of the other end's clock to this one's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ClockEstimate {
     /// How it is known.
     pub method: ClockMethod,
@@ -161,9 +214,18 @@ pub struct ClockEstimate {
     pub skew_ppb: i64,
 }
 
+impl ClockEstimate {
+    /// A clock that runs as fast as this one.
+    #[must_use]
+    pub const fn new(method: ClockMethod, offset_ns: i64, error_ns: u64) -> Self {
+        Self { method, offset_ns, error_ns, skew_ppb: 0 }
+    }
+}
+
 /// Largest packets by direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PathMtu {
     /// From client to server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,6 +238,7 @@ pub struct PathMtu {
 /// What becomes of marks in the IP header.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Marks {
     /// Per direction and DSCP sent: what arrived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -201,6 +264,7 @@ pub enum EcnTreatment {
 /// Delays without load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct IdleDelays {
     /// Round trip of UDP probes, or of what [`PathReport::grade`] names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,6 +308,7 @@ pub enum Confidence {
 /// What the rate cannot exceed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct RateCeiling {
     /// Payload in bit/s.
     pub rate_bps: f64,
@@ -251,9 +316,18 @@ pub struct RateCeiling {
     pub by: String,
 }
 
+impl RateCeiling {
+    /// A ceiling in bit/s of payload.
+    #[must_use]
+    pub fn new(rate_bps: f64, by: impl Into<String>) -> Self {
+        Self { rate_bps, by: by.into() }
+    }
+}
+
 /// Load in one or both directions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct LoadPhase {
     /// `down`, `up` or `both`.
     pub kind: PhaseKind,
@@ -338,9 +412,47 @@ pub struct LoadPhase {
     pub cpu_cores: Option<(f64, Option<f64>)>,
 }
 
+impl LoadPhase {
+    /// A load that has measured nothing yet.
+    #[must_use]
+    pub const fn new(kind: PhaseKind, confidence: Confidence) -> Self {
+        Self {
+            kind,
+            confidence,
+            deviations: Vec::new(),
+            streams: 0,
+            down_bps: None,
+            up_bps: None,
+            single_stream_bps: None,
+            ceiling: None,
+            up_retransmits: None,
+            down_retransmits: None,
+            rtt: None,
+            added_p50_ns: None,
+            queue_up: None,
+            queue_down: None,
+            rpm: None,
+            rpm_foreign: None,
+            rpm_self: None,
+            rpm_mean_rtt: None,
+            tcp: None,
+            tls: None,
+            echo: None,
+            in_band: None,
+            by_dscp: Vec::new(),
+            stream_info: Vec::new(),
+            subflows: Vec::new(),
+            series: Vec::new(),
+            rtt_series: Vec::new(),
+            cpu_cores: None,
+        }
+    }
+}
+
 /// One subflow of a Multipath TCP connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct SubflowRow {
     /// Number of the stream.
     pub stream: u32,
@@ -361,9 +473,27 @@ pub struct SubflowRow {
     pub is_backup: Option<bool>,
 }
 
+impl SubflowRow {
+    /// A subflow of the stream `stream` between two addresses that has moved nothing.
+    #[must_use]
+    pub fn new(stream: u32, local: impl Into<String>, remote: impl Into<String>) -> Self {
+        Self {
+            stream,
+            local: local.into(),
+            remote: remote.into(),
+            bytes: 0,
+            share: 0.0,
+            rtt_us: 0,
+            retransmits: 0,
+            is_backup: None,
+        }
+    }
+}
+
 /// Paced datagrams of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Datagrams {
     /// `datagrams`, `pps` or `pace`.
     pub kind: PhaseKind,
@@ -403,9 +533,33 @@ pub struct Datagrams {
     pub longest_train: Option<u64>,
 }
 
+impl Datagrams {
+    /// Datagrams of which nothing but their loss is known.
+    #[must_use]
+    pub const fn new(kind: PhaseKind, direction: PathDirection, loss: LossByPlace) -> Self {
+        Self {
+            kind,
+            direction,
+            sent_bps: 0.0,
+            received_bps: 0.0,
+            received_per_s: None,
+            loss,
+            reordered_share: 0.0,
+            reordering_extent: None,
+            duplicate_share: None,
+            longest_loss_burst: None,
+            jitter_ns: None,
+            lateness: None,
+            gaps: None,
+            longest_train: None,
+        }
+    }
+}
+
 /// Requests and responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Transactions {
     /// `rr` or `crr`.
     pub kind: PhaseKind,
@@ -423,9 +577,18 @@ pub struct Transactions {
     pub server_cpu_ns: Option<u64>,
 }
 
+impl Transactions {
+    /// `per_s` transactions per second over `flows` connections or flows.
+    #[must_use]
+    pub const fn new(kind: PhaseKind, flows: u32, per_s: f64, latency: Delay) -> Self {
+        Self { kind, flows, per_s, latency, client_cpu_ns: None, server_cpu_ns: None }
+    }
+}
+
 /// A search for the highest rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct RateLadder {
     /// `cps`, `pps` or `capacity`.
     pub kind: PhaseKind,
@@ -440,6 +603,14 @@ pub struct RateLadder {
     /// What limits it, one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+}
+
+impl RateLadder {
+    /// Rates that were tried, each with the share that failed.
+    #[must_use]
+    pub const fn new(kind: PhaseKind, direction: Option<PathDirection>, steps: Vec<(f64, f64)>) -> Self {
+        Self { kind, direction, highest: None, steps, limit: None }
+    }
 }
 
 /// What measured a delay.
@@ -460,6 +631,7 @@ pub enum ProbeKind {
 /// By how much load delays others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Grade {
     /// `A+`, `A`, `B`, `C`, `D` or `F`.
     pub letter: String,
@@ -469,9 +641,18 @@ pub struct Grade {
     pub probe: ProbeKind,
 }
 
+impl Grade {
+    /// A grade for an increase of the median round trip by `added_ns`.
+    #[must_use]
+    pub fn new(letter: impl Into<String>, added_ns: i64, probe: ProbeKind) -> Self {
+        Self { letter: letter.into(), added_ns, probe }
+    }
+}
+
 /// Quality of a call with G.711 and packet loss concealment, ITU-T G.107: mean opinion score, 1 to 4.5.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Voice {
     /// Without load.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ use super::PhaseKind;
 /// What a probe was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SampleKind {
     /// The datagram or connection that [`super::ProbeKind`] of the report names.
     Probe,
@@ -24,6 +25,7 @@ pub enum SampleKind {
 
 /// All probes of one kind in one phase: columns of the same length, in the order in which the probes left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SampleSeries {
     /// The phase.
     pub phase: PhaseKind,
@@ -42,4 +44,20 @@ pub struct SampleSeries {
     /// Delay from server to client, likewise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub down_ns: Vec<Option<i64>>,
+}
+
+impl SampleSeries {
+    /// A series without probes.
+    #[must_use]
+    pub const fn new(phase: PhaseKind, kind: SampleKind) -> Self {
+        Self {
+            phase,
+            kind,
+            dscp: None,
+            sent_ns: Vec::new(),
+            rtt_ns: Vec::new(),
+            up_ns: Vec::new(),
+            down_ns: Vec::new(),
+        }
+    }
 }

@@ -26,6 +26,7 @@ pub enum Profile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct PathSpec {
     /// Time and data.
     pub profile: Profile,

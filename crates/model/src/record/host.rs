@@ -7,6 +7,7 @@ use crate::snapshot::Snapshot;
 /// Which program made a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Origin {
     /// Its name: `linerate`, `iperf3`, `iperf`, `pscheduler`.
     pub tool: String,
@@ -24,6 +25,7 @@ pub struct Origin {
 /// The document a run was imported from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Import {
     /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`, `pscheduler-throughput`.
     pub format: String,
@@ -40,9 +42,18 @@ pub struct Import {
     pub notes: Vec<String>,
 }
 
+impl Import {
+    /// A document of the form `format` with this SHA-256.
+    #[must_use]
+    pub fn new(format: impl Into<String>, sha256: impl Into<String>) -> Self {
+        Self { format: format.into(), name: None, sha256: sha256.into(), key: None, notes: Vec::new() }
+    }
+}
+
 /// Between which hosts a run was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct RunPath {
     /// Hash of both hosts and the interfaces between them; equal for all runs of one path.
     pub key: String,
@@ -62,6 +73,7 @@ pub struct RunPath {
 /// One host of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct HostPart {
     /// `client`, `server` or `here`; of a fleet the id of the host.
     pub role: String,
@@ -79,4 +91,19 @@ pub struct HostPart {
     /// Whether the other end runs on the same host.
     #[serde(default)]
     pub is_same_host: bool,
+}
+
+impl HostPart {
+    /// A host of which nothing but its role and its name is known.
+    #[must_use]
+    pub fn new(role: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            role: role.into(),
+            name: name.into(),
+            host_key: None,
+            facts_key: None,
+            snapshot: None,
+            is_same_host: false,
+        }
+    }
 }

@@ -34,6 +34,7 @@ pub const RUN_SCHEMA: &str = "linerate.run/1";
 /// What one command line produced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct RunRecord {
     /// Always [`RUN_SCHEMA`].
     pub schema: String,
@@ -81,6 +82,56 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// The same record without trials and labels, which a store keeps apart.
+    #[must_use]
+    pub fn without_trials_and_labels(&self) -> Self {
+        Self {
+            schema: self.schema.clone(),
+            run_id: self.run_id,
+            kind: self.kind,
+            state: self.state,
+            reason: self.reason.clone(),
+            title: self.title.clone(),
+            started_at: self.started_at.clone(),
+            started_unix_ms: self.started_unix_ms,
+            elapsed_ns: self.elapsed_ns,
+            origin: self.origin.clone(),
+            path: self.path.clone(),
+            hosts: self.hosts.clone(),
+            trials: Vec::new(),
+            body: self.body.clone(),
+            diagnosis: self.diagnosis.clone(),
+            notes: self.notes.clone(),
+            labels: BTreeMap::new(),
+            links: self.links.clone(),
+        }
+    }
+
+    /// A run that begins, of an unknown program between unknown hosts. `started_at` and `started_unix_ms` are the same time.
+    #[must_use]
+    pub fn new(run_id: RunId, kind: RunKind, body: Body, started_at: String, started_unix_ms: u64) -> Self {
+        Self {
+            schema: RUN_SCHEMA.to_owned(),
+            run_id,
+            kind,
+            state: RunState::Running,
+            reason: None,
+            title: None,
+            started_at,
+            started_unix_ms,
+            elapsed_ns: 0,
+            origin: Origin::default(),
+            path: RunPath::default(),
+            hosts: Vec::new(),
+            trials: Vec::new(),
+            body,
+            diagnosis: None,
+            notes: Vec::new(),
+            labels: BTreeMap::new(),
+            links: Links::default(),
+        }
+    }
+
     /// Findings of the diagnosis and of a fleet.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         let of_fleet = match &self.body {
@@ -105,6 +156,7 @@ impl RunRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum RunKind {
     /// A throughput test of a client.
     Test,
@@ -145,6 +197,7 @@ pub enum RunState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Body {
     /// Everything of a test stands in its trials.
     Test,
@@ -165,6 +218,7 @@ pub enum Body {
 /// What was asked of a server, and what limited it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct HttpLoad {
     /// The URL without secrets.
     pub target: String,
@@ -173,9 +227,18 @@ pub struct HttpLoad {
     pub verdict: Option<Box<CellVerdict>>,
 }
 
+impl HttpLoad {
+    /// A load on `target`, a URL without secrets, that is not judged.
+    #[must_use]
+    pub fn new(target: impl Into<String>) -> Self {
+        Self { target: target.into(), verdict: None }
+    }
+}
+
 /// What a server knows of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Session {
     /// Number of the test since the server started.
     pub number: u64,
@@ -196,9 +259,18 @@ pub struct Session {
     pub outcome: Outcome,
 }
 
+impl Session {
+    /// A test on one stream without a number or a user, beside no other.
+    #[must_use]
+    pub const fn new(peer: SocketAddr, transport: Transport, direction: Direction, outcome: Outcome) -> Self {
+        Self { number: 0, peer, user: None, transport, direction, streams: 1, ran_beside_max: 0, outcome }
+    }
+}
+
 /// Other runs a run belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Links {
     /// Name of the watch that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

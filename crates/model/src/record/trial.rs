@@ -18,6 +18,7 @@ use crate::summary::Summary;
 /// One repetition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Trial {
     /// Its number in the run, from 0.
     pub no: u32,
@@ -76,6 +77,7 @@ impl Trial {
 /// One figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Measure {
     /// Which.
     pub name: MeasureName,
@@ -89,6 +91,14 @@ pub struct Measure {
     /// The true value is this or higher.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_lower_bound: bool,
+}
+
+impl Measure {
+    /// A single value in the unit of the measure.
+    #[must_use]
+    pub const fn new(name: MeasureName, way: Way, value: f64) -> Self {
+        Self { name, way, value, n: None, is_lower_bound: false }
+    }
 }
 
 /// Direction of a figure.
@@ -116,6 +126,7 @@ impl From<Flow> for Way {
 /// A figure over time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "StoredSeries<'static>")]
+#[non_exhaustive]
 pub struct Series {
     /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series `NAME` that is thinned, `min.NAME`
     /// and `max.NAME` are the extremes of the merged neighbours.
@@ -130,6 +141,14 @@ pub struct Series {
     pub values: Vec<Option<f64>>,
     /// Neighbours were merged.
     pub is_thinned: bool,
+}
+
+impl Series {
+    /// One value for each interval of `times`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, of: SeriesOf, way: Way, times: Times, values: Vec<Option<f64>>) -> Self {
+        Self { name: name.into(), of, way, times, values, is_thinned: false }
+    }
 }
 
 /// A figure over time. Its values are of intervals that begin at `t0_ns` and have the length `step_ns` or the ends `ends_ns`.
@@ -244,6 +263,7 @@ pub enum Times {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Detail {
     /// A throughput test.
     Test(Box<TestDetail>),
@@ -258,6 +278,7 @@ pub enum Detail {
 /// Everything of a throughput test but its intervals, which are series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct TestDetail {
     /// Who tested what with whom; of a test that failed before it was agreed, what was planned.
     pub header: TestHeader,
@@ -279,6 +300,7 @@ pub struct TestDetail {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TestStep {
     /// The test was agreed: the header.
     Header,

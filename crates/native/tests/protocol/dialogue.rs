@@ -220,7 +220,9 @@ fn a_result_that_is_too_long_loses_its_lists_and_has_a_note() {
     pair.run_until("Welcome");
     pair.client_does(client::Input::OpenPhase(Box::new(spec())));
     pair.run(usize::MAX);
-    let streams = vec![StreamTotals { congestion: Some("cubic".repeat(20)), ..StreamTotals::default() }; 10_000];
+    let mut totals = StreamTotals::default();
+    totals.congestion = Some("cubic".repeat(20));
+    let streams = vec![totals; 10_000];
     let result = EndpointPhase { load: vec![sample(1); 6001], streams, ..EndpointPhase::default() };
     pair.server_does(server::Input::PhaseEnded(Box::new(result)));
     let mut sent = None;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use linerate_model::event::{Endpoint, ServerOutput, TestHeader};
 use linerate_model::interval::TcpInterval;
-use linerate_model::spec::{Pacing, Segmentation, SocketTuning, UdpOptions};
-use linerate_model::stream::EffectiveOptions;
+use linerate_model::spec::Segmentation;
+
 use linerate_model::{
     Direction, EndCondition, Event, Failure, FailureKind, Flow, IntervalReport, Stream, StreamId, StreamInterval,
     StreamRole, TestSpec, Transport, UdpInterval,
@@ -137,19 +137,16 @@ impl<'a> Test<'a> {
             let flags = [row.unwrap_or(&Value::Null), &end["sender"], &end["udp"]];
             let is_sender = flags.iter().find_map(|flag| flag["sender"].as_bool()).unwrap_or(is_sender);
             let (role, flow) = role(is_sender, self.endpoint);
-            self.streams.push(Stream {
-                id: StreamId(position as u32),
+            let mut opened = Stream::new(
+                StreamId(position as u32),
                 role,
                 flow,
-                local: address(&connected["local_host"], &connected["local_port"]),
-                remote: address(&connected["remote_host"], &connected["remote_port"]),
-                effective: EffectiveOptions {
-                    send_buffer_bytes: u32_of(&start["sndbuf_actual"]),
-                    receive_buffer_bytes: u32_of(&start["rcvbuf_actual"]),
-                    congestion: None,
-                },
-                facts: None,
-            });
+                address(&connected["local_host"], &connected["local_port"]),
+                address(&connected["remote_host"], &connected["remote_port"]),
+            );
+            opened.effective.send_buffer_bytes = u32_of(&start["sndbuf_actual"]);
+            opened.effective.receive_buffer_bytes = u32_of(&start["rcvbuf_actual"]);
+            self.streams.push(opened);
             self.sockets.push(socket);
         }
     }
@@ -190,17 +187,16 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
     let started_ms = u64_of(&time["timemillisecs"]);
     let started_ms = started_ms.or_else(|| u64_of(&time["timesecs"])?.checked_mul(1000))?;
     let interval_s = start["test_start"]["interval"].as_f64().filter(|seconds| *seconds > 0.0);
-    Some(TestHeader {
-        endpoint,
-        peer_host: peer["host"].as_str().unwrap_or_default().to_owned(),
-        peer_port: peer["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(0),
-        cookie: start["cookie"].as_str().unwrap_or_default().to_owned(),
-        started_at_unix_ms: started_ms,
-        control_mss_bytes: u32_of(&start["tcp_mss_default"]).filter(|mss| *mss > 0),
-        spec: spec(document),
-        interval: interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-        ..TestHeader::default()
-    })
+    let mut header = TestHeader::default();
+    header.endpoint = endpoint;
+    header.peer_host = peer["host"].as_str().unwrap_or_default().to_owned();
+    header.peer_port = peer["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(0);
+    header.cookie = start["cookie"].as_str().unwrap_or_default().to_owned();
+    header.started_at_unix_ms = started_ms;
+    header.control_mss_bytes = u32_of(&start["tcp_mss_default"]).filter(|mss| *mss > 0);
+    header.spec = spec(document);
+    header.interval = interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    Some(header)
 }
 
 fn spec(document: &Value) -> TestSpec {
@@ -211,42 +207,36 @@ fn spec(document: &Value) -> TestSpec {
     let block_len_bytes = u32_of(&test["blksize"]).unwrap_or(0);
     let is_on = |name: &str| test[name] == 1;
     let sizes = |name: &str| (is_on(name) && block_len_bytes > 0).then(|| Segmentation::of_datagrams(block_len_bytes));
-    TestSpec {
-        transport: match test["protocol"].as_str() {
-            Some("UDP") => Transport::Udp,
-            Some("SCTP") => Transport::Sctp,
-            _ => Transport::Tcp,
-        },
-        direction: match (is_on("bidir"), is_on("reverse")) {
-            (true, _) => Direction::Bidirectional,
-            (_, true) => Direction::Reverse,
-            _ => Direction::Forward,
-        },
-        streams: u32_of(&test["num_streams"]).unwrap_or(1),
-        end: match (set(&test["duration"]), set(&test["bytes"]), set(&test["blocks"])) {
-            (Some(seconds), ..) => EndCondition::Duration(Duration::from_secs(seconds)),
-            (_, Some(bytes), _) => EndCondition::Bytes(bytes),
-            (_, _, Some(blocks)) => EndCondition::Blocks(blocks),
-            _ => EndCondition::Unlimited,
-        },
-        omit: Duration::from_secs(set(&test["omit"]).unwrap_or(0)),
-        block_len_bytes,
-        pacing: Pacing {
-            rate_bps: set(&start["target_bitrate"]).or_else(|| set(&test["target_bitrate"])),
-            fq_rate_bps: set(&start["fq_rate"]).or_else(|| set(&test["fqrate"])),
-            ..Pacing::default()
-        },
-        socket: SocketTuning {
-            window_bytes: u32_of(&start["sock_bufsize"]).filter(|bytes| *bytes > 0),
-            mss_bytes: u32_of(&start["tcp_mss"]).filter(|bytes| *bytes > 0),
-            tos: test["tos"].as_u64().and_then(|tos| u8::try_from(tos).ok()).unwrap_or(0),
-            ..SocketTuning::default()
-        },
-        udp: UdpOptions { gso: sizes("gso"), gro: sizes("gro"), ..UdpOptions::default() },
-        title: text("title"),
-        extra_data: text("extra_data"),
-        ..TestSpec::default()
-    }
+    let mut spec = TestSpec::default();
+    spec.transport = match test["protocol"].as_str() {
+        Some("UDP") => Transport::Udp,
+        Some("SCTP") => Transport::Sctp,
+        _ => Transport::Tcp,
+    };
+    spec.direction = match (is_on("bidir"), is_on("reverse")) {
+        (true, _) => Direction::Bidirectional,
+        (_, true) => Direction::Reverse,
+        _ => Direction::Forward,
+    };
+    spec.streams = u32_of(&test["num_streams"]).unwrap_or(1);
+    spec.end = match (set(&test["duration"]), set(&test["bytes"]), set(&test["blocks"])) {
+        (Some(seconds), ..) => EndCondition::Duration(Duration::from_secs(seconds)),
+        (_, Some(bytes), _) => EndCondition::Bytes(bytes),
+        (_, _, Some(blocks)) => EndCondition::Blocks(blocks),
+        _ => EndCondition::Unlimited,
+    };
+    spec.omit = Duration::from_secs(set(&test["omit"]).unwrap_or(0));
+    spec.block_len_bytes = block_len_bytes;
+    spec.pacing.rate_bps = set(&start["target_bitrate"]).or_else(|| set(&test["target_bitrate"]));
+    spec.pacing.fq_rate_bps = set(&start["fq_rate"]).or_else(|| set(&test["fqrate"]));
+    spec.socket.window_bytes = u32_of(&start["sock_bufsize"]).filter(|bytes| *bytes > 0);
+    spec.socket.mss_bytes = u32_of(&start["tcp_mss"]).filter(|bytes| *bytes > 0);
+    spec.socket.tos = test["tos"].as_u64().and_then(|tos| u8::try_from(tos).ok()).unwrap_or(0);
+    spec.udp.gso = sizes("gso");
+    spec.udp.gro = sizes("gro");
+    spec.title = text("title");
+    spec.extra_data = text("extra_data");
+    spec
 }
 
 /// Intervals in order, and the end of the warm-up between them.
@@ -264,43 +254,41 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
         let streams: Vec<StreamInterval> = rows.filter_map(|row| interval(test, row)).collect();
         let is_short = |row: &StreamInterval| grid.is_some_and(|grid| row.seconds() < 0.9 * grid.as_secs_f64());
         let last = position + 1 == test.intervals.len() && streams.iter().any(is_short);
-        events.push(Event::Interval(IntervalReport { omitted, last, streams }));
+        let mut report = IntervalReport::new(streams);
+        report.omitted = omitted;
+        report.last = last;
+        events.push(Event::Interval(report));
     }
     events
 }
 
 fn interval(test: &Test<'_>, row: &Value) -> Option<StreamInterval> {
     let stream = test.stream(row)?;
-    Some(StreamInterval {
-        id: stream.id,
-        role: stream.role,
-        flow: stream.flow,
-        start_ns: ns_of(&row["start"])?,
-        end_ns: ns_of(&row["end"])?,
-        bytes: u64_of(&row["bytes"])?,
-        tcp: tcp(test, row),
-        udp: u64_of(&row["packets"]).filter(|_| test.is_udp).map(|packets| UdpInterval {
+    let (start_ns, end_ns) = (ns_of(&row["start"])?, ns_of(&row["end"])?);
+    let mut interval = StreamInterval::new(stream, start_ns, end_ns, u64_of(&row["bytes"])?);
+    interval.tcp = tcp(test, row);
+    interval.udp = u64_of(&row["packets"]).filter(|_| test.is_udp).map(|packets| {
+        UdpInterval::new(
             packets,
-            lost: row["lost_packets"].as_i64().unwrap_or(0),
-            out_of_order: 0,
-            jitter_s: row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
-        }),
-        metrics: None,
-    })
+            row["lost_packets"].as_i64().unwrap_or(0),
+            0,
+            row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
+        )
+    });
+    Some(interval)
 }
 
 fn tcp(test: &Test<'_>, row: &Value) -> Option<TcpInterval> {
-    Some(TcpInterval {
-        retransmits: u64_of(&row["retransmits"])?,
-        snd_cwnd_bytes: u64_of(&row["snd_cwnd"])?,
-        snd_wnd_bytes: u64_of(&row["snd_wnd"]).filter(|bytes| *bytes > 0),
-        rtt_us: u32_of(&row["rtt"])?,
-        rttvar_us: u32_of(&row["rttvar"]).unwrap_or(0),
-        pmtu_bytes: u32_of(&row["pmtu"]).unwrap_or(0),
-        reorder_events: u64_of(&row["reorder"]),
-        mss_bytes: test.mss_bytes,
-        ..TcpInterval::default()
-    })
+    let mut tcp = TcpInterval::default();
+    tcp.retransmits = u64_of(&row["retransmits"])?;
+    tcp.snd_cwnd_bytes = u64_of(&row["snd_cwnd"])?;
+    tcp.snd_wnd_bytes = u64_of(&row["snd_wnd"]).filter(|bytes| *bytes > 0);
+    tcp.rtt_us = u32_of(&row["rtt"])?;
+    tcp.rttvar_us = u32_of(&row["rttvar"]).unwrap_or(0);
+    tcp.pmtu_bytes = u32_of(&row["pmtu"]).unwrap_or(0);
+    tcp.reorder_events = u64_of(&row["reorder"]);
+    tcp.mss_bytes = test.mss_bytes;
+    Some(tcp)
 }
 
 fn server_output(document: &Value) -> Option<ServerOutput> {
@@ -319,7 +307,7 @@ fn failed(error: &str, endpoint: Endpoint) -> Event {
         _ => FailureKind::Error,
     };
     let message = error.strip_prefix("interrupt - ").unwrap_or(error).to_owned();
-    Event::Failed(Failure { kind, message, code: None })
+    Event::Failed(Failure::new(kind, message))
 }
 
 /// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is accepted cannot overflow.

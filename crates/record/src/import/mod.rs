@@ -260,8 +260,16 @@ impl Reader<'_> {
         notes: Vec<String>,
     ) -> Origin {
         let (format, name) = (format.to_owned(), self.name.map(str::to_owned));
-        let imported = Some(Import { format, name, sha256, key: Some(key.to_owned()), notes });
-        Origin { tool: tool.to_owned(), version, argv: Vec::new(), imported }
+        let mut import = Import::new(format, sha256);
+        import.name = name;
+        import.key = Some(key.to_owned());
+        import.notes = notes;
+        let imported = Some(import);
+        let mut origin = Origin::default();
+        origin.tool = tool.to_owned();
+        origin.version = version;
+        origin.imported = imported;
+        origin
     }
 
     /// Keeps one report of each test: the longest, and a whole one before one that is cut off.

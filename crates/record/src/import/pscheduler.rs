@@ -39,17 +39,17 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
     let rows = result["summary"]["streams"].as_array().filter(|rows| !rows.is_empty());
     let totals = rows.map_or(std::slice::from_ref(total), Vec::as_slice);
     let totals = &totals[..totals.len().min(STREAMS_MAX)];
-    let spec = TestSpec {
-        transport: if is_udp { Transport::Udp } else { Transport::Tcp },
-        streams: totals.len() as u32,
-        end: ns_of(&total["end"]).map_or(EndCondition::Unlimited, |ns| {
-            EndCondition::Duration(Duration::from_secs((ns + 500_000_000) / 1_000_000_000))
-        }),
-        ..TestSpec::default()
-    };
+    let mut spec = TestSpec::default();
+    spec.transport = if is_udp { Transport::Udp } else { Transport::Tcp };
+    spec.streams = totals.len() as u32;
+    spec.end = ns_of(&total["end"]).map_or(EndCondition::Unlimited, |ns| {
+        EndCondition::Duration(Duration::from_secs((ns + 500_000_000) / 1_000_000_000))
+    });
     let mss = u32_of(&result["mss"]).filter(|mss| *mss > 0);
-    let mut events =
-        vec![Event::TestAccepted(Box::new(TestHeader { spec, control_mss_bytes: mss, ..TestHeader::default() }))];
+    let mut header = TestHeader::default();
+    header.spec = spec;
+    header.control_mss_bytes = mss;
+    let mut events = vec![Event::TestAccepted(Box::new(header))];
     let ids = (0..totals.len() as u32).map(StreamId);
     events.extend(ids.clone().map(stream));
     events.push(Event::TestStarted { at_monotonic_ns: None });
@@ -62,15 +62,17 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
             events.push(Event::OmitEnded);
         }
         let streams = rows.zip(ids.clone()).filter_map(|(row, id)| interval_of(row, id, mss, units_known)).collect();
-        events.push(Event::Interval(IntervalReport { omitted, last: false, streams }));
+        let mut report = IntervalReport::new(streams);
+        report.omitted = omitted;
+        events.push(Event::Interval(report));
     }
     if result["succeeded"] == false {
         let message = result["error"].as_str().unwrap_or("pScheduler: the run did not succeed").to_owned();
-        events.push(Event::Failed(Failure { kind: FailureKind::Error, message, code: None }));
+        events.push(Event::Failed(Failure::new(FailureKind::Error, message)));
         return events;
     }
     let streams = totals.iter().zip(ids).filter_map(|(row, id)| stream_summary(row, id, is_udp, units_known));
-    events.push(Event::Summary(Box::new(Summary { streams: streams.collect(), ..Summary::default() })));
+    events.push(Event::Summary(Box::new(Summary::new(streams.collect()))));
     events.push(Event::Finished);
     events
 }
@@ -78,15 +80,7 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
 /// The addresses are not in the result.
 fn stream(id: StreamId) -> Event {
     let unknown = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    Event::StreamOpened(Stream {
-        id,
-        role: StreamRole::Sender,
-        flow: Flow::Forward,
-        local: unknown,
-        remote: unknown,
-        effective: Default::default(),
-        facts: None,
-    })
+    Event::StreamOpened(Stream::new(id, StreamRole::Sender, Flow::Forward, unknown, unknown))
 }
 
 /// Rate times length: some plug-ins put an amount into `throughput-bytes`, others a rate.
@@ -98,51 +92,56 @@ fn bytes(row: &Value, rate: &str) -> Option<u64> {
 
 fn interval_of(row: &Value, id: StreamId, mss: Option<u32>, units_known: bool) -> Option<StreamInterval> {
     let tcp = || {
-        Some(TcpInterval {
-            retransmits: u64_of(&row["retransmits"])?,
-            snd_cwnd_bytes: u64_of(&row["tcp-window-size"])?,
-            rtt_us: u32_of(&row["rtt"]).filter(|_| units_known)?,
-            mss_bytes: mss.unwrap_or(0),
-            ..TcpInterval::default()
-        })
+        let mut segments = TcpInterval::default();
+        segments.retransmits = u64_of(&row["retransmits"])?;
+        segments.snd_cwnd_bytes = u64_of(&row["tcp-window-size"])?;
+        segments.rtt_us = u32_of(&row["rtt"]).filter(|_| units_known)?;
+        segments.mss_bytes = mss.unwrap_or(0);
+        Some(segments)
     };
-    Some(StreamInterval {
-        id,
-        start_ns: ns_of(&row["start"])?,
-        end_ns: ns_of(&row["end"])?,
-        bytes: bytes(row, "throughput-bits")?,
-        tcp: tcp(),
-        ..StreamInterval::default()
-    })
+    let mut interval = StreamInterval::default();
+    interval.id = id;
+    interval.start_ns = ns_of(&row["start"])?;
+    interval.end_ns = ns_of(&row["end"])?;
+    interval.bytes = bytes(row, "throughput-bits")?;
+    interval.tcp = tcp();
+    Some(interval)
 }
 
 fn stream_summary(row: &Value, id: StreamId, is_udp: bool, units_known: bool) -> Option<StreamSummary> {
     let duration_ns = ns_of(&row["end"])?.checked_sub(ns_of(&row["start"])?)?;
-    let half = |rate| Some(EndpointTotals { bytes: bytes(row, rate)?, duration_ns, udp: None });
+    let half = |rate| Some(EndpointTotals::new(bytes(row, rate)?, duration_ns, None));
     let receiver = half("receiver-throughput-bits").or_else(|| {
-        let bits = half("throughput-bits")?;
+        let mut totals = half("throughput-bits")?;
         let (sent, lost) = (u64_of(&row["sent"])?, u64_of(&row["lost"])?);
-        let arrived = u128::from(bits.bytes) * u128::from(sent.saturating_sub(lost));
-        Some(EndpointTotals { bytes: arrived.checked_div(u128::from(sent))? as u64, ..bits })
+        let arrived = u128::from(totals.bytes) * u128::from(sent.saturating_sub(lost));
+        totals.bytes = arrived.checked_div(u128::from(sent))? as u64;
+        Some(totals)
     });
     let jitter_s = row["jitter"].as_f64().filter(|_| units_known).map(|ms| ms / 1e3);
     let udp = || {
-        Some(UdpTotals {
-            packets: u64_of(&row["sent"])?,
-            lost: u64_of(&row["lost"])?,
-            jitter_s: jitter_s?,
-            omitted_packets: Some(0),
-            omitted_lost: Some(0),
-            ..UdpTotals::default()
-        })
+        let mut datagrams = UdpTotals::default();
+        datagrams.packets = u64_of(&row["sent"])?;
+        datagrams.lost = u64_of(&row["lost"])?;
+        datagrams.jitter_s = jitter_s?;
+        datagrams.omitted_packets = Some(0);
+        datagrams.omitted_lost = Some(0);
+        Some(datagrams)
     };
     let retransmits = u64_of(&row["retransmits"]);
     let mean_rtt_us = u32_of(&row["rtt"]).filter(|rtt| units_known && *rtt > 0);
-    Some(StreamSummary {
-        id,
-        sender: half("throughput-bits"),
-        receiver: receiver.map(|end| EndpointTotals { udp: udp(), ..end }),
-        tcp: (!is_udp).then(|| TcpSummary { retransmits, mean_rtt_us, ..TcpSummary::default() }),
-        ..StreamSummary::default()
-    })
+    let mut stream = StreamSummary::default();
+    stream.id = id;
+    stream.sender = half("throughput-bits");
+    stream.receiver = receiver.map(|mut end| {
+        end.udp = udp();
+        end
+    });
+    stream.tcp = (!is_udp).then(|| {
+        let mut tcp = TcpSummary::default();
+        tcp.retransmits = retransmits;
+        tcp.mean_rtt_us = mean_rtt_us;
+        tcp
+    });
+    Some(stream)
 }

@@ -40,7 +40,9 @@ mod tests {
     use super::*;
 
     fn period(load: Option<&str>, verdict: &str, length_ms: u64) -> LimitPeriod {
-        LimitPeriod { load: load.map(str::to_owned), verdict: verdict.to_owned(), length_ms }
+        let mut period = LimitPeriod::new(verdict, length_ms);
+        period.load = load.map(str::to_owned);
+        period
     }
 
     #[test]

@@ -102,16 +102,15 @@ fn short(diagnosis: &Diagnosis) -> String {
 #[test]
 fn lost_datagrams_are_reported_by_place() {
     let mut diagnosis = diagnosis();
-    diagnosis.loss = vec![LossSplit {
-        label: "test".to_owned(),
-        lost: 12,
-        sender: Some(0),
-        nic: None,
-        backlog: Some(0),
-        firewall: Some(0),
-        socket: Some(9),
-        network: 3,
-    }];
+    let mut split = LossSplit::default();
+    split.label = "test".to_owned();
+    split.lost = 12;
+    split.sender = Some(0);
+    split.backlog = Some(0);
+    split.firewall = Some(0);
+    split.socket = Some(9);
+    split.network = 3;
+    diagnosis.loss = vec![split];
     let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 9\n";
     assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
 }
@@ -128,9 +127,11 @@ fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
     let end = |host: &str| json!({"host": host, "worker": {"cpus": [{"cpu": 0, "percent": 100}]}, "softirq": {"absent": "not-reported"}});
     diagnosis.placement = serde_json::from_value(json!([end("client"), end("server")])).expect("placements");
     assert!(!short(&diagnosis).contains("PLACEMENT"), "{}", short(&diagnosis));
-    let advice = Some("try -A 1,0".to_owned());
-    let (id, subject) = (PLACEMENT_RULE.to_owned(), "client".to_owned());
-    diagnosis.findings.push(Finding { id, subject, advice, ..diagnosis.findings[0].clone() });
+    let mut finding = diagnosis.findings[0].clone();
+    finding.id = PLACEMENT_RULE.to_owned();
+    finding.subject = "client".to_owned();
+    finding.advice = Some("try -A 1,0".to_owned());
+    diagnosis.findings.push(finding);
     let text = short(&diagnosis);
     assert!(text.contains("\nPLACEMENT   client: try -A 1,0\n") && !text.contains("ALSO"), "{text}");
     let wide = Style { columns: 200, ..Style::PLAIN };
@@ -143,16 +144,14 @@ fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
 fn what_both_hosts_have_alike_is_one_line() {
     let mut diagnosis = path();
     let finding = |subject: &str, drops: &str| {
-        let drops =
-            vec![Evidence { fact: "nic.lr0.qdisc.root.drops".into(), value: drops.into(), threshold: String::new() }];
-        Finding {
-            id: "QD-02".into(),
-            severity: Severity::Medium,
-            title: "Drops".into(),
-            subject: subject.into(),
-            evidence: drops,
-            ..diagnosis.findings[0].clone()
-        }
+        let drops = vec![Evidence::new("nic.lr0.qdisc.root.drops", drops, "")];
+        let mut found = diagnosis.findings[0].clone();
+        found.id = "QD-02".into();
+        found.severity = Severity::Medium;
+        found.title = "Drops".into();
+        found.subject = subject.into();
+        found.evidence = drops;
+        found
     };
     let others = [finding("client", "5"), finding("server", "5"), finding("router", "6")];
     diagnosis.findings.extend(others);
@@ -166,7 +165,9 @@ fn guest_without_offloads_is_not_fine() {
     let off = json!({"id": "OFF-01", "subject": "server", "reason": "fixed off: it cannot be switched on here"});
     diagnosis.ruled_out = vec![serde_json::from_value(off).expect("a rule")];
     assert!(short(&diagnosis).contains("\nOK          offloads "), "{}", short(&diagnosis));
-    diagnosis.findings.push(Finding { id: "VIRT-01".to_owned(), ..diagnosis.findings[0].clone() });
+    let mut finding = diagnosis.findings[0].clone();
+    finding.id = "VIRT-01".to_owned();
+    diagnosis.findings.push(finding);
     assert!(!short(&diagnosis).contains("\nOK "), "{}", short(&diagnosis));
 }
 
@@ -200,8 +201,9 @@ fn only_a_limit_is_called_a_bottleneck() {
         ),
     ] {
         let mut diagnosis = diagnosis();
-        diagnosis.verdict =
-            Verdict { verdict: verdict.to_owned(), sentence: sentence.to_owned(), ..Verdict::default() };
+        diagnosis.verdict = Verdict::default();
+        diagnosis.verdict.verdict = verdict.to_owned();
+        diagnosis.verdict.sentence = sentence.to_owned();
         assert!(short(&diagnosis).starts_with(line), "{}", short(&diagnosis));
     }
 }

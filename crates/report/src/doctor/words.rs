@@ -8,7 +8,7 @@ use crate::numbers::{digits, scaled};
 
 /// What was read, in words; `None` for a fact that is no metric.
 pub(super) fn metric(evidence: &Evidence) -> Option<String> {
-    let Evidence { fact, value, threshold } = evidence;
+    let Evidence { fact, value, threshold, .. } = evidence;
     let (host, key) = owner(fact);
     let Some(known) = facts::find(&key) else {
         return Some(format!("{key} {}", written(value, "")).trim_end().to_owned() + &host);
@@ -126,10 +126,10 @@ mod tests {
             ("client: rustc", "0.95 CPUs", "another program", "rustc 0.95 CPUs (client)"),
             ("a whole statement", "", "", "a whole statement"),
         ] {
-            let evidence = Evidence { fact: fact.into(), value: value.into(), threshold: threshold.into() };
+            let evidence = Evidence::new(fact, value, threshold);
             assert_eq!(metric(&evidence).as_deref(), Some(words), "{fact}");
         }
-        let limit = Evidence { fact: "run.0.limit".into(), value: "path".into(), threshold: String::new() };
+        let limit = Evidence::new("run.0.limit", "path", "");
         assert_eq!(metric(&limit), None);
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn protocol(run: &RunRecord) -> Option<String> {
     }
     run.trials.iter().find_map(|trial| match trial.detail.as_ref()? {
         Detail::Test(test) => Some(stored_name(test.header.spec.transport)),
-        Detail::Cell(_) | Detail::Path(_) | Detail::FleetCell(_) => None,
+        _ => None,
     })
 }
 

@@ -4,14 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::Transport;
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::MeasureName::{self, *};
 use linerate_model::record::{
-    Body, Detail, Links, Measure, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Series, SeriesOf,
-    TestDetail, Times, Trial, Way,
+    Body, Detail, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, TestDetail, Times, Trial, Way,
 };
-use linerate_model::{TestSpec, Transport};
 use serde_json::json;
 
 use super::{csv, markdown, otlp, prometheus};
@@ -19,75 +17,46 @@ use crate::expected::assert_expected;
 use crate::pretty_json;
 
 fn trial(no: u32, transport: Option<Transport>, measures: &[(MeasureName, Way, f64)]) -> Trial {
-    let measure = |(name, way, value): &(MeasureName, Way, f64)| Measure {
-        name: *name,
-        way: *way,
-        value: *value,
-        n: None,
-        is_lower_bound: false,
-    };
-    Trial {
-        no,
-        repeat: no,
-        factors: BTreeMap::new(),
-        is_warm_up: false,
-        state: RunState::Complete,
-        reason: None,
-        started_ns: u64::from(no) * 11_000_000_000,
-        elapsed_ns: 10_000_000_000,
-        flags: Vec::new(),
-        measures: measures.iter().map(measure).collect(),
-        series: Vec::new(),
-        detail: transport.map(|transport| Detail::Test(Box::new(detail(transport)))),
-    }
+    let measure = |(name, way, value): &(MeasureName, Way, f64)| Measure::new(*name, *way, *value);
+    let mut trial = Trial::complete(10_000_000_000);
+    trial.no = no;
+    trial.repeat = no;
+    trial.factors = BTreeMap::new();
+    trial.started_ns = u64::from(no) * 11_000_000_000;
+    trial.measures = measures.iter().map(measure).collect();
+    trial.detail = transport.map(|transport| Detail::Test(Box::new(detail(transport))));
+    trial
 }
 
 fn detail(transport: Transport) -> TestDetail {
-    let header = TestHeader {
-        endpoint: Endpoint::Client,
-        peer_host: "192.0.2.7".to_owned(),
-        peer_port: 5201,
-        cookie: "c".repeat(36),
-        started_at_unix_ms: 0,
-        control_mss_bytes: None,
-        spec: TestSpec { transport, ..TestSpec::default() },
-        interval: Some(Duration::from_secs(1)),
-        file_name: None,
-        first_stream_position: 0,
-        first_socket: None,
-        listener: None,
-    };
-    TestDetail { header, ..TestDetail::default() }
+    let mut detail = TestDetail::default();
+    detail.header.peer_host = "192.0.2.7".to_owned();
+    detail.header.peer_port = 5201;
+    detail.header.cookie = "c".repeat(36);
+    detail.header.spec.transport = transport;
+    detail.header.interval = Some(Duration::from_secs(1));
+    detail
 }
 
 fn run(number: u8, kind: RunKind, path: (&str, &str), title: &str, trials: Vec<Trial>) -> RunRecord {
     let started_unix_ms = 1_780_000_000_000 + u64::from(number) * 300_000;
-    RunRecord {
-        schema: RUN_SCHEMA.to_owned(),
-        run_id: RunId::new(started_unix_ms, [number; 10]),
+    let mut record = RunRecord::new(
+        RunId::new(started_unix_ms, [number; 10]),
         kind,
-        state: RunState::Complete,
-        reason: None,
-        title: Some(title.to_owned()),
-        started_at: format!("2026-05-28T20:{:02}:40.000Z", 26 + 5 * number),
+        Body::Test,
+        format!("2026-05-28T20:{:02}:40.000Z", 26 + 5 * number),
         started_unix_ms,
-        elapsed_ns: 21_000_000_000,
-        origin: Origin::default(),
-        path: RunPath {
-            key: format!("{}-{}", path.0, path.1),
-            spec_key: "3fa9c1d200".to_owned(),
-            client: Some(path.0.to_owned()),
-            server: Some(path.1.to_owned()),
-            addresses: Vec::new(),
-        },
-        hosts: Vec::new(),
-        trials,
-        body: Body::Test,
-        diagnosis: None,
-        notes: Vec::new(),
-        labels: BTreeMap::new(),
-        links: Links::default(),
-    }
+    );
+    record.state = RunState::Complete;
+    record.title = Some(title.to_owned());
+    record.elapsed_ns = 21_000_000_000;
+    record.path.key = format!("{}-{}", path.0, path.1);
+    record.path.spec_key = "3fa9c1d200".to_owned();
+    record.path.client = Some(path.0.to_owned());
+    record.path.server = Some(path.1.to_owned());
+    record.trials = trials;
+    record.labels = BTreeMap::new();
+    record
 }
 
 fn diagnosis() -> Diagnosis {
@@ -114,24 +83,23 @@ fn runs() -> Vec<RunRecord> {
     };
     let mut with_series = rates(0, 941.5e6);
     with_series.series = vec![
-        Series {
-            name: "bytes".to_owned(),
-            of: SeriesOf::Stream(5),
-            way: Way::Forward,
-            times: Times::Grid { t0_ns: 0, step_ns: 1_000_000_000 },
-            values: vec![Some(117_000_000.0), None],
-            is_thinned: false,
-        },
-        Series {
-            name: "rtt_us".to_owned(),
-            of: SeriesOf::Host("client, \"a\"".to_owned()),
-            way: Way::Sum,
-            times: Times::Ends { t0_ns: 5, ends_ns: vec![10, 30] },
-            values: vec![Some(1.5), Some(2.0)],
-            is_thinned: false,
-        },
+        Series::new(
+            "bytes",
+            SeriesOf::Stream(5),
+            Way::Forward,
+            Times::Grid { t0_ns: 0, step_ns: 1_000_000_000 },
+            vec![Some(117_000_000.0), None],
+        ),
+        Series::new(
+            "rtt_us",
+            SeriesOf::Host("client, \"a\"".to_owned()),
+            Way::Sum,
+            Times::Ends { t0_ns: 5, ends_ns: vec![10, 30] },
+            vec![Some(1.5), Some(2.0)],
+        ),
     ];
-    let warm_up = Trial { is_warm_up: true, ..rates(2, 1e6) };
+    let mut warm_up = rates(2, 1e6);
+    warm_up.is_warm_up = true;
     let path = ("a.example", "192.0.2.7");
     let udp_path = ("a.example", "2001:db8::7");
     let udp = [(ReceivedBps, Way::Reverse, 1e8), (LostShare, Way::Reverse, 0.0125), (JitterNs, Way::Reverse, 25_000.0)];

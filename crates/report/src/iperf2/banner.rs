@@ -227,7 +227,7 @@ fn shaping(options: &Options, test: &TestSpec) -> Vec<String> {
         Shape::NearCongestion { weight } => lines.push(format!(
             "TCP near-congestion delay weight set to {weight:.4} (use --near-congestion=<value> to change)"
         )),
-        Shape::Continuous | Shape::BounceBack(_) | Shape::ConnectOnly { .. } => {}
+        _ => {}
     }
     if let Some(rate) = test.pacing.fq_rate_bps {
         lines.push(format!("fair-queue socket pacing set to {}/s", bits(rate as f64)));

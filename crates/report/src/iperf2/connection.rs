@@ -37,7 +37,7 @@ pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &
 
 /// When a client begins to send, if that is not at once.
 pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
-    let DelayedStart { number, in_s, at_unix_us, now_unix_us } = *start;
+    let DelayedStart { number, in_s, at_unix_us, now_unix_us, .. } = *start;
     let zoned = |unix_us| clock::zoned(unix_us, options.utc);
     let (at, now) = (zoned(at_unix_us)?, zoned(now_unix_us)?);
     let (label, zone) = (label(number, false, None), clock::zone(&now));

@@ -68,11 +68,13 @@ impl<'a> Row<'a> {
             end_s: totals.seconds(),
             bytes: totals.bytes,
             tcp: more.tcp,
-            udp: totals.udp.map(|udp| UdpInterval {
-                packets: udp.packets,
-                lost: i64::try_from(udp.lost).unwrap_or(i64::MAX),
-                out_of_order: udp.out_of_order,
-                jitter_s: udp.jitter_s,
+            udp: totals.udp.map(|udp| {
+                UdpInterval::new(
+                    udp.packets,
+                    i64::try_from(udp.lost).unwrap_or(i64::MAX),
+                    udp.out_of_order,
+                    udp.jitter_s,
+                )
             }),
             more,
             is_total: true,

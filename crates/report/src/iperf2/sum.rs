@@ -93,7 +93,7 @@ impl Sum {
     /// The amounts as a row that is otherwise that of the first stream.
     pub(super) fn row<'a>(&self, first: Row<'a>) -> Row<'a> {
         let (packets, lost, out_of_order) = (self.datagrams, self.lost, self.out_of_order);
-        let udp = first.udp.map(|_| UdpInterval { packets, lost, out_of_order, jitter_s: 0.0 });
+        let udp = first.udp.map(|_| UdpInterval::new(packets, lost, out_of_order, 0.0));
         Row { bytes: self.bytes, end_s: self.end_s, udp, ..first }
     }
 

@@ -110,15 +110,7 @@ impl EventSink for TextWriter {
                 self.send()?;
                 self.output.error(&format!("{failure}\n"));
             }
-            Event::ControlConnected(_)
-            | Event::TestStarted { .. }
-            | Event::OmitEnded
-            | Event::PeerOutput(_)
-            | Event::Debug(_)
-            | Event::DataPath(_)
-            | Event::Detail(_)
-            | Event::Addition(_)
-            | Event::Finished => {}
+            _ => {}
         }
         self.send()
     }
@@ -177,11 +169,11 @@ impl TextWriter {
     }
 
     fn stream_opened(&mut self, stream: &Stream) {
-        let facts = stream
-            .facts
-            .as_deref()
-            .cloned()
-            .unwrap_or_else(|| StreamFacts { number: stream.id.0.saturating_add(1), ..StreamFacts::default() });
+        let facts = stream.facts.as_deref().cloned().unwrap_or_else(|| {
+            let mut facts = StreamFacts::default();
+            facts.number = stream.id.0.saturating_add(1);
+            facts
+        });
         // Both directions of a connection are announced by one line.
         let is_known = self.streams.iter().any(|known| known.is_same_connection(stream, facts.number));
         if !is_known && !self.options.excluded.connection && !self.options.sum_only {

@@ -8,13 +8,13 @@ use linerate_model::{Failure, FailureKind};
 pub(super) fn failure_lines(failure: &Failure, endpoint: Endpoint) -> Vec<String> {
     let message = &failure.message;
     match &failure.kind {
-        FailureKind::Error => vec![format!("error - {message}")],
         FailureKind::Interrupted => vec![format!("interrupt - {message}")],
         FailureKind::Peer { .. } => vec![server_error(failure), format!("error - {message}")],
         FailureKind::PeerTerminated | FailureKind::PeerClosed => match endpoint {
             Endpoint::Client => vec![format!("error - {message}")],
             Endpoint::Server => vec![message.clone()],
         },
+        _ => vec![format!("error - {message}")],
     }
 }
 

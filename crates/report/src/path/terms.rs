@@ -90,7 +90,7 @@ pub(super) const fn identity(report: &PathReport) -> Option<&'static str> {
         (Dialect::Native, Identity::Pinned) => Some("as pinned"),
         (Dialect::Native, Identity::Token) => Some("proved by the token"),
         (Dialect::Native, Identity::New) => Some("first contact, remembered"),
-        (Dialect::Native, Identity::Unproven) => Some("not proved"),
+        (Dialect::Native, _) => Some("not proved"),
     }
 }
 

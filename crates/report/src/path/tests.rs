@@ -284,8 +284,9 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
     let phase = &mut report.phases[0];
     phase.deviations = vec![evil.to_owned()];
     phase.ceiling.as_mut().expect("known").by = evil.to_owned();
-    phase.stream_info =
-        vec![linerate_model::path::StreamTotals { congestion: Some(evil.to_owned()), ..Default::default() }];
+    let mut stream = linerate_model::path::StreamTotals::default();
+    stream.congestion = Some(evil.to_owned());
+    phase.stream_info = vec![stream];
     let coloured = Style { is_coloured: false, glyphs: Glyphs::Blocks, ..Style::PLAIN };
     let shown = text(&report, None, true, coloured);
     let page = html(&report, None);

@@ -32,19 +32,19 @@ pub fn anonymized(record: &RunRecord) -> RunRecord {
     let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
     names.replace(&mut value);
     // A text of a closed form could be equal to a name: then nothing of the record is shown rather than the name.
-    serde_json::from_str(&value.to_string()).unwrap_or_else(|_| RunRecord {
-        hosts: Vec::new(),
-        trials: Vec::new(),
-        diagnosis: None,
-        notes: vec!["the record could not be made anonymous, so its trials are left out".to_owned()],
-        path: Default::default(),
-        origin: Default::default(),
-        title: None,
-        reason: None,
-        labels: BTreeMap::new(),
-        body: Body::Test,
-        ..copy
-    })
+    serde_json::from_str(&value.to_string()).unwrap_or_else(|_| without_names(&copy))
+}
+
+/// What a record has beside names, addresses and texts.
+fn without_names(record: &RunRecord) -> RunRecord {
+    let started_at = record.started_at.clone();
+    let mut bare = RunRecord::new(record.run_id, record.kind, Body::Test, started_at, record.started_unix_ms);
+    bare.schema.clone_from(&record.schema);
+    bare.state = record.state;
+    bare.elapsed_ns = record.elapsed_ns;
+    bare.links = record.links.clone();
+    bare.notes = vec!["the record could not be made anonymous, so its trials are left out".to_owned()];
+    bare
 }
 
 /// What each name and address becomes.

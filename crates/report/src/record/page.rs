@@ -104,6 +104,7 @@ fn title(record: &RunRecord) -> String {
         Body::HttpLab(_) => "HTTP lab".to_owned(),
         Body::Doctor => "diagnosis".to_owned(),
         Body::Fleet(run) => fleet::name(run),
+        _ => stored_name(record.kind),
     };
     let ends = match (&record.path.client, &record.path.server) {
         (Some(client), Some(server)) => format!("{client} to {server}: "),
@@ -355,7 +356,8 @@ fn raw(records: &[RunRecord]) -> Vec<Block> {
         let (bytes, what) = match deflated(record) {
             whole if whole.len() <= left => (whole, ""),
             _ => {
-                let short = RunRecord { trials: record.trials.iter().map(without_series).collect(), ..record.clone() };
+                let mut short = record.clone();
+                short.trials = record.trials.iter().map(without_series).collect();
                 (deflated(&short), " without its values over time, which would make the page too large")
             }
         };
@@ -377,7 +379,8 @@ fn raw(records: &[RunRecord]) -> Vec<Block> {
 }
 
 fn without_series(trial: &Trial) -> Trial {
-    let mut short = Trial { series: Vec::new(), ..trial.clone() };
+    let mut short = trial.clone();
+    short.series = Vec::new();
     if let Some(Detail::Path(report)) = &mut short.detail {
         for phase in &mut report.phases {
             (phase.series, phase.rtt_series) = (Vec::new(), Vec::new());

@@ -9,8 +9,8 @@ use linerate_model::event::TestHeader;
 use linerate_model::fleet::FleetRun;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{
-    Body, Detail, HostPart, Links, Measure, Origin, RUN_SCHEMA, RunId, RunKind, RunPath, RunRecord, RunState, Series,
-    SeriesOf, TestDetail, Times, Trial, Way,
+    Body, Detail, HostPart, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, TestDetail, Times, Trial,
+    Way,
 };
 use linerate_model::spec::TestSpec;
 
@@ -18,13 +18,14 @@ use super::*;
 
 /// One stream: 940 Mbit/s, one retransmission in second 4, and the time limited by the receive window.
 fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
-    let series = |stream: u32, name: &str, value: &dyn Fn(usize) -> f64| Series {
-        name: name.to_owned(),
-        of: SeriesOf::Stream(stream),
-        way: Way::Forward,
-        times: Times::Grid { t0_ns: 0, step_ns: 1_000_000_000 },
-        values: (0..seconds).map(|at| Some(value(at))).collect(),
-        is_thinned: false,
+    let series = |stream: u32, name: &str, value: &dyn Fn(usize) -> f64| {
+        Series::new(
+            name,
+            SeriesOf::Stream(stream),
+            Way::Forward,
+            Times::Grid { t0_ns: 0, step_ns: 1_000_000_000 },
+            (0..seconds).map(|at| Some(value(at))).collect(),
+        )
     };
     let each = mbps * 1e6 / 8.0 / f64::from(streams);
     let all = (1..=streams).flat_map(|stream| {
@@ -37,69 +38,51 @@ fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
             series(stream, "limits.sndbuf_limited_us", &|_| 90_000.0),
         ]
     });
-    let measure = |name, way, value| Measure { name, way, value, n: None, is_lower_bound: false };
-    let spec = TestSpec { streams, omit: Duration::from_secs(1), ..TestSpec::default() };
-    let header = TestHeader { peer_host: "10.1.2.3".to_owned(), spec, ..TestHeader::default() };
-    let detail = TestDetail { header, ..TestDetail::default() };
-    Trial {
-        no,
-        repeat: no,
-        factors: Default::default(),
-        is_warm_up: false,
-        state: RunState::Complete,
-        reason: None,
-        started_ns: u64::from(no) * 11_000_000_000,
-        elapsed_ns: seconds as u64 * 1_000_000_000,
-        flags: Vec::new(),
-        measures: vec![
-            measure(MeasureName::ReceivedBps, Way::Forward, mbps * 1e6),
-            measure(MeasureName::Retransmits, Way::Forward, 12.0),
-            measure(MeasureName::RttMeanNs, Way::Forward, 412_000.0),
-            measure(MeasureName::CpuClientCores, Way::Sum, 0.31),
-        ],
-        series: all.collect(),
-        detail: Some(Detail::Test(Box::new(detail))),
-    }
+    let measure = Measure::new;
+    let mut spec = TestSpec::default();
+    spec.streams = streams;
+    spec.omit = Duration::from_secs(1);
+    let mut header = TestHeader::default();
+    header.peer_host = "10.1.2.3".to_owned();
+    header.spec = spec;
+    let mut detail = TestDetail::default();
+    detail.header = header;
+    let mut trial = Trial::complete(seconds as u64 * 1_000_000_000);
+    trial.no = no;
+    trial.repeat = no;
+    trial.started_ns = u64::from(no) * 11_000_000_000;
+    trial.measures = vec![
+        measure(MeasureName::ReceivedBps, Way::Forward, mbps * 1e6),
+        measure(MeasureName::Retransmits, Way::Forward, 12.0),
+        measure(MeasureName::RttMeanNs, Way::Forward, 412_000.0),
+        measure(MeasureName::CpuClientCores, Way::Sum, 0.31),
+    ];
+    trial.series = all.collect();
+    trial.detail = Some(Detail::Test(Box::new(detail)));
+    trial
 }
 
 fn record(trials: Vec<Trial>) -> RunRecord {
-    RunRecord {
-        schema: RUN_SCHEMA.to_owned(),
-        run_id: RunId::new(1_790_000_000_000, [7; 10]),
-        kind: RunKind::Test,
-        state: RunState::Complete,
-        reason: None,
-        title: None,
-        started_at: "2026-09-21T14:13:20.000Z".to_owned(),
-        started_unix_ms: 1_790_000_000_000,
-        elapsed_ns: 10_000_000_000,
-        origin: Origin {
-            tool: "linerate".to_owned(),
-            version: Some("0.1.0".to_owned()),
-            argv: ["linerate", "test", "lab2", "--title", "it's"].map(str::to_owned).into(),
-            imported: None,
-        },
-        path: RunPath {
-            client: Some("lab1.example.net".to_owned()),
-            server: Some("lab2".to_owned()),
-            addresses: vec!["10.1.2.2".to_owned(), "10.1.2.3".to_owned()],
-            ..RunPath::default()
-        },
-        hosts: vec![HostPart {
-            role: "client".to_owned(),
-            name: "lab1.example.net".to_owned(),
-            host_key: Some("00ff".to_owned()),
-            facts_key: None,
-            snapshot: None,
-            is_same_host: false,
-        }],
-        trials,
-        body: Body::Test,
-        diagnosis: None,
-        notes: Vec::new(),
-        labels: Default::default(),
-        links: Links::default(),
-    }
+    let mut record = RunRecord::new(
+        RunId::new(1_790_000_000_000, [7; 10]),
+        RunKind::Test,
+        Body::Test,
+        "2026-09-21T14:13:20.000Z".to_owned(),
+        1_790_000_000_000,
+    );
+    record.state = RunState::Complete;
+    record.elapsed_ns = 10_000_000_000;
+    record.origin.tool = "linerate".to_owned();
+    record.origin.version = Some("0.1.0".to_owned());
+    record.origin.argv = ["linerate", "test", "lab2", "--title", "it's"].map(str::to_owned).into();
+    record.path.client = Some("lab1.example.net".to_owned());
+    record.path.server = Some("lab2".to_owned());
+    record.path.addresses = vec!["10.1.2.2".to_owned(), "10.1.2.3".to_owned()];
+    let mut host = HostPart::new("client", "lab1.example.net".to_owned());
+    host.host_key = Some("00ff".to_owned());
+    record.hosts = vec![host];
+    record.trials = trials;
+    record
 }
 
 fn five() -> RunRecord {
@@ -262,16 +245,12 @@ fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
         report: Some(Box::new(trials::without_trials(&report))),
         unconfirmed: Vec::new(),
     };
-    let host = |id: &str, name: &str| HostPart {
-        role: id.to_owned(),
-        name: name.to_owned(),
-        host_key: None,
-        facts_key: None,
-        snapshot: None,
-        is_same_host: false,
-    };
+    let host = |id: &str, name: &str| HostPart::new(id, name.to_owned());
     let hosts = vec![host("h3", "pc3.example.net"), host("h4", "h4")];
-    let record = RunRecord { kind: RunKind::Fleet, body: Body::Fleet(Box::new(run)), hosts, ..record(trials) };
+    let mut record = record(trials);
+    record.kind = RunKind::Fleet;
+    record.body = Body::Fleet(Box::new(run));
+    record.hosts = hosts;
     let shown = text(std::slice::from_ref(&record), Stretch::default(), Style::PLAIN);
     for part in ["fleet, mesh, both ways", "FLT-01  h3", "12 of 12 cells", "h3: pc3.example.net"] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -300,7 +279,10 @@ fn several_runs_have_an_overview() {
 fn settings_have_a_chart_and_no_common_value() {
     let of = |no: u32, streams: u32| {
         let factors = [("streams".to_owned(), streams.to_string())].into();
-        Trial { factors, series: Vec::new(), ..trial(no, 300.0 * f64::from(streams) + f64::from(no), 1, 1) }
+        let mut trial = trial(no, 300.0 * f64::from(streams) + f64::from(no), 1, 1);
+        trial.factors = factors;
+        trial.series = Vec::new();
+        trial
     };
     let record = record((0..9).map(|no| of(no, 1 + no % 3)).collect());
     let page = page(&record);
@@ -314,11 +296,15 @@ fn settings_have_a_chart_and_no_common_value() {
 fn page_of_a_sweep_has_its_answer_and_its_reports() {
     let of = |no: u32, streams: u32| {
         let factors = [("streams".to_owned(), streams.to_string())].into();
-        Trial { factors, ..trial(no, 300.0 * f64::from(streams), 1, 10) }
+        let mut trial = trial(no, 300.0 * f64::from(streams), 1, 10);
+        trial.factors = factors;
+        trial
     };
     let trials = (0..2).map(|no| of(no, 1 + no)).collect();
     let body = Body::Sweep(Some(Box::new(crate::sweep::tests::sweep())));
-    let record = RunRecord { kind: RunKind::Sweep, body, ..record(trials) };
+    let mut record = record(trials);
+    record.kind = RunKind::Sweep;
+    record.body = body;
     let page = page(&record);
     assert!(page.contains("Use 10 streams: received 288 Gbit/s"), "{page}");
     assert!(page.contains("plateau: 10 to 11") && page.contains("<figcaption>received by streams"), "{page}");

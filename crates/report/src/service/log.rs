@@ -140,12 +140,10 @@ impl LogReporter {
         if progress.tests == 0 {
             self.progress = Progress::default();
         } else if self.progress.elapsed >= self.log.options.progress_interval {
-            let clients = std::mem::take(&mut self.progress.clients);
-            self.log.write_progress(&Progress {
-                elapsed: std::mem::take(&mut self.progress.elapsed),
-                clients,
-                ..progress.clone()
-            });
+            let mut whole = progress.clone();
+            whole.elapsed = std::mem::take(&mut self.progress.elapsed);
+            whole.clients = std::mem::take(&mut self.progress.clients);
+            self.log.write_progress(&whole);
         }
     }
 }
@@ -261,6 +259,7 @@ fn line_of(event: &ServerEvent) -> Line {
             line(Level::Info, "stopping", sentence, json!({ "signal": signal_text }))
         }
         E::Progress(_) => line(Level::Debug, "progress", String::new(), json!({})),
+        _ => line(Level::Debug, "event", format!("{event:?}"), json!({})),
     }
 }
 

@@ -7,7 +7,7 @@ use linerate_lab::sweep::{
     Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective, PlannedFactor, PlateauSide,
     Provenance, Recommendation, Run, RunMetrics, Sweep, SweepPlan,
 };
-use linerate_model::record::{Detail, RunState, TestDetail, Trial};
+use linerate_model::record::{Detail, TestDetail, Trial};
 use linerate_model::sweep::{Reason, ReasonName};
 use linerate_model::{EndpointTotals, StreamSummary, Summary};
 
@@ -259,23 +259,21 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
 
 /// A trial with the summary of one stream.
 fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
-    let received = EndpointTotals { bytes: 4_000_000_000, duration_ns: 1_000_000_000, udp: None };
-    let stream = StreamSummary { sender: Some(received), receiver: Some(received), ..StreamSummary::default() };
-    let summary = Some(Summary { streams: vec![stream], ..Summary::default() });
-    Trial {
-        no,
-        repeat: 0,
-        factors: [("streams".to_owned(), streams.to_owned())].into(),
-        is_warm_up: no == 0,
-        state: RunState::Complete,
-        reason: reason.map(str::to_owned),
-        started_ns: 1_500_000_000,
-        elapsed_ns: 1_000_000_000,
-        flags: Vec::new(),
-        measures: Vec::new(),
-        series: Vec::new(),
-        detail: Some(Detail::Test(Box::new(TestDetail { summary, ..TestDetail::default() }))),
-    }
+    let received = EndpointTotals::new(4_000_000_000, 1_000_000_000, None);
+    let mut stream = StreamSummary::default();
+    stream.sender = Some(received);
+    stream.receiver = Some(received);
+    let summary = Some(Summary::new(vec![stream]));
+    let mut trial = Trial::complete(1_000_000_000);
+    trial.no = no;
+    trial.factors = [("streams".to_owned(), streams.to_owned())].into();
+    trial.is_warm_up = no == 0;
+    trial.reason = reason.map(str::to_owned);
+    trial.started_ns = 1_500_000_000;
+    let mut detail = TestDetail::default();
+    detail.summary = summary;
+    trial.detail = Some(Detail::Test(Box::new(detail)));
+    trial
 }
 
 #[test]

@@ -77,14 +77,10 @@ impl Group {
             None => Times::Ends { t0_ns: self.t0_ns, ends_ns: take_ends(rest, self.t0_ns).ok_or_else(cut_off)? },
         };
         let series = self.names.iter().map(|name| {
-            Some(Series {
-                name: name.clone(),
-                of: self.of.clone(),
-                way: self.way,
-                times: times.clone(),
-                values: take_column(rest, self.points)?,
-                is_thinned: self.is_thinned,
-            })
+            let mut column =
+                Series::new(name.clone(), self.of.clone(), self.way, times.clone(), take_column(rest, self.points)?);
+            column.is_thinned = self.is_thinned;
+            Some(column)
         });
         series.collect::<Option<_>>().ok_or_else(cut_off)
     }
@@ -214,13 +210,16 @@ mod tests {
         let series = (0_usize..20).prop_flat_map(|points| {
             let columns = prop::collection::vec(prop::collection::vec(value(), points), 1..4);
             (times(points), columns, 0_u32..2, any::<bool>()).prop_map(|(times, columns, stream, is_thinned)| {
-                let series = columns.into_iter().enumerate().map(move |(number, values)| Series {
-                    name: format!("name{number}"),
-                    of: SeriesOf::Stream(stream),
-                    way: Way::Forward,
-                    times: times.clone(),
-                    values,
-                    is_thinned,
+                let series = columns.into_iter().enumerate().map(move |(number, values)| {
+                    let mut column = Series::new(
+                        format!("name{number}"),
+                        SeriesOf::Stream(stream),
+                        Way::Forward,
+                        times.clone(),
+                        values,
+                    );
+                    column.is_thinned = is_thinned;
+                    column
                 });
                 series.collect::<Vec<_>>()
             })
@@ -257,13 +256,14 @@ mod tests {
     #[test]
     fn ten_seconds_of_five_series_take_less_than_twelve_bytes_an_interval() {
         let ends: Vec<u64> = (1..=10).map(|second| second * 1_000_000_000 + second * 7919 % 90_000).collect();
-        let figure = |name: &str, base: u64, spread: u64| Series {
-            name: name.to_owned(),
-            of: SeriesOf::Stream(1),
-            way: Way::Forward,
-            times: Times::Ends { t0_ns: 0, ends_ns: ends.clone() },
-            values: (0..10).map(|at| Some((base + at * 7919 % spread) as f64)).collect(),
-            is_thinned: false,
+        let figure = |name: &str, base: u64, spread: u64| {
+            Series::new(
+                name,
+                SeriesOf::Stream(1),
+                Way::Forward,
+                Times::Ends { t0_ns: 0, ends_ns: ends.clone() },
+                (0..10).map(|at| Some((base + at * 7919 % spread) as f64)).collect(),
+            )
         };
         let series = [
             figure("bytes", 117_000_000, 1_000_000),

@@ -5,6 +5,7 @@ use crate::{Store, StoreError};
 
 /// How long what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Keep {
     /// The series of a run, in days.
     pub points_days: u64,

@@ -83,7 +83,9 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
         if record.state != RunState::Complete {
             assert_eq!(record.state, RunState::Crashed);
             assert_eq!(record.elapsed_ns, record.trials.len() as u64 * 10_000_000_000);
-            let row = &store.list(&Filter { limit: Some(1), ..Filter::default() }).expect("a list")[0];
+            let mut newest = Filter::default();
+            newest.limit = Some(1);
+            let row = &store.list(&newest).expect("a list")[0];
             assert!(row.primary.is_some() && row.state == RunState::Crashed, "{row:?}");
         }
         let check = store.check().expect("checked");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::places::{is_server, place, store};
 use crate::records::{begun, run};
 use linerate_model::measure::MeasureName;
-use linerate_model::record::{Import, RunId, RunRecord, RunState};
+use linerate_model::record::{Import, RunId, RunState};
 use linerate_store::{Filter, Label, Place, Recorder, Saved, Sort, Store, StoreError, load_named, parse_label};
 
 fn ids(store: &Store, filter: &Filter) -> Vec<RunId> {
@@ -61,20 +61,31 @@ fn lists_are_filtered_sorted_and_limited() {
     store.save(&failed).expect("saved");
     let id = |number| run(number, 0).run_id;
     let all = Filter::default();
-    let limited = Filter { limit: Some(2), ..all.clone() };
+    let mut limited = all.clone();
+    limited.limit = Some(2);
     assert_eq!(ids(&store, &limited), [id(10), id(9)]);
-    assert_eq!(ids(&store, &Filter { sort: Sort::Oldest, ..limited.clone() }), [id(0), id(1)]);
-    assert_eq!(ids(&store, &Filter { sort: Sort::Highest, ..limited.clone() }), [id(9), id(8)]);
-    assert_eq!(ids(&store, &Filter { sort: Sort::Lowest, ..limited }), [id(0), id(1)]);
-    assert_eq!(ids(&store, &Filter { state: Some(RunState::Failed), ..all.clone() }), [id(10)]);
-    assert_eq!(ids(&store, &Filter { server: Some("server2".to_owned()), ..all.clone() }), [id(9), id(2)]);
+    for (sort, expected) in
+        [(Sort::Oldest, [id(0), id(1)]), (Sort::Highest, [id(9), id(8)]), (Sort::Lowest, [id(0), id(1)])]
+    {
+        limited.sort = sort;
+        assert_eq!(ids(&store, &limited), expected);
+    }
+    let mut failed = all.clone();
+    failed.state = Some(RunState::Failed);
+    assert_eq!(ids(&store, &failed), [id(10)]);
+    let mut of_server = all.clone();
+    of_server.server = Some("server2".to_owned());
+    assert_eq!(ids(&store, &of_server), [id(9), id(2)]);
     let label = Label { key: "site".to_owned(), value: "s1".to_owned() };
-    let labelled = Filter { labels: vec![label], ..all.clone() };
+    let mut labelled = all.clone();
+    labelled.labels = vec![label];
     assert_eq!(ids(&store, &labelled), [id(10), id(7), id(4), id(1)]);
-    let since = Filter { since_ms: Some(run(8, 0).started_unix_ms), ..all.clone() };
+    let mut since = all.clone();
+    since.since_ms = Some(run(8, 0).started_unix_ms);
     assert_eq!(ids(&store, &since), [id(10), id(9), id(8)]);
-    let before =
-        Filter { before_ms: Some(run(8, 0).started_unix_ms), keys: Some(("path1".into(), "spec".into())), ..all };
+    let mut before = all;
+    before.before_ms = Some(run(8, 0).started_unix_ms);
+    before.keys = Some(("path1".into(), "spec".into()));
     assert_eq!(ids(&store, &before), [id(1)]);
     let row = &store.list(&Filter::default()).expect("a list")[1];
     assert_eq!(row.primary, Some((MeasureName::ReceivedBps, 1e9 + 9.0)));
@@ -130,7 +141,7 @@ fn a_document_imported_twice_is_one_run() {
     let (_directory, store) = store();
     let imported = |number, sha256: &str| {
         let (format, sha256) = ("iperf3-json".to_owned(), sha256.to_owned());
-        let import = Import { format, name: None, sha256, key: None, notes: Vec::new() };
+        let import = Import::new(format, sha256);
         let mut record = run(number, 1);
         record.origin.imported = Some(import);
         record
@@ -138,7 +149,8 @@ fn a_document_imported_twice_is_one_run() {
     assert_eq!(store.save(&imported(1, "aa")).expect("saved"), Saved::New);
     assert_eq!(store.save(&imported(2, "aa")).expect("known"), Saved::Known(run(1, 0).run_id));
     assert_eq!(store.save(&imported(3, "bb")).expect("saved"), Saved::New);
-    let measured = Filter { measured_here: true, ..Filter::default() };
+    let mut measured = Filter::default();
+    measured.measured_here = true;
     assert_eq!(ids(&store, &measured), []);
 }
 
@@ -148,7 +160,9 @@ fn a_whole_document_replaces_the_one_that_was_cut_off() {
     let imported = |number, sha256: &str, state| {
         let (format, sha256, key) = ("iperf3-json".to_owned(), sha256.to_owned(), Some("iperf3:a:client".to_owned()));
         let mut record = run(number, 1);
-        record.origin.imported = Some(Import { format, name: None, sha256, key, notes: Vec::new() });
+        let mut import = Import::new(format, sha256);
+        import.key = key;
+        record.origin.imported = Some(import);
         record.state = state;
         record
     };
@@ -172,7 +186,9 @@ fn labels_and_notes_stand_beside_the_record() {
     store.add_note(id, "new cable").expect("noted");
     let loaded = store.load(id).expect("loaded");
     assert_eq!(loaded.labels["site"], "x=y");
-    assert_eq!(RunRecord { labels: run(1, 1).labels, ..loaded }, run(1, 1));
+    let mut record = loaded;
+    record.labels = run(1, 1).labels;
+    assert_eq!(record, run(1, 1));
     assert_eq!(store.notes(id).expect("notes")[0].text, "new cable");
     for wrong in ["Rack=7", "rack", "=7", "a b=7", &format!("k={}", "x".repeat(257))] {
         assert!(parse_label(wrong).is_err(), "{wrong}");
@@ -223,11 +239,9 @@ fn trials_that_are_not_kept_in_their_record_are_stored_as_if_they_were() {
     let recorder = Recorder::new(place.clone());
     recorder.begin(begun(&whole));
     recorder.add_trials(whole.run_id, whole.trials[..1].to_vec());
-    let trials = whole.trials.clone();
-    recorder.finish_with(
-        RunRecord { trials: Vec::new(), ..whole.clone() },
-        Box::new(move || Box::new(trials.clone().into_iter())),
-    );
+    let mut record = whole.clone();
+    let trials = std::mem::take(&mut record.trials);
+    recorder.finish_with(record, Box::new(move || Box::new(trials.clone().into_iter())));
     assert_eq!(recorder.close().message(), None);
     let store = Store::open_existing(&place).expect("it is there");
     assert_eq!(store.load(whole.run_id).expect("loaded"), whole);
@@ -244,11 +258,9 @@ fn trials_that_are_not_kept_in_their_record_wait_with_it_in_the_spool() {
     fs::write(place.path(), "garbage".repeat(100)).expect("written");
     let whole = run(1, 3);
     let recorder = Recorder::new(place.clone());
-    let trials = whole.trials.clone();
-    recorder.finish_with(
-        RunRecord { trials: Vec::new(), ..whole.clone() },
-        Box::new(move || Box::new(trials.clone().into_iter())),
-    );
+    let mut record = whole.clone();
+    let trials = std::mem::take(&mut record.trials);
+    recorder.finish_with(record, Box::new(move || Box::new(trials.clone().into_iter())));
     assert_eq!(recorder.close().spooled, 1);
     fs::remove_file(place.path()).expect("removed");
     let store = Store::open(&place).expect("a new store");

@@ -33,9 +33,13 @@ impl BusArgs {
     /// This build has none.
     #[cfg(feature = "bus")]
     pub(super) fn resolve(self) -> Result<Option<BusOptions>, Error> {
-        let certificate = self.bus_cert.zip(self.bus_key);
-        let options = |url| BusOptions { url, authority: self.bus_ca, certificate, credentials: self.bus_creds };
-        Ok(self.bus.map(options))
+        Ok(self.bus.map(|url| {
+            let mut options = BusOptions::new(url);
+            options.authority = self.bus_ca;
+            options.certificate = self.bus_cert.zip(self.bus_key);
+            options.credentials = self.bus_creds;
+            options
+        }))
     }
 
     /// Refuses a bus, which this build leaves out.

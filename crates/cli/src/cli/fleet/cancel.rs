@@ -28,7 +28,7 @@ impl CancelArgs {
     }
 
     fn carry_out(self) -> Result<Outcome, Error> {
-        let Cancelled { run, confirmed, unconfirmed } = cancel(self.run.as_deref(), self.store.as_deref())?;
+        let Cancelled { run, confirmed, unconfirmed, .. } = cancel(self.run.as_deref(), self.store.as_deref())?;
         let hosts = |hosts: &[String]| if hosts.is_empty() { "none".to_owned() } else { hosts.join(" ") };
         let mut text = match confirmed.is_empty() && unconfirmed.is_empty() {
             true => format!("run {} cancelled before its first round\n", run.short()),

@@ -60,8 +60,12 @@ impl HostArgs {
                 Err(Error::usage("only --carrier bus has a --bus"))
             }
             _ => {
-                let paths = self.path.into_iter().collect();
-                Ok(FleetHosts { inventory, paths, ssh_config: self.ssh_config, is_scripted, bus })
+                let mut hosts = FleetHosts::new(inventory);
+                hosts.paths = self.path.into_iter().collect();
+                hosts.ssh_config = self.ssh_config;
+                hosts.is_scripted = is_scripted;
+                hosts.bus = bus;
+                Ok(hosts)
             }
         }
     }

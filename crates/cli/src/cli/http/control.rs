@@ -41,12 +41,11 @@ impl ControlArgs {
                 "without --token-file only this host has access, so listening on {address} needs --control-allow"
             ));
         }
-        Ok(ControlChannel {
-            address,
-            is_address_chosen: self.control.is_some(),
-            token_file: self.token_file.clone(),
-            allow: self.control_allow.clone(),
-        })
+        let mut channel = ControlChannel::new(address);
+        channel.is_address_chosen = self.control.is_some();
+        channel.token_file = self.token_file.clone();
+        channel.allow = self.control_allow.clone();
+        Ok(channel)
     }
 }
 

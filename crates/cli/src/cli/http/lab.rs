@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate_http::protocol::Protocol;
-use linerate_http::safety_limits::TargetOwnership;
+
 use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
@@ -13,9 +13,8 @@ use super::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
 use crate::cli::record::RecordArgs;
-use linerate::http::Output;
+
 use linerate::http::lab::{Directory, LabSpec, PLAN_FILE, Stage};
-use linerate::record::{Labels, RecordOptions};
 
 /// An experiment: what it is about, which parts of it, and how it is reported.
 #[derive(Debug, Args)]
@@ -127,29 +126,26 @@ impl LabArgs {
             _ => Stage::Run,
         };
         let (target, protocol) = server(url, &self.protocol, &mut plan, stage)?;
-        Ok(LabSpec {
-            claims: self.safety.claims(&target)?,
-            target,
-            protocol,
-            plan,
-            phases: match self.phases {
-                Some(phases) => phases,
-                None => Phases::parse(phases).map_err(|error| error.to_string())?,
-            },
-            control: self.control.resolve()?,
-            asks_first: !self.safety.yes,
-            tolerates_failures: self.safety.no_breaker,
-            stage,
-            is_forced: self.force,
-            asserts: self.assert,
-            directory: match &self.resume {
-                Some(directory) => Directory::Resumed(directory.clone()),
-                None => Directory::New(self.out.clone()),
-            },
-            output: self.output.resolve(),
-            record: self.record.resolve(stage == Stage::Run)?,
-            html: self.html.clone(),
-        })
+        let claims = self.safety.claims(&target)?;
+        let mut spec = LabSpec::new(target, protocol, plan, stage);
+        spec.claims = claims;
+        spec.phases = match self.phases {
+            Some(phases) => phases,
+            None => Phases::parse(phases).map_err(|error| error.to_string())?,
+        };
+        spec.control = self.control.resolve()?;
+        spec.asks_first = !self.safety.yes;
+        spec.tolerates_failures = self.safety.no_breaker;
+        spec.is_forced = self.force;
+        spec.asserts = self.assert;
+        spec.directory = match &self.resume {
+            Some(directory) => Directory::Resumed(directory.clone()),
+            None => Directory::New(self.out.clone()),
+        };
+        spec.output = self.output.resolve();
+        spec.record = self.record.resolve(stage == Stage::Run)?;
+        spec.html = self.html.clone();
+        Ok(spec)
     }
 }
 
@@ -160,23 +156,11 @@ impl CheckArgs {
         let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
         let mut plan = read_plan(file.as_deref())?;
         let (target, protocol) = server(url, &self.protocol, &mut plan, Stage::Check)?;
-        Ok(LabSpec {
-            target,
-            protocol,
-            plan,
-            phases: self.phases.unwrap_or(Phases::ALL),
-            control: self.control.resolve()?,
-            claims: TargetOwnership::default(),
-            asks_first: false,
-            tolerates_failures: false,
-            stage: Stage::Check,
-            is_forced: false,
-            asserts: false,
-            directory: Directory::New(None),
-            output: Output { json: self.json, ..Output::default() },
-            record: RecordOptions { place: None, title: None, labels: Labels::default() },
-            html: None,
-        })
+        let mut spec = LabSpec::new(target, protocol, plan, Stage::Check);
+        spec.phases = self.phases.unwrap_or(Phases::ALL);
+        spec.control = self.control.resolve()?;
+        spec.output.json = self.json;
+        Ok(spec)
     }
 }
 

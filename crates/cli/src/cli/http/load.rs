@@ -227,7 +227,7 @@ impl LoadArgs {
     /// # Errors
     /// A load that could not be made.
     pub(super) fn run(&self, plan: &LoadPlan) -> Result<Outcome, Error> {
-        let LoadEnd { outcome, trial, record_message } = load::run(plan)?;
+        let LoadEnd { outcome, trial, record_message, .. } = load::run(plan)?;
         record::report(record_message);
         let (Some(limits), Some(trial), Outcome::Done) = (&self.expect, &trial, outcome) else { return Ok(outcome) };
         Ok(missed("linerate http load", Some(limits), &limits.missed(&[trial]), outcome))
@@ -279,19 +279,17 @@ impl LoadArgs {
             port_range: None,
             ports_skipped: Vec::new(),
         };
-        Ok(LoadPlan {
-            claims: self.safety.claims(&target)?,
-            control: self.control.resolve()?,
-            target,
-            spec,
-            opening: opening.resolve()?,
-            asks_first: !self.safety.yes,
-            tolerates_failures: self.safety.no_breaker,
-            line_rate_bps: self.line_rate,
-            is_verbose: self.verbose,
-            output: self.output.resolve(),
-            record: self.record.resolve(true)?,
-        })
+        let claims = self.safety.claims(&target)?;
+        let mut plan = LoadPlan::new(target, spec, claims);
+        plan.control = self.control.resolve()?;
+        plan.opening = opening.resolve()?;
+        plan.asks_first = !self.safety.yes;
+        plan.tolerates_failures = self.safety.no_breaker;
+        plan.line_rate_bps = self.line_rate;
+        plan.is_verbose = self.verbose;
+        plan.output = self.output.resolve();
+        plan.record = self.record.resolve(true)?;
+        Ok(plan)
     }
 
     /// # Errors
@@ -358,28 +356,28 @@ impl LoadArgs {
 
 impl OpeningArgs {
     fn resolve(&self) -> Result<Opening, String> {
-        Ok(Opening {
-            threads: self.threads,
-            processes: match self.procs.as_str() {
-                "auto" => None,
-                number => match number.parse() {
-                    Ok(count) if (1..=PROCESSES_MAX).contains(&count) => Some(count),
-                    _ => return Err(format!("--procs takes auto or a number from 1 to {PROCESSES_MAX}")),
-                },
+        let mut opening = Opening::default();
+        opening.threads = self.threads;
+        opening.processes = match self.procs.as_str() {
+            "auto" => None,
+            number => match number.parse() {
+                Ok(count) if (1..=PROCESSES_MAX).contains(&count) => Some(count),
+                _ => return Err(format!("--procs takes auto or a number from 1 to {PROCESSES_MAX}")),
             },
-            source_device: self.src_dev.clone(),
-            resets_at_end: match self.close {
-                CloseArg::Auto => None,
-                CloseArg::Rst => Some(true),
-                CloseArg::Fin => Some(false),
-            },
-            resolved: self.resolve.clone(),
-            only_v6: match (self.v4, self.v6) {
-                (true, _) => Some(false),
-                (_, true) => Some(true),
-                _ => None,
-            },
-        })
+        };
+        opening.source_device = self.src_dev.clone();
+        opening.resets_at_end = match self.close {
+            CloseArg::Auto => None,
+            CloseArg::Rst => Some(true),
+            CloseArg::Fin => Some(false),
+        };
+        opening.resolved = self.resolve.clone();
+        opening.only_v6 = match (self.v4, self.v6) {
+            (true, _) => Some(false),
+            (_, true) => Some(true),
+            _ => None,
+        };
+        Ok(opening)
     }
 }
 

@@ -111,15 +111,16 @@ impl ServeArgs {
             self.narrow(channel);
         }
         let spec = self.spec();
-        let tcp = self.tcp.filter(|port| *port != 0).map(|port| TcpSpec {
-            host: self.bind.first().map(|address| address.ip().to_string()),
-            port,
-            access: AccessRules {
-                allow: spec.access.networks().into_iter().map(AccessSource::Network).collect(),
-                deny: Vec::new(),
-            },
+        let tcp = self.tcp.filter(|port| *port != 0).map(|port| {
+            let allow = spec.access.networks().into_iter().map(AccessSource::Network).collect();
+            let mut tcp = TcpSpec::new(port, AccessRules::new(allow, Vec::new()));
+            tcp.host = self.bind.first().map(|address| address.ip().to_string());
+            tcp
         });
-        Ok(ServePlan { spec, control, tcp })
+        let mut plan = ServePlan::new(spec);
+        plan.control = control;
+        plan.tcp = tcp;
+        Ok(plan)
     }
 
     /// Addresses outside the access list have no access to the control channel either.

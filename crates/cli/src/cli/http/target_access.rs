@@ -28,7 +28,10 @@ impl ControlAccess {
             let path = path.display();
             return Err(format!("--token-file {path}: no such file; the server creates it: copy it from there"));
         }
-        Ok(ControlPath { server: self.control.clone(), token_file: self.token_file.clone() })
+        let mut path = ControlPath::default();
+        path.server = self.control.clone();
+        path.token_file = self.token_file.clone();
+        Ok(path)
     }
 }
 

@@ -59,9 +59,7 @@ pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
     let (host, port, address) = (parts.next(), parts.next(), parts.next());
     let address = address.map(|address| address.trim_start_matches('[').trim_end_matches(']'));
     match (host, port.and_then(|port| port.parse().ok()), address.and_then(|a| a.parse().ok())) {
-        (Some(host), Some(port), Some(address)) if !host.is_empty() => {
-            Ok(Resolved { host: host.to_owned(), port, address })
-        }
+        (Some(host), Some(port), Some(address)) if !host.is_empty() => Ok(Resolved::new(host, port, address)),
         _ => Err("not HOST:PORT:ADDRESS".to_owned()),
     }
 }

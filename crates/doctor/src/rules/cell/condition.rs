@@ -37,7 +37,7 @@ impl Condition {
 
     fn compared(what: &str, share: f64, threshold: String, distance: f64) -> Self {
         Self {
-            evidence: Evidence { fact: what.to_owned(), value: rounded(share), threshold },
+            evidence: Evidence::new(what, rounded(share), threshold),
             confidence: match distance {
                 distance if distance <= LOW => Confidence::Low,
                 distance if distance <= MEDIUM => Confidence::Medium,
@@ -65,10 +65,7 @@ pub(super) fn less_than(what: &str, share: Option<f64>, threshold: f64) -> Optio
 /// Holds when something happened at all.
 pub(super) fn happened(what: &str, count: Option<u64>) -> Option<Condition> {
     let count = count.filter(|count| *count > 0)?;
-    Some(Condition {
-        evidence: Evidence { fact: what.to_owned(), value: grouped(count), threshold: String::new() },
-        confidence: Confidence::High,
-    })
+    Some(Condition { evidence: Evidence::new(what, grouped(count), ""), confidence: Confidence::High })
 }
 
 /// Matches because of any of these conditions, each with its advice. The most certain one sets the confidence.

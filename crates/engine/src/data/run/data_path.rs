@@ -34,9 +34,9 @@ pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream], used: StrategyUsed)
 
 fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     let (method, how) = match spec.send_path {
-        SendPath::Auto | SendPath::Copy => (Method::Copy, "copied from memory"),
         SendPath::SendFile => (Method::SendFile, "pages of a file (sendfile)"),
         SendPath::ZeroCopy => (Method::ZeroCopy, "memory lent to the kernel (MSG_ZEROCOPY)"),
+        _ => (Method::Copy, "copied from memory"),
     };
     let block = spec.block_len_bytes as usize;
     let call =
@@ -51,12 +51,9 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         _ if spec.coalesce && spec.block_len_explicit => "; small writes are gathered".to_owned(),
         _ => String::new(),
     };
-    DataPath {
-        role: StreamRole::Sender,
-        method,
-        per_call: Some(PerCall::Bytes(call)),
-        description: format!("Send path: {how}, {size}{note}"),
-    }
+    let mut path = DataPath::new(StreamRole::Sender, method, format!("Send path: {how}, {size}{note}"));
+    path.per_call = Some(PerCall::Bytes(call));
+    path
 }
 
 /// Where a strategy came from.
@@ -95,28 +92,25 @@ fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
             (Method::SegmentedDatagrams, format!("up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"))
         }
     };
-    DataPath {
-        role: StreamRole::Sender,
-        method,
-        per_call: Some(PerCall::Datagrams(most)),
-        description: format!("Send path: {how}"),
-    }
+    let mut path = DataPath::new(StreamRole::Sender, method, format!("Send path: {how}"));
+    path.per_call = Some(PerCall::Datagrams(most));
+    path
 }
 
 fn datagrams_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     let (method, how) = match spec.udp.check {
-        SequenceCheck::EveryDatagram => (Method::JoinedDatagrams, "every number is checked"),
         SequenceCheck::FirstOfBurst => (
             Method::JoinedDatagramsFirstChecked,
             "only the first number of a burst is checked; order inside bursts is not",
         ),
+        _ => (Method::JoinedDatagrams, "every number is checked"),
     };
     let when = waiting(spec, used, "datagram");
     received(method, &format!("datagrams joined by the kernel (UDP_GRO), {how}; {when}"))
 }
 
 fn received(method: Method, how: &str) -> DataPath {
-    DataPath { role: StreamRole::Receiver, method, per_call: None, description: format!("Receive path: {how}") }
+    DataPath::new(StreamRole::Receiver, method, format!("Receive path: {how}"))
 }
 
 /// What is worth saying once the data has stopped.

@@ -110,12 +110,12 @@ impl<'a> PumpFactory<'a> {
             return files::source(path, spec.block_len_bytes as usize).map_err(Operation::OpenFile.failed());
         }
         match spec.send_path {
-            SendPath::Auto | SendPath::Copy => Ok(Source::Block(self.memory()?)),
             SendPath::ZeroCopy => {
                 zerocopy::enable(fd).map_err(Operation::InitStream.failed())?;
                 Ok(Source::ZeroCopy(self.memory()?))
             }
             SendPath::SendFile => Ok(Source::Pages(self.pages()?)),
+            _ => Ok(Source::Block(self.memory()?)),
         }
     }
 

@@ -77,7 +77,9 @@ mod tests {
     use std::time::Duration;
 
     fn spec(end: EndCondition) -> TestSpec {
-        TestSpec { end, ..TestSpec::default() }
+        let mut test = TestSpec::default();
+        test.end = end;
+        test
     }
 
     #[test]

@@ -29,23 +29,20 @@ impl TestRun {
         }
         data_path::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
         let file_name = self.settings.local.file.as_deref();
-        let mut summary = Summary { cpu_local: cpu, overflows_local: self.overflows(), ..Summary::default() };
+        let mut summary = Summary::default();
+        summary.cpu_local = cpu;
+        summary.overflows_local = self.overflows();
         for (stream, totals, tcp, metrics) in self.sampler.totals() {
             let sends = stream.role == StreamRole::Sender;
-            summary.streams.push(StreamSummary {
-                id: stream.id,
-                role: stream.role,
-                flow: stream.flow,
-                sender: sends.then_some(totals),
-                receiver: (!sends).then_some(totals),
-                tcp,
-                file: file_name.map(|path| FileSummary {
-                    name: path.display().to_string(),
-                    size_bytes: std::fs::metadata(path).map_or(0, |m| m.len()),
-                }),
-                local_metrics: metrics.map(Box::new),
-                peer_metrics: None,
+            let mut row = StreamSummary::new(stream.id, stream.role, stream.flow);
+            row.sender = sends.then_some(totals);
+            row.receiver = (!sends).then_some(totals);
+            row.tcp = tcp;
+            row.file = file_name.map(|path| {
+                FileSummary::new(path.display().to_string(), std::fs::metadata(path).map_or(0, |m| m.len()))
             });
+            row.local_metrics = metrics.map(Box::new);
+            summary.streams.push(row);
         }
         self.name_congestion(&mut summary);
         summary

@@ -143,8 +143,8 @@ impl Pump for DatagramReceiver {
             }
             let check = self.sequence.check();
             let batch = match check {
-                SequenceCheck::EveryDatagram => scratch.datagrams(),
                 SequenceCheck::FirstOfBurst => scratch.headers(),
+                _ => scratch.datagrams(),
             };
             let (batch, messages) = match batch.and_then(|batch| batch.recv(fd.as_fd()).map(|n| (batch, n))) {
                 Ok(received) => received,
@@ -161,8 +161,8 @@ impl Pump for DatagramReceiver {
                 let message = batch.message(i);
                 let arrival_ns = message.arrival_ns(self.offset, read_ns);
                 let (b, d) = match check {
-                    SequenceCheck::EveryDatagram => self.take(message.data, message.segment_len, arrival_ns),
                     SequenceCheck::FirstOfBurst => self.take_first(&message, arrival_ns),
+                    _ => self.take(message.data, message.segment_len, arrival_ns),
                 };
                 bytes += b;
                 datagrams += d;

@@ -39,17 +39,11 @@ fn rows_of(connection: &Connection, start_ns: u64) -> Vec<StreamInterval> {
     let row = |burst: &ReceivedBurst| {
         // A sender may write its first burst before the clock runs here.
         let began_ns = burst.began_ns.saturating_sub(start_ns);
-        StreamInterval {
-            id: direction.stream.id,
-            role: direction.stream.role,
-            flow: direction.stream.flow,
-            start_ns: began_ns,
-            end_ns: began_ns.saturating_add(burst.ended_ns.saturating_sub(burst.began_ns)),
-            bytes: burst.bytes,
-            tcp: None,
-            udp: burst.frame.map(|frame| frame.datagrams),
-            metrics: Some(Box::new(burst.measured())),
-        }
+        let ended_ns = began_ns.saturating_add(burst.ended_ns.saturating_sub(burst.began_ns));
+        let mut interval = StreamInterval::new(&direction.stream, began_ns, ended_ns, burst.bytes);
+        interval.udp = burst.frame.map(|frame| frame.datagrams);
+        interval.metrics = Some(Box::new(burst.measured()));
+        interval
     };
     queue.take().iter().map(row).collect()
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use linerate_iperf2::server::{FlowServer, Policy, StreamServer};
 use linerate_iperf2::settings::client_header;
 use linerate_iperf2::{Header, Timestamp, Version};
-use linerate_model::event::{DelayedStart, Endpoint, TestHeader};
+use linerate_model::event::{DelayedStart, Endpoint};
 use linerate_model::spec::ClientSpec;
 use linerate_model::spec::working_load;
 use linerate_model::stream::ListenerFacts;
 use linerate_model::workload::{Pairing, Shape, Start};
-use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport};
+use linerate_model::{Event, EventSink, Failure, FailureKind, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
@@ -75,8 +75,9 @@ impl Client<'_> {
         let refused: Vec<String> = unconnected.first().map(|o| o.refused.clone()).unwrap_or_default();
         refused.into_iter().for_each(|text| reporter.emit(&Event::Warning(text)));
         let (host, local) = (self.spec.host.clone(), &self.spec.local);
-        let header = test_header(Endpoint::Client, host, local.port, &self.spec.test, local);
-        let header = TestHeader { first_socket, listener: listener_facts, ..header };
+        let mut header = test_header(Endpoint::Client, host, local.port, &self.spec.test, local);
+        header.first_socket = first_socket;
+        header.listener = listener_facts;
         reporter.emit(&Event::TestAccepted(Box::new(header)));
         if let Shape::ConnectOnly { count } = self.spec.test.workload.shape {
             return connect_only::run(self.spec, server, count, reporter, self.interrupts).map(Ok);
@@ -104,7 +105,9 @@ impl Client<'_> {
     /// The client of the streams that load the path beside a bounce-back test.
     fn load(&self) -> Option<ClientSpec> {
         let test = working_load(&self.spec.test)?;
-        Some(ClientSpec { test, ..self.spec.clone() })
+        let mut spec = self.spec.clone();
+        spec.test = test;
+        Some(spec)
     }
 
     /// Connects the streams of this client behind `first` others of the same test.
@@ -150,13 +153,7 @@ impl Client<'_> {
         if test.transport != Transport::Udp {
             socket::listen(fd.as_fd(), i32::MAX).map_err(|e| fail(&e))?;
         }
-        let facts = ListenerFacts {
-            port,
-            last_port: None,
-            socket: sockets::facts(fd.as_fd(), test.transport),
-            is_v6: address.is_ipv6(),
-            group: None,
-        };
+        let facts = ListenerFacts::new(port, sockets::facts(fd.as_fd(), test.transport), address.is_ipv6());
         Ok(Some((fd, facts)))
     }
 
@@ -239,12 +236,7 @@ impl Client<'_> {
         if let Start::At(time) = self.spec.test.workload.start {
             let now_unix_us = clock::unix_ns() / 1000;
             let at_unix_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-            reporter.emit(&Event::DelayedStart(DelayedStart {
-                number,
-                in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000,
-                at_unix_us,
-                now_unix_us,
-            }));
+            reporter.emit(&Event::DelayedStart(DelayedStart::new(number, at_unix_us, now_unix_us)));
         }
     }
 
@@ -413,13 +405,8 @@ impl TestLoop<'_> {
         early: Vec<(Vec<u8>, u64)>,
         reporter: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
-        let spec = TestSpec {
-            workload: linerate_model::workload::Workload {
-                trip_times: false,
-                ..self.client.spec.test.workload.clone()
-            },
-            ..self.client.spec.test.clone()
-        };
+        let mut spec = self.client.spec.test.clone();
+        spec.workload.trip_times = false;
         let mut connection = Connection::new(fd, machine, self.next_number, spec).map_err(|e| os("accept", &e))?;
         connection.is_back = true;
         connection.early = early;

@@ -184,7 +184,7 @@ pub(super) fn wait_unless_interrupted(time: Duration, interrupts: &dyn Interrupt
 }
 
 pub(super) fn interruption(signal: &str) -> Failure {
-    Failure { kind: FailureKind::Interrupted, message: format!("interrupted by {signal}"), code: None }
+    Failure::new(FailureKind::Interrupted, format!("interrupted by {signal}"))
 }
 
 fn name(transport: Transport) -> &'static str {

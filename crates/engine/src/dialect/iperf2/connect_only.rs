@@ -54,7 +54,7 @@ pub(super) fn run(
             break;
         }
     }
-    reporter.emit(&Event::ConnectTimes(ConnectTimes { times: distribution(&times), errors }));
+    reporter.emit(&Event::ConnectTimes(ConnectTimes::new(distribution(&times), errors)));
     if times.count > 0 { Ok(()) } else { last }
 }
 
@@ -76,17 +76,9 @@ fn announce(
     // anything else that is done with it.
     let is_congestion_set = spec.test.socket.congestion.is_some();
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
-    reporter.emit(&Event::StreamOpened(Stream {
-        id,
-        role: StreamRole::Sender,
-        flow: Flow::Forward,
-        local: socket::unmap(local),
-        remote: socket::unmap(remote),
-        effective: if is_congestion_set {
-            sockets::effective(fd, spec.test.transport)
-        } else {
-            EffectiveOptions::default()
-        },
-        facts: Some(Box::new(facts)),
-    }));
+    let mut stream = Stream::new(id, StreamRole::Sender, Flow::Forward, socket::unmap(local), socket::unmap(remote));
+    stream.effective =
+        if is_congestion_set { sockets::effective(fd, spec.test.transport) } else { EffectiveOptions::default() };
+    stream.facts = Some(Box::new(facts));
+    reporter.emit(&Event::StreamOpened(stream));
 }

@@ -83,8 +83,7 @@ const READ_BYTES: usize = 16 * 1024;
 /// Reads in a row, so that one peer does not starve the others.
 const READS_PER_TURN: u32 = 16;
 /// Default distribution of round trips.
-const ROUND_TRIPS: HistogramSpec =
-    HistogramSpec { bin_width_us: 100, bins: 10_000, lower_percent: 5.0, upper_percent: 95.0 };
+const ROUND_TRIPS: HistogramSpec = HistogramSpec::new(100, 10_000);
 /// Copies of the last datagram of a server, which is not acknowledged.
 const LAST_COPIES: u64 = 3;
 
@@ -176,17 +175,10 @@ impl Connection {
     }
 
     fn direction(&self, id: StreamId, role: StreamRole, flow: Flow) -> DirectionState {
-        let transport = self.spec.transport;
+        let mut stream = Stream::new(id, role, flow, self.local, self.remote);
+        stream.effective = sockets::effective(self.fd.as_fd(), self.spec.transport);
         DirectionState {
-            stream: Stream {
-                id,
-                role,
-                flow,
-                local: self.local,
-                remote: self.remote,
-                effective: sockets::effective(self.fd.as_fd(), transport),
-                facts: None,
-            },
+            stream,
             stats: Arc::new(StreamStats::with_histograms(self.histogram_kinds(role), self.distribution(role))),
             is_wanted: false,
             started_ns: None,

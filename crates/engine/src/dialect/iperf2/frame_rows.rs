@@ -78,13 +78,9 @@ impl FrameRows {
         };
         let now = [tracker.highest(), tracker.lost(), tracker.out_of_order()];
         let since = |at: usize| now[at].saturating_sub(self.reported[at]);
-        let datagrams = UdpInterval {
-            packets: since(0),
-            // A datagram that was lost may arrive in a later frame.
-            lost: now[1] as i64 - self.reported[1] as i64,
-            out_of_order: since(2),
-            jitter_s: tracker.jitter_s(),
-        };
+        // A datagram that was lost may arrive in a later frame.
+        let lost = now[1] as i64 - self.reported[1] as i64;
+        let datagrams = UdpInterval::new(since(0), lost, since(2), tracker.jitter_s());
         burst.frame = Some(UdpFrame { datagrams, delays, first_delay_s, is_complete });
         self.reported = now;
         self.queue.push(burst);

@@ -41,13 +41,11 @@ impl ReceivedBurst {
         let transfer_s = self.ended_ns.saturating_sub(self.began_ns) as f64 / 1e9;
         let mut transfer = Spread::default();
         transfer.add(transfer_s);
-        let mut measured = StreamMetrics {
-            reads: Some(self.reads),
-            burst_mean_bytes: Some(self.bytes),
-            burst_transfer: Some(distribution(&transfer)),
-            burst_duty_cycle: (self.period_s > 0.0).then(|| transfer_s / self.period_s),
-            ..StreamMetrics::default()
-        };
+        let mut measured = StreamMetrics::default();
+        measured.reads = Some(self.reads);
+        measured.burst_mean_bytes = Some(self.bytes);
+        measured.burst_transfer = Some(distribution(&transfer));
+        measured.burst_duty_cycle = (self.period_s > 0.0).then(|| transfer_s / self.period_s);
         if let Some(frame) = &self.frame {
             frame.complete(&mut measured, transfer_s);
         }
@@ -62,7 +60,9 @@ impl UdpFrame {
         measured.one_way = Some(distribution(&self.delays));
         measured.datagrams_received = Some(self.delays.count);
         measured.frame_delay = Some(distribution(&delay));
-        measured.frames = Some(FrameCounts { done: u64::from(self.is_complete), ..FrameCounts::default() });
+        let mut frames = FrameCounts::default();
+        frames.done = u64::from(self.is_complete);
+        measured.frames = Some(frames);
     }
 }
 

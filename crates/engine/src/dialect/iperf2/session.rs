@@ -13,9 +13,7 @@ use linerate_iperf2::server::ConnectBack;
 use linerate_model::event::ClockCheck;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Shape, Start};
-use linerate_model::{
-    Direction, Event, Failure, FailureKind, Stream, StreamId, StreamRole, Summary, TestSpec, Transport,
-};
+use linerate_model::{Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, socket};
@@ -319,11 +317,10 @@ impl Session {
                         connection.peer_version = Some(ack.version.to_string());
                         announce(connection, &mut self.devices, reporter);
                     }
-                    Action::ClockCheck(check) => reporter.emit(&Event::ClockCheck(ClockCheck {
-                        number: connection.number,
-                        request_ns: check.send_ns,
-                        response_ns: check.ack_ns,
-                    })),
+                    Action::ClockCheck(check) => {
+                        let check = ClockCheck::new(connection.number, check.send_ns, check.ack_ns);
+                        reporter.emit(&Event::ClockCheck(check));
+                    }
                     Action::Report(report) => connection.report = Some(*report),
                     Action::NoReport => reporter.emit(&Event::Warning(format!(
                         "[{:3}] WARNING: did not receive ack of last datagram after 10 tries.",
@@ -426,7 +423,8 @@ fn announce(connection: &mut Connection, devices: &mut DeviceCache, reporter: &m
     facts.is_connected_back = connection.is_back;
     facts.device = devices.device_of(connection.local.ip());
     for direction in connection.directions() {
-        reporter
-            .emit(&Event::StreamOpened(Stream { facts: Some(Box::new(facts.clone())), ..direction.stream.clone() }));
+        let mut stream = direction.stream.clone();
+        stream.facts = Some(Box::new(facts.clone()));
+        reporter.emit(&Event::StreamOpened(stream));
     }
 }

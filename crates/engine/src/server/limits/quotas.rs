@@ -135,7 +135,7 @@ impl Quotas {
                 let running = running.and_then(|e| rate(&e.rates).clone());
                 Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
             };
-        let ServerLimits { server, address, user } = &self.limits;
+        let ServerLimits { server, address, user, .. } = &self.limits;
         Rates {
             server: shared(server, &|_| true, |r| &r.server),
             address: shared(address, &|c| c.address == request.address, |r| &r.address),
@@ -150,7 +150,7 @@ impl Quotas {
 
     /// Whether [`Quotas::check`] is needed.
     pub(crate) fn needs_checks(&self) -> bool {
-        let ServerLimits { server, address, user } = &self.limits;
+        let ServerLimits { server, address, user, .. } = &self.limits;
         let has_bytes = [server, address, user].into_iter().any(|l| l.bytes.is_some());
         !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
     }

@@ -167,23 +167,12 @@ pub(super) const ASYMMETRY: Template = Template {
 
 impl Template {
     pub(super) fn about(&self, subject: impl Into<String>, confidence: Confidence, next: impl Into<String>) -> Finding {
-        Finding {
-            id: self.id.to_owned(),
-            severity: self.severity,
-            confidence,
-            subject: subject.into(),
-            title: self.title.to_owned(),
-            evidence: Vec::new(),
-            explanation: self.explanation.to_owned(),
-            remedy: Vec::new(),
-            advice: Some(next.into()),
-            undo: Vec::new(),
-            remedy_host: None,
-            persist: None,
-            needs: Vec::new(),
-            reference: self.reference.to_owned(),
-            retest_after: None,
-        }
+        let mut finding = Finding::new(self.id, self.severity, confidence, subject);
+        finding.title = self.title.to_owned();
+        finding.explanation = self.explanation.to_owned();
+        finding.advice = Some(next.into());
+        finding.reference = self.reference.to_owned();
+        finding
     }
 }
 
@@ -195,7 +184,7 @@ pub(crate) fn because(mut finding: Finding, statements: impl IntoIterator<Item =
 
 /// Adds a value and what it was compared with.
 pub(super) fn read(mut finding: Finding, fact: &str, value: String, threshold: String) -> Finding {
-    finding.evidence.push(Evidence { fact: fact.to_owned(), value, threshold });
+    finding.evidence.push(Evidence::new(fact, value, threshold));
     finding
 }
 

@@ -56,23 +56,21 @@ fn of_direction(
         |packets: u64, end: &EndpointPhase| rate_bps(packets.saturating_mul(packet_bytes), ns_to_s(end.elapsed_ns));
     // Receivers of iperf3 count late datagrams and duplicates together.
     let has_order = context.input.target.dialect == Dialect::Native;
-    let share = |part: u64| part as f64 / loss.received.max(1) as f64;
-    Some(Datagrams {
-        kind,
-        direction,
-        sent_bps: bps(sender.datagrams_sent, sender),
-        received_bps: bps(receiver.datagrams_received, receiver),
-        received_per_s: per_s(receiver.datagrams_received, receiver.elapsed_ns),
-        reordered_share: share(receiver.reordered),
-        reordering_extent: has_order.then_some(receiver.reordering_extent),
-        duplicate_share: has_order.then(|| share(receiver.duplicates)),
-        longest_loss_burst: has_order.then_some(receiver.longest_loss_burst),
-        jitter_ns: receiver.jitter_ns,
-        lateness: sender.lateness,
-        gaps: receiver.gaps,
-        longest_train: receiver.longest_train,
-        loss,
-    })
+    let received = loss.received.max(1);
+    let share = |part: u64| part as f64 / received as f64;
+    let mut datagrams = Datagrams::new(kind, direction, loss);
+    datagrams.sent_bps = bps(sender.datagrams_sent, sender);
+    datagrams.received_bps = bps(receiver.datagrams_received, receiver);
+    datagrams.received_per_s = per_s(receiver.datagrams_received, receiver.elapsed_ns);
+    datagrams.reordered_share = share(receiver.reordered);
+    datagrams.reordering_extent = has_order.then_some(receiver.reordering_extent);
+    datagrams.duplicate_share = has_order.then(|| share(receiver.duplicates));
+    datagrams.longest_loss_burst = has_order.then_some(receiver.longest_loss_burst);
+    datagrams.jitter_ns = receiver.jitter_ns;
+    datagrams.lateness = sender.lateness;
+    datagrams.gaps = receiver.gaps;
+    datagrams.longest_train = receiver.longest_train;
+    Some(datagrams)
 }
 
 fn per_s(count: u64, elapsed_ns: u64) -> Option<f64> {
@@ -91,12 +89,11 @@ fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
     let seconds = ns_to_s(phase.local.elapsed_ns);
     let completed = phase.local.transactions.unwrap_or(latency.n);
     let each = |end: &EndpointPhase| end.cpu_ns.checked_div(completed).filter(|_| end.cpu_ns > 0);
-    (latency.n > 0 && seconds > 0.0).then(|| Transactions {
-        kind: phase.spec.kind,
-        flows: phase.spec.streams_max,
-        per_s: completed as f64 / seconds,
-        client_cpu_ns: each(&phase.local),
-        server_cpu_ns: phase.remote.as_ref().and_then(each),
-        latency,
+    (latency.n > 0 && seconds > 0.0).then(|| {
+        let per_s = completed as f64 / seconds;
+        let mut found = Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency);
+        found.client_cpu_ns = each(&phase.local);
+        found.server_cpu_ns = phase.remote.as_ref().and_then(each);
+        found
     })
 }

@@ -20,16 +20,16 @@ pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDel
     if rpm.is_none() {
         absent.add_in(PhaseKind::Idle, names::RESPONSIVENESS, "no complete probe over a new connection");
     }
-    Some(IdleDelays {
-        rtt: context.idle_rtt,
-        one_way_up: one_way.map(|(up, _)| up),
-        one_way_down: one_way.map(|(_, down)| down),
-        tcp: round_trips_if_any(&phase.foreign.tcp),
-        tls: round_trips_if_any(&phase.foreign.tls),
-        echo: round_trips_if_any(&phase.foreign.echo),
-        jitter_ns: probe_jitter_ns(&phase.udp),
-        rpm,
-    })
+    let mut delays = IdleDelays::default();
+    delays.rtt = context.idle_rtt;
+    delays.one_way_up = one_way.map(|(up, _)| up);
+    delays.one_way_down = one_way.map(|(_, down)| down);
+    delays.tcp = round_trips_if_any(&phase.foreign.tcp);
+    delays.tls = round_trips_if_any(&phase.foreign.tls);
+    delays.echo = round_trips_if_any(&phase.foreign.echo);
+    delays.jitter_ns = probe_jitter_ns(&phase.udp);
+    delays.rpm = rpm;
+    Some(delays)
 }
 
 /// Responsiveness of new connections and of echoes in a load.

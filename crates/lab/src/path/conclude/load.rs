@@ -51,36 +51,34 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
     explain_rpm(phase, responsiveness.foreign.is_some(), responsiveness.own.is_some(), absent);
     let added_p50_ns = rtt.and_then(|rtt| Some(rtt.p50_ns? - context.idle_rtt?.p50_ns?));
     explain_added(context, phase, rtt, absent);
-    LoadPhase {
-        kind,
-        confidence: confidence(context, phase),
-        deviations: deviations(context, phase, responsiveness.rpm.is_some()),
-        streams: streams(phase),
-        down_bps,
-        up_bps,
-        single_stream_bps: single_stream(phase),
-        ceiling: phase_ceiling(context, phase),
-        up_retransmits: retransmits(&phase.local, PathDirection::Up),
-        down_retransmits: phase.remote.as_ref().and_then(|remote| retransmits(remote, PathDirection::Down)),
-        rtt,
-        added_p50_ns,
-        queue_up: queues.map(|(up, _)| up),
-        queue_down: queues.map(|(_, down)| down),
-        rpm: responsiveness.rpm,
-        rpm_foreign: responsiveness.foreign,
-        rpm_self: responsiveness.own,
-        rpm_mean_rtt: responsiveness.mean_rtt,
-        tcp: round_trips_if_any(&foreign.tcp),
-        tls: round_trips_if_any(&foreign.tls),
-        echo: round_trips_if_any(&foreign.echo),
-        in_band: round_trips_if_any(&in_band),
-        by_dscp: by_dscp(phase),
-        stream_info: phase.local.streams.clone(),
-        subflows: subflows(phase),
-        series: series::merged(phase),
-        rtt_series: series::round_trips(phase, started_ns(phase)),
-        cpu_cores: cpu_cores(phase),
-    }
+    let mut load = LoadPhase::new(kind, confidence(context, phase));
+    load.deviations = deviations(context, phase, responsiveness.rpm.is_some());
+    load.streams = streams(phase);
+    load.down_bps = down_bps;
+    load.up_bps = up_bps;
+    load.single_stream_bps = single_stream(phase);
+    load.ceiling = phase_ceiling(context, phase);
+    load.up_retransmits = retransmits(&phase.local, PathDirection::Up);
+    load.down_retransmits = phase.remote.as_ref().and_then(|remote| retransmits(remote, PathDirection::Down));
+    load.rtt = rtt;
+    load.added_p50_ns = added_p50_ns;
+    load.queue_up = queues.map(|(up, _)| up);
+    load.queue_down = queues.map(|(_, down)| down);
+    load.rpm = responsiveness.rpm;
+    load.rpm_foreign = responsiveness.foreign;
+    load.rpm_self = responsiveness.own;
+    load.rpm_mean_rtt = responsiveness.mean_rtt;
+    load.tcp = round_trips_if_any(&foreign.tcp);
+    load.tls = round_trips_if_any(&foreign.tls);
+    load.echo = round_trips_if_any(&foreign.echo);
+    load.in_band = round_trips_if_any(&in_band);
+    load.by_dscp = by_dscp(phase);
+    load.stream_info = phase.local.streams.clone();
+    load.subflows = subflows(phase);
+    load.series = series::merged(phase);
+    load.rtt_series = series::round_trips(phase, started_ns(phase));
+    load.cpu_cores = cpu_cores(phase);
+    load
 }
 
 /// Segments that the senders of a direction sent again; `None` where no sender of it reports them.

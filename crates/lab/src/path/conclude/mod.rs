@@ -6,11 +6,9 @@ mod lacking;
 mod load;
 mod series;
 
-use std::collections::BTreeMap;
-
 use linerate_model::path::{
-    Delay, LoadPhase, Marks, PATH_SCHEMA, PathDirection, PathMtu, PathReport, PathSpec, PathState, PathTarget,
-    PhaseKind, PhaseResult, ProbeKind, ProbeSample, RateLadder, Voice, absent as names,
+    Delay, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PathSpec, PathState, PathTarget, PhaseKind,
+    PhaseResult, ProbeKind, ProbeSample, RateLadder, Voice, absent as names,
 };
 
 use super::ceiling::CeilingFacts;
@@ -93,28 +91,22 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     let phases: Vec<LoadPhase> = load::phases(&context, &mut absent);
     let idle = idle::idle(&context, &mut absent);
     let voice = voice_of(&context, &phases);
-    let report = PathReport {
-        schema: PATH_SCHEMA.to_owned(),
-        state: input.state,
-        profile: input.spec.profile,
-        elapsed_ns: input.elapsed_ns,
-        bytes_sent: series::bytes(input, PathDirection::Up),
-        bytes_received: series::bytes(input, PathDirection::Down),
-        concurrent_max: input.concurrent_max,
-        resumed: input.resumed,
-        target: input.target.clone(),
-        clock: clock.map(|clock| clock.estimate()),
-        size: size(input),
-        marks: path_marks(input),
-        idle,
-        grade: grade(&added(&phases), input.probe),
-        datagrams: datagrams::datagrams(&context, &mut absent),
-        transactions: datagrams::transactions(input),
-        ladders: input.ladders.clone(),
-        voice,
-        phases,
-        absent: BTreeMap::new(),
-    };
+    let mut report = PathReport::new(input.state, input.spec.profile, input.target.clone());
+    report.elapsed_ns = input.elapsed_ns;
+    report.bytes_sent = series::bytes(input, PathDirection::Up);
+    report.bytes_received = series::bytes(input, PathDirection::Down);
+    report.concurrent_max = input.concurrent_max;
+    report.resumed = input.resumed;
+    report.clock = clock.map(|clock| clock.estimate());
+    report.size = size(input);
+    report.marks = path_marks(input);
+    report.idle = idle;
+    report.grade = grade(&added(&phases), input.probe);
+    report.datagrams = datagrams::datagrams(&context, &mut absent);
+    report.transactions = datagrams::transactions(input);
+    report.ladders = input.ladders.clone();
+    report.voice = voice;
+    report.phases = phases;
     let impossible = possible.as_ref().map_or(0, |(_, count)| *count);
     let ignored = clock.map_or(0, |clock| clock.ignored()).saturating_add(impossible);
     if ignored > 0 {
@@ -124,7 +116,8 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
         );
     }
     explain(&report, &context, &mut absent);
-    PathReport { absent: absent.into_reasons(&input.phases), ..report }
+    report.absent = absent.into_reasons(&input.phases);
+    report
 }
 
 /// The input without probes whose times are impossible, and their number; `None` where there are none.
@@ -153,7 +146,10 @@ fn direction_name(direction: PathDirection) -> &'static str {
 fn size(input: &ConcludeInput) -> PathMtu {
     let found = || input.phases.iter().flat_map(|phase| &phase.size);
     let of = |direction| found().filter(|(way, _)| *way == direction).map(|(_, size)| *size).next_back();
-    PathMtu { up: of(PathDirection::Up), down: of(PathDirection::Down) }
+    let mut largest = PathMtu::default();
+    largest.up = of(PathDirection::Up);
+    largest.down = of(PathDirection::Down);
+    largest
 }
 
 fn path_marks(input: &ConcludeInput) -> Option<Marks> {
@@ -176,7 +172,9 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
     let idle_mos = measured(PhaseKind::Idle).filter_map(|phase| idle::mos_of(context, &phase.udp)).reduce(f64::min);
     let loaded = one_direction(phases).flat_map(|phase| measured(phase.kind));
     let loaded_mos = loaded.filter_map(|phase| idle::mos_of(context, load::in_window(phase, &phase.udp).as_slice()));
-    let voice = Voice { idle_mos, loaded_mos: loaded_mos.reduce(f64::min) };
+    let mut voice = Voice::default();
+    voice.idle_mos = idle_mos;
+    voice.loaded_mos = loaded_mos.reduce(f64::min);
     (voice != Voice::default()).then_some(voice)
 }
 

@@ -169,6 +169,7 @@ pub(crate) struct Misplaced {
 
 /// How reports look and where they go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutputOptions {
     /// Release whose layout is used.
     pub layout: Layout,

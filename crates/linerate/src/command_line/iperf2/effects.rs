@@ -253,11 +253,7 @@ pub(crate) fn connect_retry_pause(args: &mut Args, value: &OsStr) {
 }
 
 fn retry(args: &mut Args) -> &mut ConnectRetry {
-    args.local.end.connect_retry.get_or_insert(ConnectRetry {
-        attempts: None,
-        within: None,
-        pause: Duration::from_secs(1),
-    })
+    args.local.end.connect_retry.get_or_insert(ConnectRetry::new(Duration::from_secs(1)))
 }
 
 // Requests and replies
@@ -280,7 +276,9 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
         }
     };
     let streams = parts.next().and_then(|number| u32::try_from(atoi(number)).ok());
-    args.bounce.load = Some(WorkingLoad { up, down, streams: streams.unwrap_or(1).clamp(1, STREAMS_MAX) });
+    let mut load = WorkingLoad::new(streams.unwrap_or(1).clamp(1, STREAMS_MAX));
+    (load.up, load.down) = (up, down);
+    args.bounce.load = Some(load);
     Ok(())
 }
 
@@ -288,12 +286,7 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 
 /// `1m,1000` or `100u,10000,5,95`.
 pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) {
-    let mut spec = HistogramSpec {
-        bin_width_us: 100,
-        bins: if args.output.layout == Layout::V2_1 { 10_000 } else { 100_000 },
-        lower_percent: 5.0,
-        upper_percent: 95.0,
-    };
+    let mut spec = HistogramSpec::new(100, if args.output.layout == Layout::V2_1 { 10_000 } else { 100_000 });
     let typed = value.unwrap_or_default().as_bytes();
     let mut parts = typed.split(|byte| *byte == b',').filter(|part| !part.is_empty());
     if let Some((number, unit)) = parts.next().and_then(scan_float) {

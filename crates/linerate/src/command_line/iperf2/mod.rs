@@ -28,6 +28,7 @@ pub use resolve::Command;
 
 /// What a command line requests, and the messages before it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Parsed {
     /// Messages for the user, in order.
     pub messages: Vec<Message>,

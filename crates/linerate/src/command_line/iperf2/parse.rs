@@ -14,8 +14,11 @@ use crate::command_line::options::Value;
 impl Args {
     /// The defaults; `--lr-format` counts wherever it stands.
     pub(crate) fn new(words: &[OsString]) -> Self {
-        let local = LocalOptions { port: 5001, interval: None, ..LocalOptions::default() };
-        let test = TestSpec { payload: Payload::Repeating, ..TestSpec::default() };
+        let mut local = LocalOptions::default();
+        local.port = 5001;
+        local.interval = None;
+        let mut test = TestSpec::default();
+        test.payload = Payload::Repeating;
         let output = OutputOptions { layout: layout(words), ..OutputOptions::default() };
         Self { local, test, output, ..Self::default() }
     }

@@ -17,6 +17,7 @@ use super::message::Stop;
 #[derive(Debug)]
 pub enum Command {
     /// Run one test against a server.
+    #[non_exhaustive]
     Client {
         /// The test.
         spec: Box<ClientSpec>,
@@ -24,6 +25,7 @@ pub enum Command {
         output: OutputOptions,
     },
     /// Wait for clients.
+    #[non_exhaustive]
     Server {
         /// The server.
         spec: Box<ServerSpec>,
@@ -74,14 +76,12 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     warn_window(args);
     raise_interval(args);
     let end = client_end(args);
-    let mut test = TestSpec {
-        end,
-        direction: direction(args),
-        streams: args.parallel.unwrap_or(1).max(1),
-        block_len_bytes,
-        block_len_explicit: args.block_len_bytes.is_some(),
-        ..args.test.clone()
-    };
+    let mut test = args.test.clone();
+    test.end = end;
+    test.direction = direction(args);
+    test.streams = args.parallel.unwrap_or(1).max(1);
+    test.block_len_bytes = block_len_bytes;
+    test.block_len_explicit = args.block_len_bytes.is_some();
     apply_output(&args.output, &mut test);
     let workload = &mut test.workload;
     workload.pairing = pairing(args);
@@ -92,10 +92,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     workload.permit_key = args.permit_key.clone().flatten();
     workload.start = start(args);
     apply_rate(args, &mut test);
-    Ok(Command::Client {
-        spec: Box::new(ClientSpec { host, local: args.local.clone(), test, ..ClientSpec::default() }),
-        output: args.output.clone(),
-    })
+    Ok(Command::Client { spec: Box::new(ClientSpec::new(host, args.local.clone(), test)), output: args.output.clone() })
 }
 
 fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
@@ -112,12 +109,10 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     }
     // What a client would send from here has no meaning.
     args.local.file = None;
-    let mut test = TestSpec {
-        end: EndCondition::Unlimited,
-        block_len_bytes: args.block_len_bytes.unwrap_or_else(|| default_len(args, "")),
-        block_len_explicit: args.block_len_bytes.is_some(),
-        ..args.test.clone()
-    };
+    let mut test = args.test.clone();
+    test.end = EndCondition::Unlimited;
+    test.block_len_bytes = args.block_len_bytes.unwrap_or_else(|| default_len(args, ""));
+    test.block_len_explicit = args.block_len_bytes.is_some();
     apply_output(&args.output, &mut test);
     test.workload.histogram = args.histogram;
     test.workload.trip_times = false;
@@ -127,23 +122,20 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     }
     let has_key = test.workload.permit_key.is_some();
     let key_s = args.server.permit_key_s.unwrap_or(PERMIT_KEY_S);
-    let mut local = args.local.clone();
-    local.end.defaults = Some(Box::new(Iperf2Defaults {
-        test,
-        lifetime: args.time_s.filter(|time_s| *time_s > 0.0).and_then(seconds),
-        connections_max: args.parallel.filter(|count| *count > 0),
-        one_at_a_time: args.server.one_at_a_time,
-        dual_stack: local.bind.family == Some(AddressFamily::V6),
-        reply_tos: args.server.reply_tos,
-        permit_key_lifetime: if has_key { seconds(key_s) } else { None },
-        handshake_timeout: args.server.handshake_s.filter(|time_s| *time_s > 0.0).and_then(seconds),
-        reports_delays: args.output.enhanced,
-    }));
-    Ok(Command::Server {
-        spec: Box::new(ServerSpec { local, ..ServerSpec::default() }),
-        daemon: args.daemon,
-        output: args.output.clone(),
-    })
+    let mut defaults = Iperf2Defaults::default();
+    defaults.test = test;
+    defaults.lifetime = args.time_s.filter(|time_s| *time_s > 0.0).and_then(seconds);
+    defaults.connections_max = args.parallel.filter(|count| *count > 0);
+    defaults.one_at_a_time = args.server.one_at_a_time;
+    defaults.dual_stack = args.local.bind.family == Some(AddressFamily::V6);
+    defaults.reply_tos = args.server.reply_tos;
+    defaults.permit_key_lifetime = if has_key { seconds(key_s) } else { None };
+    defaults.handshake_timeout = args.server.handshake_s.filter(|time_s| *time_s > 0.0).and_then(seconds);
+    defaults.reports_delays = args.output.enhanced;
+    let mut spec = ServerSpec::default();
+    spec.local = args.local.clone();
+    spec.local.end.defaults = Some(Box::new(defaults));
+    Ok(Command::Server { spec: Box::new(spec), daemon: args.daemon, output: args.output.clone() })
 }
 
 /// Options that switch others on.
@@ -259,23 +251,20 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
     }
     if let Some(burst) = args.bounce.burst {
         let bounce = &args.bounce;
-        return Shape::BounceBack(BounceBack {
-            request_bytes: bounce.request_bytes.unwrap_or(block_len_bytes),
-            reply_bytes: bounce.reply_bytes.filter(|bytes| *bytes > 0),
-            burst,
-            period: seconds(bounce.period_s.unwrap_or(1.0)).unwrap_or_default(),
-            hold: bounce.hold,
-            quick_ack: !bounce.slow_ack,
-            load: bounce.load,
-        });
+        let mut shape = BounceBack::new(bounce.request_bytes.unwrap_or(block_len_bytes));
+        shape.reply_bytes = bounce.reply_bytes.filter(|bytes| *bytes > 0);
+        shape.burst = burst;
+        shape.period = seconds(bounce.period_s.unwrap_or(1.0)).unwrap_or_default();
+        shape.hold = bounce.hold;
+        shape.quick_ack = !bounce.slow_ack;
+        shape.load = bounce.load;
+        return Shape::BounceBack(shape);
     }
     if let Some((frames_per_s, mean_bps, deviation_bps)) = shape.isochronous {
-        return Shape::Isochronous(Isochronous {
-            frames_per_s,
-            mean_bps,
-            deviation_bps,
-            gap: shape.gap_s.and_then(seconds).unwrap_or_default(),
-        });
+        let mut frames = Isochronous::new(frames_per_s, mean_bps);
+        frames.deviation_bps = deviation_bps;
+        frames.gap = shape.gap_s.and_then(seconds).unwrap_or_default();
+        return Shape::Isochronous(frames);
     }
     if shape.burst_bytes.is_some() || shape.burst_period_s.is_some() {
         return Shape::Bursts {

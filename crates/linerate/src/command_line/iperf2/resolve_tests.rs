@@ -116,8 +116,9 @@ fn rates_of_every_kind() {
 #[test]
 fn shapes_of_every_kind() {
     let video = test("-u --isochronous=30:10m,1m --ipg 2").workload.shape;
-    let expected =
-        Isochronous { frames_per_s: 30.0, mean_bps: 10e6, deviation_bps: 1e6, gap: Duration::from_millis(2) };
+    let mut expected = Isochronous::new(30.0, 10e6);
+    expected.deviation_bps = 1e6;
+    expected.gap = Duration::from_millis(2);
     assert_eq!(video, Shape::Isochronous(expected));
     let bursts = |size_bytes, millis| Shape::Bursts { size_bytes, period: Duration::from_millis(millis) };
     assert_eq!(test("--burst-size 256K").workload.shape, bursts(256 << 10, 1000));
@@ -140,15 +141,13 @@ fn bounce_back_brings_its_own_defaults() {
 
     let line = "--bounceback=5 --bounceback-request 200 --bounceback-reply 500 --bounceback-hold 5 --bounceback-period 0 --bounceback-no-quickack --working-load=up,2";
     let Shape::BounceBack(bounce) = test(line).workload.shape else { panic!() };
-    let expected = BounceBack {
-        request_bytes: 200,
-        reply_bytes: Some(500),
-        burst: 5,
-        period: Duration::ZERO,
-        hold: Duration::from_millis(5),
-        quick_ack: false,
-        load: Some(WorkingLoad { up: true, down: false, streams: 2 }),
-    };
+    let mut load = WorkingLoad::new(2);
+    load.down = false;
+    let mut expected = BounceBack::new(200);
+    expected.reply_bytes = Some(500);
+    expected.burst = 5;
+    expected.hold = Duration::from_millis(5);
+    expected.load = Some(load);
     assert_eq!(bounce, expected);
 }
 
@@ -196,20 +195,21 @@ fn start_times_and_retries() {
     assert_eq!(test("--txstart-time 1795319078.05").workload.start, Start::At(typed_us));
     assert!(command(&words("-c h --txstart-time 1800003601")).is_err(), "more than an hour ahead");
     let retry = |line| client(line).0.local.end.connect_retry;
-    let twice = ConnectRetry { attempts: Some(2), within: None, pause: Duration::from_millis(200) };
+    let mut twice = ConnectRetry::new(Duration::from_millis(200));
+    twice.attempts = Some(2);
     assert_eq!(retry("--connect-retries 2"), Some(twice));
-    let lasting = ConnectRetry { attempts: None, within: Some(Duration::from_secs(5)), pause: Duration::from_secs(2) };
+    let mut lasting = ConnectRetry::new(Duration::from_secs(2));
+    lasting.within = Some(Duration::from_secs(5));
     assert_eq!(retry("--connect-retry-time 5 --connect-retry-timer 2"), Some(lasting));
     assert_eq!(retry(""), None);
 }
 
 #[test]
 fn histograms_have_a_width_and_a_number_of_bins() {
-    let spec = |bin_width_us, bins, lower_percent, upper_percent| HistogramSpec {
-        bin_width_us,
-        bins,
-        lower_percent,
-        upper_percent,
+    let spec = |bin_width_us, bins, lower_percent, upper_percent| {
+        let mut spec = HistogramSpec::new(bin_width_us, bins);
+        (spec.lower_percent, spec.upper_percent) = (lower_percent, upper_percent);
+        spec
     };
     let rows = [
         ("--histograms", spec(100, 10_000, 5.0, 95.0)),

@@ -122,6 +122,7 @@ pub(crate) struct AuthArgs {
 
 /// What the process does besides testing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProcessOptions {
     /// Go to the background; servers only.
     pub daemon: bool,
@@ -139,6 +140,7 @@ pub struct ProcessOptions {
 
 /// How reports look and where they go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutputOptions {
     /// One JSON document per test; also set by `json_stream`.
     pub json: bool,

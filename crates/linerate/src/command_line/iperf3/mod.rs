@@ -67,7 +67,9 @@ pub fn read_words(words: &[OsString]) -> Result<Request, Failure> {
     request(words).map_err(|error| {
         let text = error.text();
         let code = ErrorCode::ALL.iter().find(|code| code.message(None) == text);
-        Failure { kind: FailureKind::Error, message: text, code: code.map(|code| code.number()) }
+        let mut failure = Failure::new(FailureKind::Error, text);
+        failure.code = code.map(|code| code.number());
+        failure
     })
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_model::spec::{AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec, TestSpec};
+use linerate_model::spec::{AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec};
 use linerate_model::{Direction, EndCondition, Transport};
 
 use super::args::{Args, AuthArgs, ChosenRole, EndArgs, OutputOptions, ProcessOptions};
@@ -15,6 +15,7 @@ use super::error::ParameterError;
 #[derive(Debug)]
 pub enum Command {
     /// Run one test against a server.
+    #[non_exhaustive]
     Client {
         /// The test.
         spec: Box<ClientSpec>,
@@ -24,6 +25,7 @@ pub enum Command {
         output: OutputOptions,
     },
     /// Wait for clients.
+    #[non_exhaustive]
     Server {
         /// The server.
         spec: Box<ServerSpec>,
@@ -121,7 +123,9 @@ fn credentials(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
     if username.contains(char::is_whitespace) || password.contains(char::is_whitespace) {
         return Err(ParameterError::BlankInCredentials);
     }
-    Ok(Some(Credentials { username, password, public_key_pem, pkcs1_padding: auth.pkcs1_padding }))
+    let mut credentials = Credentials::new(username, password, public_key_pem);
+    credentials.pkcs1_padding = auth.pkcs1_padding;
+    Ok(Some(credentials))
 }
 
 fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Option<ServerAuth>, ParameterError> {
@@ -132,16 +136,16 @@ fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
     };
     read_file(&users_file, surroundings, ParameterError::UsersFile)?;
     let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
-    Ok(Some(ServerAuth {
-        private_key_pem,
-        users_file,
-        max_skew: Duration::from_secs(u64::from(auth.max_skew_s.unwrap_or(10))),
-        padding: match (auth.both_paddings, auth.pkcs1_padding) {
-            (true, _) => AcceptedPadding::Both,
-            (false, true) => AcceptedPadding::Pkcs1,
-            (false, false) => AcceptedPadding::Oaep,
-        },
-    }))
+    let mut resolved = ServerAuth::new(private_key_pem, users_file);
+    if let Some(max_skew_s) = auth.max_skew_s {
+        resolved.max_skew = Duration::from_secs(max_skew_s.into());
+    }
+    resolved.padding = match (auth.both_paddings, auth.pkcs1_padding) {
+        (true, _) => AcceptedPadding::Both,
+        (false, true) => AcceptedPadding::Pkcs1,
+        (false, false) => AcceptedPadding::Oaep,
+    };
+    Ok(Some(resolved))
 }
 
 /// A file that looks like PEM (RFC 7468).
@@ -198,7 +202,8 @@ fn client(
     block_len_bytes: u32,
     end: EndCondition,
 ) -> Command {
-    let mut test = TestSpec { end, ..args.test };
+    let mut test = args.test;
+    test.end = end;
     test.block_len_explicit = block_len_bytes > 0;
     test.block_len_bytes = match (block_len_bytes, test.transport) {
         (0, Transport::Tcp) => 128 * 1024,
@@ -212,18 +217,11 @@ fn client(
         test.udp.gso = Some(sizes);
         test.udp.gro = Some(sizes);
     }
-    Command::Client {
-        spec: Box::new(ClientSpec {
-            host,
-            local: args.local,
-            test,
-            connect_timeout: args.connect_timeout,
-            server_cpu: args.server_cpu,
-            credentials,
-        }),
-        process: args.process,
-        output: args.output,
-    }
+    let mut spec = ClientSpec::new(host, args.local, test);
+    spec.connect_timeout = args.connect_timeout;
+    spec.server_cpu = args.server_cpu;
+    spec.credentials = credentials;
+    Command::Client { spec: Box::new(spec), process: args.process, output: args.output }
 }
 
 fn server(args: Args, auth: Option<ServerAuth>) -> Command {
@@ -231,20 +229,16 @@ fn server(args: Args, auth: Option<ServerAuth>) -> Command {
     if args.rcv_timeout_given && !args.server.liveness_given {
         policy.liveness = policy.liveness.max(args.local.rcv_timeout);
     }
-    Command::Server {
-        spec: Box::new(ServerSpec {
-            local: args.local,
-            one_off: args.server.one_off,
-            idle_timeout: args.server.idle_timeout,
-            bitrate_limit: args.server.bitrate_limit,
-            max_duration: args.server.max_duration,
-            auth,
-            mptcp: args.test.mptcp,
-            policy,
-        }),
-        process: args.process,
-        output: args.output,
-    }
+    let mut spec = ServerSpec::default();
+    spec.local = args.local;
+    spec.one_off = args.server.one_off;
+    spec.idle_timeout = args.server.idle_timeout;
+    spec.bitrate_limit = args.server.bitrate_limit;
+    spec.max_duration = args.server.max_duration;
+    spec.auth = auth;
+    spec.mptcp = args.test.mptcp;
+    spec.policy = policy;
+    Command::Server { spec: Box::new(spec), process: args.process, output: args.output }
 }
 
 #[cfg(test)]

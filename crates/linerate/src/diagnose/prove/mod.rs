@@ -31,6 +31,7 @@ use journal::{Journal, Record};
 
 /// A fix to prove.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ProofSpec {
     /// Rule of the finding.
     pub id: String,
@@ -42,6 +43,17 @@ pub struct ProofSpec {
     pub budget: Duration,
     /// Whether the user has agreed to the changes already.
     pub is_confirmed: bool,
+}
+
+impl ProofSpec {
+    /// Time for all tests unless named otherwise.
+    pub const BUDGET: Duration = Duration::from_secs(120);
+
+    /// The fix of the finding `id`, by tests to port 5201 of `server`; the user confirms the changes.
+    #[must_use]
+    pub fn new(id: impl Into<String>, server: impl Into<String>) -> Self {
+        Self { id: id.into(), server: server.into(), port: 5201, budget: Self::BUDGET, is_confirmed: false }
+    }
 }
 
 /// Diagnoses a test to the server, then compares tests without and with the commands of a finding, which the user confirms.
@@ -308,13 +320,17 @@ mod tests {
         let (command, undo) = ("tc qdisc del dev lr0 root", "tc qdisc replace dev lr0 root handle 8001: pfifo limit 5");
         let good = finding("client lr0", command, undo);
         assert_eq!(refusal(&good), None);
+        let (mut elsewhere, mut held_back, mut disturbing) = (good.clone(), good.clone(), good);
+        elsewhere.remedy_host = Some("the receiver".to_owned());
+        held_back.retest_after = Some("LNK-01".to_owned());
+        disturbing.needs = vec!["link flap of about 2 s".to_owned()];
         let rows = [
             (finding("server lr0", command, undo), "its commands are for the server: run --prove on that host"),
-            (Finding { remedy_host: Some("the receiver".to_owned()), ..good.clone() }, "for the receiver"),
-            (Finding { retest_after: Some("LNK-01".to_owned()), ..good.clone() }, "repair LNK-01 first"),
+            (elsewhere, "for the receiver"),
+            (held_back, "repair LNK-01 first"),
             (finding("client lr0", "", ""), "no command with an exact undo repairs it; on the receiver"),
             (finding("client lr0", "ethtool -r lr0", ""), "exact undo"),
-            (Finding { needs: vec!["link flap of about 2 s".to_owned()], ..good }, "link flap of about 2 s"),
+            (disturbing, "link flap of about 2 s"),
             (finding("client lr0", "ip link set dev lr0 mtu 1500", "ip link set dev lr0 mtu 9000"), "may interrupt"),
             (finding("client lr0", command, "sh -c true"), "may interrupt"),
         ];

@@ -234,14 +234,13 @@ mod tests {
     use super::*;
 
     fn series(name: &str, stream: u32, times: Times, values: &[f64]) -> Series {
-        Series {
-            name: name.to_owned(),
-            of: SeriesOf::Stream(stream),
-            way: Way::Forward,
+        Series::new(
+            name,
+            SeriesOf::Stream(stream),
+            Way::Forward,
             times,
-            values: values.iter().map(|value| Some(*value)).collect(),
-            is_thinned: false,
-        }
+            values.iter().map(|value| Some(*value)).collect(),
+        )
     }
 
     #[test]

@@ -189,14 +189,11 @@ fn host_parts<C: Carrier>(control: &Control<'_, C>, prepared: &Prepared, hosts: 
             return Some(host_part(&hosts.get(*index)?.id, member));
         }
         let hello = control.coordinator.hello(*index)?;
-        Some(HostPart {
-            role: hosts.get(*index)?.id.to_string(),
-            name: hello.host.clone(),
-            host_key: hello.host_key.clone(),
-            facts_key: member.facts.as_ref().map(keys::facts_key),
-            snapshot: member.facts.clone().map(Box::new),
-            is_same_host: false,
-        })
+        let mut host = HostPart::new(hosts.get(*index)?.id.to_string(), hello.host.clone());
+        host.host_key = hello.host_key.clone();
+        host.facts_key = member.facts.as_ref().map(keys::facts_key);
+        host.snapshot = member.facts.clone().map(Box::new);
+        Some(host)
     };
     prepared.members.iter().filter_map(part).collect()
 }

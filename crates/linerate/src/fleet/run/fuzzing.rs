@@ -72,8 +72,9 @@ fn record(bytes: &[u8]) -> String {
     };
     let values = values.iter().map(|value| Some(f64::from_bits(*value)).filter(|value| value.is_finite())).collect();
     let (name, of) = ("bytes".to_owned(), SeriesOf::Stream(1));
-    let series = Series { name, of, way: Way::Forward, times, values, is_thinned: false };
-    let trial = Trial { series: vec![series], ..Trial::complete(0) };
+    let series = Series::new(name, of, Way::Forward, times, values);
+    let mut trial = Trial::complete(0);
+    trial.series = vec![series];
     let mut record = head(RunKind::Test, Body::Test, None, BTreeMap::new());
     record.trials.push(trial);
     text::write(&record)

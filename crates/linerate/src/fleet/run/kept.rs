@@ -113,7 +113,11 @@ impl KeptTrials {
     fn trial(&self, no: usize) -> Option<Trial> {
         let (cell, started_ns) = self.cells.get(no)?;
         let no = u32::try_from(no).ok()?;
-        Some(Trial { no, started_ns: *started_ns, elapsed_ns: self.test_ns, ..trials::trial(cell)? })
+        let mut trial = trials::trial(cell)?;
+        trial.no = no;
+        trial.started_ns = *started_ns;
+        trial.elapsed_ns = self.test_ns;
+        Some(trial)
     }
 }
 

@@ -30,6 +30,7 @@ pub use resume::resume;
 
 /// What is run. A record has it as the inputs of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunSpec {
     /// The hosts.
     pub hosts: FleetHosts,
@@ -55,8 +56,29 @@ pub struct RunSpec {
     pub bytes_max: Option<u64>,
 }
 
+impl RunSpec {
+    /// One test of each pair, both ways at once, in rounds; nothing is varied and no budget is set.
+    #[must_use]
+    pub fn new(hosts: FleetHosts, topology: Topology, test: TestOptions) -> Self {
+        Self {
+            hosts,
+            topology,
+            mode: FleetMode::Rounds,
+            direction: PairDirection::Both,
+            variants: Vec::new(),
+            sample_rounds: None,
+            repetitions: 1,
+            seed: 1,
+            test,
+            budget: None,
+            bytes_max: None,
+        }
+    }
+}
+
 /// Options of each test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TestOptions {
     /// Measured time.
     pub time: Duration,
@@ -72,6 +94,7 @@ pub struct TestOptions {
 
 /// A run and how it ended.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RunResult {
     /// The report.
     pub report: FleetReport,
@@ -82,6 +105,12 @@ pub struct RunResult {
 }
 
 impl TestOptions {
+    /// One stream for `time` without a limit of its rate, all of it measured.
+    #[must_use]
+    pub const fn new(time: Duration) -> Self {
+        Self { time, omit: Duration::ZERO, streams: 1, rate_bps: None, stagger: Duration::ZERO }
+    }
+
     fn time_ms(self) -> u64 {
         u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_fleet::message::ArmTask;
 use linerate_model::record::RunId;
-use linerate_model::spec::{BindSpec, ClientSpec, LocalOptions, Pacing, SocketTuning};
+use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
 use linerate_model::{EndCondition, TestSpec, Transport};
 
@@ -49,14 +49,13 @@ fn begin(input: &WorkerInput) -> Option<u64> {
 /// The test of a task.
 pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
     let ClientTask { task, local } = task;
-    let bind = BindSpec { host: Some(local.to_string()), ..BindSpec::default() };
-    ClientSpec {
-        host: task.peer.to_string(),
-        local: LocalOptions { port: task.port, bind, interval: Some(interval(task)), ..LocalOptions::default() },
-        test: test_spec(task),
-        connect_timeout: Some(CONNECT_TIMEOUT),
-        ..ClientSpec::default()
-    }
+    let mut options = LocalOptions::default();
+    options.port = task.port;
+    options.bind.host = Some(local.to_string());
+    options.interval = Some(interval(task));
+    let mut spec = ClientSpec::new(task.peer.to_string(), options, test_spec(task));
+    spec.connect_timeout = Some(CONNECT_TIMEOUT);
+    spec
 }
 
 /// Time between two intervals of the record of a task.
@@ -65,25 +64,21 @@ fn interval(task: &ArmTask) -> Duration {
 }
 
 fn test_spec(task: &ArmTask) -> TestSpec {
-    let defaults = TestSpec::default();
+    let mut test = TestSpec::default();
     // The path's segment size.
-    let default_bytes = if task.transport == Transport::Udp { 0 } else { defaults.block_len_bytes };
-    TestSpec {
-        transport: task.transport,
-        direction: task.direction,
-        streams: task.streams,
-        end: EndCondition::Duration(Duration::from_millis(task.time_ms)),
-        omit: Duration::from_millis(task.omit_ms),
-        block_len_bytes: task.block_bytes.unwrap_or(default_bytes),
-        block_len_explicit: task.block_bytes.is_some(),
-        // The rate of a task is that of a direction, the rate of a test that of a stream.
-        pacing: Pacing {
-            rate_bps: task.rate_bps.map(|bps| (bps / u64::from(task.streams.max(1))).max(1)),
-            ..Pacing::default()
-        },
-        socket: SocketTuning { congestion: task.congestion.clone(), tos: task.dscp << 2, ..SocketTuning::default() },
-        ..defaults
-    }
+    let default_bytes = if task.transport == Transport::Udp { 0 } else { test.block_len_bytes };
+    test.transport = task.transport;
+    test.direction = task.direction;
+    test.streams = task.streams;
+    test.end = EndCondition::Duration(Duration::from_millis(task.time_ms));
+    test.omit = Duration::from_millis(task.omit_ms);
+    test.block_len_bytes = task.block_bytes.unwrap_or(default_bytes);
+    test.block_len_explicit = task.block_bytes.is_some();
+    // The rate of a task is that of a direction, the rate of a test that of a stream.
+    test.pacing.rate_bps = task.rate_bps.map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
+    test.socket.congestion = task.congestion.clone();
+    test.socket.tos = task.dscp << 2;
+    test
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use linerate_engine::dialect::iperf3::server;
 use linerate_fleet::TaskId;
 use linerate_fleet::message::ArmTask;
 use linerate_model::event::TestHeader;
-use linerate_model::policy::{AccessRules, AccessSource, FactsAccess, ServerPolicy};
+use linerate_model::policy::{AccessRules, AccessSource, FactsAccess};
 use linerate_model::record::RunId;
 use linerate_model::sink::PeerRequests;
-use linerate_model::spec::{LocalOptions, ServerSpec};
+use linerate_model::spec::ServerSpec;
 use linerate_model::{Event, EventSink, Failure, ServerEvent, ServerReporter, SinkError};
 use linerate_sys::sendfile_source::SourceFile;
 
@@ -96,12 +96,13 @@ pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<
 }
 
 fn spec(address: IpAddr, port: u16, admitted: PathBuf) -> ServerSpec {
-    let access = AccessRules { allow: vec![AccessSource::File(admitted)], deny: Vec::new() };
-    let spec = crate::server::spec(Some(address.to_string()), port, access);
-    let policy = ServerPolicy { facts: FactsAccess::None, liveness: LIVENESS, ..spec.policy };
+    let access = AccessRules::new(vec![AccessSource::File(admitted)], Vec::new());
+    let mut spec = crate::server::spec(Some(address.to_string()), port, access);
+    spec.policy.facts = FactsAccess::None;
+    spec.policy.liveness = LIVENESS;
     // The period that tests have in common begins and ends within intervals. Of long tests neighbours are merged.
-    let local = LocalOptions { interval: Some(INTERVAL_MIN), ..spec.local };
-    ServerSpec { policy, local, ..spec }
+    spec.local.interval = Some(INTERVAL_MIN);
+    spec
 }
 
 /// Executes a line of the agent; true when the admitted addresses have changed.

@@ -1,7 +1,7 @@
 //! Events of a test as lines of a worker: start, rates, record, end.
 
 use linerate_fleet::message::{ArmTask, Outcome, TaskEnd};
-use linerate_model::record::{Body, HostPart, Links, RunId, RunKind, RunPath, RunRecord, RunState, Trial};
+use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::workload::Start;
 use linerate_model::{Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary, measure};
 use linerate_record::{Builder, keys, text};
@@ -61,26 +61,18 @@ impl TaskEvents {
         let name = process::uname().node;
         let role = if self.is_client { "client" } else { "server" };
         let peer = self.task.peer.to_string();
-        record.path = RunPath {
-            spec_key: spec_key(&trial),
-            client: Some(if self.is_client { name.clone() } else { peer.clone() }),
-            server: Some(if self.is_client { peer } else { name.clone() }),
-            ..RunPath::default()
-        };
-        record.hosts = vec![HostPart {
-            role: role.to_owned(),
-            name,
-            host_key: host_key(),
-            facts_key: None,
-            snapshot: None,
-            is_same_host: false,
-        }];
+        record.path.spec_key = spec_key(&trial);
+        record.path.client = Some(if self.is_client { name.clone() } else { peer.clone() });
+        record.path.server = Some(if self.is_client { peer } else { name.clone() });
+        let mut host = HostPart::new(role, name);
+        host.host_key = host_key();
+        record.hosts = vec![host];
         record.elapsed_ns = trial.elapsed_ns;
         (record.state, record.reason) = (trial.state, trial.reason.clone());
         if self.end.outcome == Outcome::Aborted {
             record.state = RunState::Interrupted;
         }
-        record.links = Links { parent: Some(self.run), ..Links::default() };
+        record.links.parent = Some(self.run);
         record.trials = vec![trial];
         record
     }

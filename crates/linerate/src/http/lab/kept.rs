@@ -6,7 +6,7 @@ use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::plan::Plan;
 use linerate_lab::http::trials;
 use linerate_model::http::{CellRun, Study};
-use linerate_model::record::{Body, RunKind, RunState, Trial};
+use linerate_model::record::{Body, RunKind, RunState};
 use linerate_record::keys;
 
 use super::spec::LabSpec;
@@ -37,7 +37,9 @@ impl KeptLab {
     pub(super) fn add(&mut self, run: &CellRun, link: Option<&Link>) {
         // One that was made before begins with the record.
         let ms = run.started_unix_ms.saturating_sub(self.recording.started_unix_ms());
-        self.recording.add(Trial { started_ns: ms * 1_000_000, ..trials::trial(run, link) });
+        let mut trial = trials::trial(run, link);
+        trial.started_ns = ms * 1_000_000;
+        self.recording.add(trial);
     }
 
     /// The experiment ended. Returns what the user should know about the record.

@@ -269,16 +269,14 @@ impl Runner<'_> {
     /// A test against the iperf3 server beside the one under test.
     fn baseline(&self, planned: &PlannedTest, port: u16) -> Result<Baseline, Failure> {
         let flow = planned.direction;
-        let spec = TestSpec {
-            direction: match flow {
-                Flow::Forward => Direction::Forward,
-                Flow::Reverse => Direction::Reverse,
-            },
-            end: EndCondition::Duration(self.spec.plan.tcp.duration),
-            streams: planned.streams,
-            omit: OMITTED,
-            ..TestSpec::default()
+        let mut spec = TestSpec::default();
+        spec.direction = match flow {
+            Flow::Forward => Direction::Forward,
+            Flow::Reverse => Direction::Reverse,
         };
+        spec.end = EndCondition::Duration(self.spec.plan.tcp.duration);
+        spec.streams = planned.streams;
+        spec.omit = OMITTED;
         let host = self.target.address().ip().to_string();
         let result = Client::to(&host, port, spec).run(self.stop.signals());
         result.outcome?;

@@ -17,6 +17,7 @@ pub const PLAN_FILE: &str = "plan.toml";
 
 /// An experiment, resolved.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LabSpec {
     /// The server and the path.
     pub target: Target,
@@ -50,8 +51,33 @@ pub struct LabSpec {
     pub html: Option<PathBuf>,
 }
 
+impl LabSpec {
+    /// All phases of `plan` in a new directory, without a record, a confirmation or claims of ownership.
+    #[must_use]
+    pub fn new(target: Target, protocol: Protocol, plan: Plan, stage: Stage) -> Self {
+        Self {
+            target,
+            protocol,
+            plan,
+            phases: Phases::ALL,
+            control: ControlPath::default(),
+            claims: TargetOwnership::default(),
+            asks_first: false,
+            tolerates_failures: false,
+            stage,
+            is_forced: false,
+            asserts: false,
+            directory: Directory::New(None),
+            output: Output::default(),
+            record: RecordOptions::default(),
+            html: None,
+        }
+    }
+}
+
 /// How far it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// The plan is written as a file.
     PrintPlan,
@@ -65,6 +91,7 @@ pub enum Stage {
 
 /// Where runs are kept.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Directory {
     /// In a new one; absent for a name with the date.
     New(Option<PathBuf>),

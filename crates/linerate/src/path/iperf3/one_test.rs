@@ -13,7 +13,7 @@ use linerate_model::path::{
     ProbeSample,
 };
 use linerate_model::sink::Tee;
-use linerate_model::spec::{ClientSpec, LocalOptions, Pacing, SocketTuning};
+use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, FailureKind, TestSpec, Transport};
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
@@ -153,67 +153,47 @@ impl Context<'_> {
 
     fn client(&self, test: TestSpec) -> ClientSpec {
         let target = &self.test.target;
-        let local = LocalOptions {
-            port: target.port,
-            bind: target.bind.clone(),
-            interval: Some(INTERVAL),
-            ..LocalOptions::default()
-        };
+        let mut local = LocalOptions::default();
+        local.port = target.port;
+        local.bind = target.bind.clone();
+        local.interval = Some(INTERVAL);
         // The address that was reached, so that all tests take one path.
-        ClientSpec {
-            host: self.remote.ip().to_string(),
-            local,
-            test,
-            connect_timeout: Some(CONNECT_TIMEOUT),
-            ..ClientSpec::default()
-        }
+        let mut spec = ClientSpec::new(self.remote.ip().to_string(), local, test);
+        spec.connect_timeout = Some(CONNECT_TIMEOUT);
+        spec
     }
 
     fn load_test(&self, spec: &PhaseSpec, plan: LoadPlan) -> TestSpec {
-        TestSpec {
-            mptcp: spec.transport == PhaseTransport::Mptcp,
-            direction: match spec.kind {
-                PhaseKind::Down => Direction::Reverse,
-                PhaseKind::Up => Direction::Forward,
-                _ => Direction::Bidirectional,
-            },
-            streams: plan.streams_max,
-            end: EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE)),
-            pacing: Pacing {
-                rate_bps: spec.rate_bps.map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1)),
-                ..Pacing::default()
-            },
-            socket: SocketTuning {
-                congestion: spec.congestion.clone(),
-                tos: spec.dscp << 2,
-                ..SocketTuning::default()
-            },
-            want_peer_facts: self.test.wants_facts,
-            ..TestSpec::default()
-        }
+        let mut test = TestSpec::default();
+        test.mptcp = spec.transport == PhaseTransport::Mptcp;
+        test.direction = match spec.kind {
+            PhaseKind::Down => Direction::Reverse,
+            PhaseKind::Up => Direction::Forward,
+            _ => Direction::Bidirectional,
+        };
+        test.streams = plan.streams_max;
+        test.end = EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE));
+        test.pacing.rate_bps = spec.rate_bps.map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1));
+        test.socket.congestion = spec.congestion.clone();
+        test.socket.tos = spec.dscp << 2;
+        test.want_peer_facts = self.test.wants_facts;
+        test
     }
 
     fn datagram_test(&self, spec: &PhaseSpec) -> TestSpec {
         let packet_bytes = u64::from(spec.datagram_bytes + result::headers_bytes(self.remote)).max(1);
         let payload_bps = |bps: u64| u128::from(bps) * u128::from(spec.datagram_bytes) / u128::from(packet_bytes);
-        TestSpec {
-            transport: Transport::Udp,
-            direction: if spec.direction == Some(PathDirection::Down) {
-                Direction::Reverse
-            } else {
-                Direction::Forward
-            },
-            streams: 1,
-            end: EndCondition::Duration(whole_seconds(spec.duration_max)),
-            block_len_bytes: spec.datagram_bytes,
-            block_len_explicit: true,
-            pacing: Pacing {
-                rate_bps: spec.rate_bps.map(|bps| u64::try_from(payload_bps(bps)).unwrap_or(u64::MAX).max(1)),
-                ..Pacing::default()
-            },
-            socket: SocketTuning { tos: spec.dscp << 2, ..SocketTuning::default() },
-            ..TestSpec::default()
-        }
+        let mut test = TestSpec::default();
+        test.transport = Transport::Udp;
+        test.direction =
+            if spec.direction == Some(PathDirection::Down) { Direction::Reverse } else { Direction::Forward };
+        test.streams = 1;
+        test.end = EndCondition::Duration(whole_seconds(spec.duration_max));
+        test.block_len_bytes = spec.datagram_bytes;
+        test.block_len_explicit = true;
+        test.pacing.rate_bps = spec.rate_bps.map(|bps| u64::try_from(payload_bps(bps)).unwrap_or(u64::MAX).max(1));
+        test.socket.tos = spec.dscp << 2;
+        test
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use linerate_engine::dialect::iperf3::client::ClientResult;
-use linerate_model::interval::{StreamInterval, TcpInterval, TcpLimits};
+use linerate_model::interval::{StreamInterval, TcpInterval};
 use linerate_model::path::{EndpointPhase, LoadSample, PathDirection, PhaseResult, StreamTotals};
 use linerate_model::summary::{CpuUsage, EndpointTotals, StreamSummary, Summary};
 use linerate_model::{Event, EventSink, Flow, SinkError, Stream, StreamRole};
@@ -43,18 +43,12 @@ impl Collected {
 
 /// Counts of both intervals, and the state at the end of the second.
 fn joined(before: TcpInterval, newest: TcpInterval) -> TcpInterval {
-    let limits = |one: TcpLimits, other: TcpLimits| TcpLimits {
-        busy_us: one.busy_us.saturating_add(other.busy_us),
-        rwnd_limited_us: one.rwnd_limited_us.saturating_add(other.rwnd_limited_us),
-        sndbuf_limited_us: one.sndbuf_limited_us.saturating_add(other.sndbuf_limited_us),
-    };
     let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
-    TcpInterval {
-        retransmits: before.retransmits.saturating_add(newest.retransmits),
-        dsack_segments: sum(before.dsack_segments, newest.dsack_segments),
-        limits: before.limits.zip(newest.limits).map(|(one, other)| limits(one, other)),
-        ..newest
-    }
+    let mut tcp = newest;
+    tcp.retransmits = before.retransmits.saturating_add(newest.retransmits);
+    tcp.dsack_segments = sum(before.dsack_segments, newest.dsack_segments);
+    tcp.limits = before.limits.zip(newest.limits).map(|(one, other)| one.saturating_add(other));
+    tcp
 }
 
 /// Headers of IP and UDP in bytes.
@@ -88,29 +82,31 @@ pub(super) fn streams(result: &mut PhaseResult, ran: &ClientResult, collected: &
 
 fn own_totals(stream: &StreamSummary, collected: &Collected) -> StreamTotals {
     let opened = collected.streams.iter().find(|(opened, _)| opened.id == stream.id);
-    StreamTotals {
-        stream: stream.id.0,
-        direction: Some(direction(stream.flow)),
-        bytes: stream.local().map_or(0, |totals| totals.bytes),
-        local: opened.map(|(opened, _)| opened.local),
-        remote: opened.map(|(opened, _)| opened.remote),
-        tcp: opened.and_then(|(_, tcp)| *tcp),
-        notsent_bytes: None,
-        congestion: opened.and_then(|(opened, _)| opened.effective.congestion.clone()),
-    }
+    let mut moved = StreamTotals::default();
+    moved.stream = stream.id.0;
+    moved.direction = Some(direction(stream.flow));
+    moved.bytes = stream.local().map_or(0, |totals| totals.bytes);
+    moved.local = opened.map(|(opened, _)| opened.local);
+    moved.remote = opened.map(|(opened, _)| opened.remote);
+    moved.tcp = opened.and_then(|(_, tcp)| *tcp);
+    moved.congestion = opened.and_then(|(opened, _)| opened.effective.congestion.clone());
+    moved
 }
 
 /// A sender at the server: iperf3 reports what it sent again, and no other state of its TCP.
 fn far_totals(stream: &StreamSummary) -> Option<StreamTotals> {
     let sender = stream.sender.filter(|_| stream.role == StreamRole::Receiver)?;
     let retransmits = stream.tcp.and_then(|tcp| tcp.retransmits);
-    Some(StreamTotals {
-        stream: stream.id.0,
-        direction: Some(direction(stream.flow)),
-        bytes: sender.bytes,
-        tcp: retransmits.map(|retransmits| TcpInterval { retransmits, ..TcpInterval::default() }),
-        ..StreamTotals::default()
-    })
+    let mut totals = StreamTotals::default();
+    totals.stream = stream.id.0;
+    totals.direction = Some(direction(stream.flow));
+    totals.bytes = sender.bytes;
+    totals.tcp = retransmits.map(|retransmits| {
+        let mut segments = TcpInterval::default();
+        segments.retransmits = retransmits;
+        segments
+    });
+    Some(totals)
 }
 
 fn direction(flow: Flow) -> PathDirection {
@@ -154,26 +150,28 @@ fn received(totals: EndpointTotals) -> EndpointPhase {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::interval::TcpLimits;
     use linerate_model::summary::UdpTotals;
 
     use super::*;
 
     #[test]
     fn receivers_count_what_is_not_missing_below_the_highest_number() {
-        let udp = UdpTotals { packets: 1000, lost: 30, out_of_order: 4, jitter_s: 0.000_25, ..UdpTotals::default() };
-        let end = received(EndpointTotals { bytes: 0, duration_ns: 7, udp: Some(udp) });
+        let udp = UdpTotals::new(1000, 30, 4, 0.000_25);
+        let end = received(EndpointTotals::new(0, 7, Some(udp)));
         assert_eq!((end.datagrams_received, end.reordered, end.jitter_ns, end.elapsed_ns), (970, 4, Some(250_000), 7));
         assert_eq!(received(EndpointTotals::default()).jitter_ns, None);
     }
 
     #[test]
     fn counts_of_intervals_add_up_and_states_are_the_last() {
-        let interval = |retransmits, rtt_us, busy_us, dsack_segments| TcpInterval {
-            retransmits,
-            rtt_us,
-            dsack_segments,
-            limits: Some(TcpLimits { busy_us, ..TcpLimits::default() }),
-            ..TcpInterval::default()
+        let interval = |retransmits, rtt_us, busy_us, dsack_segments| {
+            let mut tcp = TcpInterval::default();
+            tcp.retransmits = retransmits;
+            tcp.rtt_us = rtt_us;
+            tcp.dsack_segments = dsack_segments;
+            tcp.limits = Some(TcpLimits::new(busy_us, 0, 0));
+            tcp
         };
         let whole = joined(interval(3, 100, 10, Some(1)), interval(4, 90, 20, None));
         assert_eq!((whole.retransmits, whole.rtt_us, whole.dsack_segments), (7, 90, None));

@@ -10,7 +10,7 @@ use linerate_model::stream::StreamFacts;
 use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{
     Direction, EndCondition, EndpointTotals, Event, Flow, IntervalReport, Stream, StreamId, StreamInterval, StreamRole,
-    StreamSummary, Summary, TestSpec, Transport, UdpInterval,
+    StreamSummary, Summary, Transport, UdpInterval,
 };
 
 use super::row::{End, Row};
@@ -204,14 +204,14 @@ impl CsvTest {
         for position in 0..intervals.iter().map(|rows| rows.len()).max().unwrap_or(0) {
             let rows = streams.iter().zip(&intervals);
             let rows = rows.filter_map(|(stream, rows)| Some(interval(stream, rows.get(position)?)));
-            events.push(Event::Interval(IntervalReport { omitted: false, last: false, streams: rows.collect() }));
+            events.push(Event::Interval(IntervalReport::new(rows.collect())));
         }
         let total =
             |rows: &'_ Rows| rows.total.clone().or_else(|| rows.intervals.last().filter(|_| is_single).cloned());
         let totals: Option<Vec<Row>> = parts.iter().map(|(_, rows)| total(rows)).collect();
         if let Some(totals) = totals {
             let streams = streams.iter().zip(&totals).map(|(stream, row)| self.summary(stream, row)).collect();
-            events.push(Event::Summary(Box::new(Summary { streams, ..Summary::default() })));
+            events.push(Event::Summary(Box::new(Summary::new(streams))));
             events.push(Event::Finished);
         }
         events
@@ -228,24 +228,20 @@ impl CsvTest {
         let rows = || parts.iter().flat_map(|(_, rows)| rows.all());
         let seconds = rows().map(|row| row.end_ns).max().unwrap_or(0).saturating_add(500_000_000) / 1_000_000_000;
         let first = parts.first().and_then(|(_, rows)| rows.intervals.first().filter(|_| !is_single(parts)));
-        TestHeader {
-            endpoint,
-            peer_host: peer.as_ref().map(|(host, _)| host.clone()).unwrap_or_default(),
-            peer_port: peer.as_ref().map_or(0, |(_, port)| *port),
-            started_at_unix_ms: self.started_unix_ms().unwrap_or(0),
-            spec: TestSpec {
-                transport: if is_udp { Transport::Udp } else { Transport::Tcp },
-                direction: match parts {
-                    [_, _, ..] => Direction::Bidirectional,
-                    [(Flow::Reverse, _)] => Direction::Reverse,
-                    _ => Direction::Forward,
-                },
-                end: EndCondition::Duration(Duration::from_secs(seconds)),
-                ..TestSpec::default()
-            },
-            interval: first.map(|row| Duration::from_nanos(row.end_ns.saturating_sub(row.start_ns))),
-            ..TestHeader::default()
-        }
+        let mut header = TestHeader::default();
+        header.endpoint = endpoint;
+        header.peer_host = peer.as_ref().map(|(host, _)| host.clone()).unwrap_or_default();
+        header.peer_port = peer.as_ref().map_or(0, |(_, port)| *port);
+        header.started_at_unix_ms = self.started_unix_ms().unwrap_or(0);
+        header.spec.transport = if is_udp { Transport::Udp } else { Transport::Tcp };
+        header.spec.direction = match parts {
+            [_, _, ..] => Direction::Bidirectional,
+            [(Flow::Reverse, _)] => Direction::Reverse,
+            _ => Direction::Forward,
+        };
+        header.spec.end = EndCondition::Duration(Duration::from_secs(seconds));
+        header.interval = first.map(|row| Duration::from_nanos(row.end_ns.saturating_sub(row.start_ns)));
+        header
     }
 
     fn stream(&self, id: StreamId, flow: Flow) -> Stream {
@@ -254,41 +250,37 @@ impl CsvTest {
         let (local, remote) = if is_client { (client, 1 - client) } else { (1 - client, client) };
         let is_sender = (flow == Flow::Forward) == is_client;
         let number = u32::try_from(self.id).unwrap_or(0);
-        Stream {
+        let mut stream = Stream::new(
             id,
-            role: if is_sender { StreamRole::Sender } else { StreamRole::Receiver },
+            if is_sender { StreamRole::Sender } else { StreamRole::Receiver },
             flow,
-            local: address(&self.ends[local]),
-            remote: address(&self.ends[remote]),
-            effective: Default::default(),
-            facts: Some(Box::new(StreamFacts { number, ..StreamFacts::default() })),
-        }
+            address(&self.ends[local]),
+            address(&self.ends[remote]),
+        );
+        let mut facts = StreamFacts::default();
+        facts.number = number;
+        stream.facts = Some(Box::new(facts));
+        stream
     }
 
     fn summary(&self, stream: &Stream, row: &Row) -> StreamSummary {
         let is_sender = stream.role == StreamRole::Sender;
-        let totals = EndpointTotals {
-            bytes: row.bytes,
-            duration_ns: row.end_ns.saturating_sub(row.start_ns),
-            udp: udp(row).map(udp_totals),
-        };
-        let reported = self.receiver_report.as_ref().map(|row| EndpointTotals {
-            bytes: row.bytes,
-            duration_ns: row.end_ns,
-            udp: udp(row).map(udp_totals),
+        let totals = EndpointTotals::new(row.bytes, row.end_ns.saturating_sub(row.start_ns), udp(row).map(udp_totals));
+        let reported = self
+            .receiver_report
+            .as_ref()
+            .map(|row| EndpointTotals::new(row.bytes, row.end_ns, udp(row).map(udp_totals)));
+        let tcp = row.count_of("tcpretry").map(|count| {
+            let mut tcp_summary = TcpSummary::default();
+            tcp_summary.retransmits = Some(count);
+            tcp_summary
         });
-        let tcp =
-            row.count_of("tcpretry").map(|count| TcpSummary { retransmits: Some(count), ..TcpSummary::default() });
-        StreamSummary {
-            id: stream.id,
-            role: stream.role,
-            flow: stream.flow,
-            sender: is_sender.then_some(totals),
-            receiver: if is_sender { reported } else { Some(totals) },
-            tcp,
-            local_metrics: metrics(row),
-            ..StreamSummary::default()
-        }
+        let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
+        summary.sender = is_sender.then_some(totals);
+        summary.receiver = if is_sender { reported } else { Some(totals) };
+        summary.tcp = tcp;
+        summary.local_metrics = metrics(row);
+        summary
     }
 }
 
@@ -309,80 +301,73 @@ fn address(end: &End) -> SocketAddr {
 }
 
 fn interval(stream: &Stream, row: &Row) -> StreamInterval {
-    StreamInterval {
-        id: stream.id,
-        role: stream.role,
-        flow: stream.flow,
-        start_ns: row.start_ns,
-        end_ns: row.end_ns,
-        bytes: row.bytes,
-        tcp: tcp(row),
-        udp: udp(row),
-        metrics: metrics(row),
-    }
+    let mut interval = StreamInterval::new(stream, row.start_ns, row.end_ns, row.bytes);
+    interval.tcp = tcp(row);
+    interval.udp = udp(row);
+    interval.metrics = metrics(row);
+    interval
 }
 
 /// What the kernel did not report is 0.
 fn tcp(row: &Row) -> Option<TcpInterval> {
     let time_us = |name: &str| row.count_of(name).and_then(|us| u32::try_from(us).ok());
-    let tcp = TcpInterval {
-        retransmits: row.count_of("tcpretry")?,
-        snd_cwnd_bytes: row.count_of("tcpcwnd")? * 1024,
-        rtt_us: time_us("tcprtt")?,
-        rttvar_us: time_us("tcprttvar")?,
-        ..TcpInterval::default()
-    };
+    let mut tcp = TcpInterval::default();
+    tcp.retransmits = row.count_of("tcpretry")?;
+    tcp.snd_cwnd_bytes = row.count_of("tcpcwnd")? * 1024;
+    tcp.rtt_us = time_us("tcprtt")?;
+    tcp.rttvar_us = time_us("tcprttvar")?;
     (tcp.snd_cwnd_bytes > 0).then_some(tcp)
 }
 
 fn udp(row: &Row) -> Option<UdpInterval> {
-    Some(UdpInterval {
-        packets: row.count_of("datagrams")?,
-        lost: row.count_of("errors")? as i64,
-        out_of_order: row.count_of("outoforder")?,
-        jitter_s: row.value("jitter")? / 1e3,
-    })
+    Some(UdpInterval::new(
+        row.count_of("datagrams")?,
+        row.count_of("errors")? as i64,
+        row.count_of("outoforder")?,
+        row.value("jitter")? / 1e3,
+    ))
 }
 
 fn udp_totals(udp: UdpInterval) -> UdpTotals {
-    UdpTotals {
-        packets: udp.packets,
-        lost: u64::try_from(udp.lost).unwrap_or(0),
-        out_of_order: udp.out_of_order,
-        jitter_s: udp.jitter_s,
-        omitted_packets: Some(0),
-        omitted_lost: Some(0),
-    }
+    let mut datagrams =
+        UdpTotals::new(udp.packets, u64::try_from(udp.lost).unwrap_or(0), udp.out_of_order, udp.jitter_s);
+    datagrams.omitted_packets = Some(0);
+    datagrams.omitted_lost = Some(0);
+    datagrams
 }
 
 fn metrics(row: &Row) -> Option<Box<StreamMetrics>> {
     let count = |name: &str| row.count_of(name).unwrap_or(0);
-    let writes = row.count_of("writecnt").map(|calls| WriteCounts {
-        calls,
-        errors: count("writeerr"),
-        timeouts: count("writetimeo"),
+    let writes = row.count_of("writecnt").map(|calls| {
+        let mut counts = WriteCounts::default();
+        counts.calls = calls;
+        counts.errors = count("writeerr");
+        counts.timeouts = count("writetimeo");
+        counts
     });
-    let reads = row.count_of("readcnt").map(|calls| ReadCounts {
-        calls,
-        bins: [0, 1, 2, 3, 4, 5, 6, 7].map(|bin| count(&format!("bin{bin}"))),
-        timeouts: count("readtimeo"),
-        truncated: count("readerrlen"),
+    let reads = row.count_of("readcnt").map(|calls| {
+        let mut counts = ReadCounts::default();
+        counts.calls = calls;
+        counts.bins = [0, 1, 2, 3, 4, 5, 6, 7].map(|bin| count(&format!("bin{bin}")));
+        counts.timeouts = count("readtimeo");
+        counts.truncated = count("readerrlen");
+        counts
     });
-    let round_trips = row.distribution("bb", "stdev").map(|round_trip| RoundTrips {
-        round_trip,
-        sent_bytes: count("txbytes"),
-        received_bytes: count("rxbytes"),
-        ..RoundTrips::default()
+    let round_trips = row.distribution("bb", "stdev").map(|round_trip| {
+        let mut trips = RoundTrips::default();
+        trips.round_trip = round_trip;
+        trips.sent_bytes = count("txbytes");
+        trips.received_bytes = count("rxbytes");
+        trips
     });
-    let metrics = StreamMetrics {
-        writes,
-        reads,
-        cwnd_segments: row.count_of("tcppcwnd").filter(|count| *count > 0).and_then(|count| u32::try_from(count).ok()),
-        datagrams_per_s: row.value("pps"),
-        one_way: row.distribution("tt", "sdev"),
-        burst_mean_bytes: row.count_of("ttsize").filter(|_| row.distribution("tt", "sdev").is_some()),
-        round_trips,
-        ..StreamMetrics::default()
-    };
+    let mut metrics = StreamMetrics::default();
+    metrics.writes = writes;
+    metrics.reads = reads;
+    metrics.cwnd_segments =
+        row.count_of("tcppcwnd").filter(|count| *count > 0).and_then(|count| u32::try_from(count).ok());
+    metrics.datagrams_per_s = row.value("pps");
+    metrics.one_way = row.distribution("tt", "sdev");
+    metrics.burst_mean_bytes = row.count_of("ttsize").filter(|_| row.distribution("tt", "sdev").is_some());
+    metrics.round_trips = round_trips;
     (metrics != StreamMetrics::default()).then(|| Box::new(metrics))
 }

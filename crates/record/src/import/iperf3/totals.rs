@@ -13,7 +13,9 @@ pub(super) fn read(test: &Test<'_>, intervals: &[Event], end: &Value) -> (Option
         return (of_intervals(test, intervals), Vec::new());
     };
     let cpu = |end_name: &str| cpu(&end["cpu_utilization_percent"], end_name);
-    let mut summary = Summary { cpu_local: cpu("host"), cpu_remote: cpu("remote"), ..Summary::default() };
+    let mut summary = Summary::default();
+    summary.cpu_local = cpu("host");
+    summary.cpu_remote = cpu("remote");
     let congestion = |name: &str| end[name].as_str().map(str::to_owned);
     summary.sender_congestion = congestion("sender_tcp_congestion");
     summary.receiver_congestion = congestion("receiver_tcp_congestion");
@@ -37,19 +39,15 @@ fn tcp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     // What the peer did not report is 0.
     let is_known = |role: StreamRole, totals: &EndpointTotals| stream.role == role || peer_reported || totals.bytes > 0;
     let totals = |half: &Value, role| totals(half).filter(|totals| is_known(role, totals));
-    Some(StreamSummary {
-        id: stream.id,
-        role: stream.role,
-        flow: stream.flow,
-        sender: totals(sender, StreamRole::Sender),
-        receiver: totals(receiver, StreamRole::Receiver),
-        tcp: tcp_summary(sender),
-        ..StreamSummary::default()
-    })
+    let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
+    summary.sender = totals(sender, StreamRole::Sender);
+    summary.receiver = totals(receiver, StreamRole::Receiver);
+    summary.tcp = tcp_summary(sender);
+    Some(summary)
 }
 
 fn totals(half: &Value) -> Option<EndpointTotals> {
-    Some(EndpointTotals { bytes: u64_of(&half["bytes"])?, duration_ns: ns_of(&half["end"])?, udp: None })
+    Some(EndpointTotals::new(u64_of(&half["bytes"])?, ns_of(&half["end"])?, None))
 }
 
 /// The windows and round-trip times of the other end are 0.
@@ -58,16 +56,15 @@ fn tcp_summary(sender: &Value) -> Option<TcpSummary> {
     let time_us = |name: &str| u32_of(&sender[name]).filter(|time| *time > 0);
     let bytes = |name: &str| u64_of(&sender[name]).filter(|bytes| *bytes > 0);
     let max_rtt_us = time_us("max_rtt");
-    Some(TcpSummary {
-        retransmits: Some(retransmits),
-        reorder_events: u64_of(&sender["reorder"]).filter(|_| max_rtt_us.is_some()),
-        max_snd_cwnd_bytes: bytes("max_snd_cwnd"),
-        max_snd_wnd_bytes: bytes("max_snd_wnd"),
-        max_rtt_us,
-        min_rtt_us: time_us("min_rtt"),
-        mean_rtt_us: time_us("mean_rtt"),
-        ..TcpSummary::default()
-    })
+    let mut tcp = TcpSummary::default();
+    tcp.retransmits = Some(retransmits);
+    tcp.reorder_events = u64_of(&sender["reorder"]).filter(|_| max_rtt_us.is_some());
+    tcp.max_snd_cwnd_bytes = bytes("max_snd_cwnd");
+    tcp.max_snd_wnd_bytes = bytes("max_snd_wnd");
+    tcp.max_rtt_us = max_rtt_us;
+    tcp.min_rtt_us = time_us("min_rtt");
+    tcp.mean_rtt_us = time_us("mean_rtt");
+    Some(tcp)
 }
 
 /// The sending end of a stream. The receiving one shares its totals with the other streams of its direction.
@@ -77,26 +74,35 @@ fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     let is_local = stream.role == StreamRole::Sender;
     let packets = u64_of(&row["packets"])?;
     let sender = totals(row).filter(|totals| is_local || peer_reported || totals.bytes > 0);
-    let sender = sender.map(|totals| EndpointTotals { udp: Some(udp_totals(packets, row)), ..totals });
     let sender = sender.map(|mut totals| {
-        totals.udp = totals.udp.map(|udp| UdpTotals { lost: 0, out_of_order: 0, jitter_s: 0.0, ..udp });
+        totals.udp = Some(udp_totals(packets, row));
         totals
     });
-    let receiver = u64_of(&row["lost_packets"])
-        .map(|_| EndpointTotals { udp: Some(udp_totals(packets, row)), ..EndpointTotals::default() });
-    Some(StreamSummary { id: stream.id, role: stream.role, flow: stream.flow, sender, receiver, ..Default::default() })
+    let sender = sender.map(|mut totals| {
+        totals.udp = totals.udp.map(|mut udp| {
+            (udp.lost, udp.out_of_order, udp.jitter_s) = (0, 0, 0.0);
+            udp
+        });
+        totals
+    });
+    let receiver = u64_of(&row["lost_packets"]).map(|_| EndpointTotals::new(0, 0, Some(udp_totals(packets, row))));
+    let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
+    summary.sender = sender;
+    summary.receiver = receiver;
+    Some(summary)
 }
 
 /// The report has the measured part alone.
 fn udp_totals(packets: u64, row: &Value) -> UdpTotals {
-    UdpTotals {
+    let mut udp = UdpTotals::new(
         packets,
-        lost: u64_of(&row["lost_packets"]).unwrap_or(0),
-        out_of_order: u64_of(&row["out_of_order"]).unwrap_or(0),
-        jitter_s: row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
-        omitted_packets: Some(0),
-        omitted_lost: Some(0),
-    }
+        u64_of(&row["lost_packets"]).unwrap_or(0),
+        u64_of(&row["out_of_order"]).unwrap_or(0),
+        row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
+    );
+    udp.omitted_packets = Some(0);
+    udp.omitted_lost = Some(0);
+    udp
 }
 
 /// Divides what the receiving end counted among the streams. Releases before 3.7 report datagrams alone, all of one length.
@@ -126,10 +132,12 @@ fn udp_receiver(test: &Test<'_>, summary: &mut Summary, end: &Value, flow: Flow,
         None => packets,
     };
     for ((stream, bytes), packets) in streams.iter_mut().zip(shares(bytes, &weights)).zip(packets) {
-        stream.receiver = stream.receiver.zip(duration_ns).map(|(end, duration_ns)| EndpointTotals {
-            bytes,
-            duration_ns,
-            udp: end.udp.map(|udp| UdpTotals { packets, ..udp }),
+        stream.receiver = stream.receiver.zip(duration_ns).map(|(end, duration_ns)| {
+            let udp = end.udp.map(|mut udp| {
+                udp.packets = packets;
+                udp
+            });
+            EndpointTotals::new(bytes, duration_ns, udp)
         });
     }
 }
@@ -148,11 +156,8 @@ fn shares(sum: u64, weights: &[u64]) -> Vec<u64> {
 
 fn cpu(usage: &Value, end: &str) -> Option<CpuUsage> {
     let percent = |kind: &str| usage[format!("{end}_{kind}")].as_f64();
-    let usage = CpuUsage {
-        total_percent: percent("total")?,
-        user_percent: percent("user").unwrap_or(0.0),
-        system_percent: percent("system").unwrap_or(0.0),
-    };
+    let (user, system) = (percent("user").unwrap_or(0.0), percent("system").unwrap_or(0.0));
+    let usage = CpuUsage::new(percent("total")?, user, system);
     (usage != CpuUsage::default()).then_some(usage)
 }
 
@@ -173,18 +178,18 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
     let streams = test.streams.iter().zip(ends).filter_map(|(stream, end)| {
         let (totals, retransmits) = end?;
         let is_sender = stream.role == StreamRole::Sender;
-        Some(StreamSummary {
-            id: stream.id,
-            role: stream.role,
-            flow: stream.flow,
-            sender: is_sender.then_some(totals),
-            receiver: (!is_sender).then_some(totals),
-            tcp: retransmits.map(|count| TcpSummary { retransmits: Some(count), ..TcpSummary::default() }),
-            ..StreamSummary::default()
-        })
+        let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
+        summary.sender = is_sender.then_some(totals);
+        summary.receiver = (!is_sender).then_some(totals);
+        summary.tcp = retransmits.map(|count| {
+            let mut tcp_summary = TcpSummary::default();
+            tcp_summary.retransmits = Some(count);
+            tcp_summary
+        });
+        Some(summary)
     });
     let streams: Vec<StreamSummary> = streams.collect();
-    (!streams.is_empty()).then(|| Summary { streams, ..Summary::default() })
+    (!streams.is_empty()).then(|| Summary::new(streams))
 }
 
 /// Sums of the report that are not those of its streams. The sums of a test in two directions are those of one.

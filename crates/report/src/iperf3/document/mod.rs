@@ -72,7 +72,7 @@ impl Document {
         match path.per_call {
             Some(PerCall::Bytes(bytes)) => members.insert("bytes_per_call".into(), bytes.into()),
             Some(PerCall::Datagrams(datagrams)) => members.insert("datagrams_per_call".into(), datagrams.into()),
-            None => None,
+            _ => None,
         };
         members.insert("description".into(), path.description.as_str().into());
         self.paths.push(Value::Object(members));

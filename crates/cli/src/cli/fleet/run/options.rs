@@ -130,26 +130,15 @@ impl CommonArgs {
         if self.shared_path {
             hosts.share_path();
         }
-        let test = TestOptions {
-            time: seconds(self.time.unwrap_or(time_s)),
-            omit: seconds(self.omit),
-            streams: self.streams,
-            rate_bps: self.max_rate,
-            stagger: Duration::ZERO,
-        };
-        let spec = RunSpec {
-            hosts,
-            topology,
-            mode: FleetMode::Rounds,
-            direction: PairDirection::Both,
-            variants: Vec::new(),
-            sample_rounds: None,
-            repetitions: self.repeat.unwrap_or(repetitions),
-            seed: self.seed,
-            test,
-            budget: self.budget,
-            bytes_max: self.max_bytes,
-        };
+        let mut test = TestOptions::new(seconds(self.time.unwrap_or(time_s)));
+        test.omit = seconds(self.omit);
+        test.streams = self.streams;
+        test.rate_bps = self.max_rate;
+        let mut spec = RunSpec::new(hosts, topology, test);
+        spec.repetitions = self.repeat.unwrap_or(repetitions);
+        spec.seed = self.seed;
+        spec.budget = self.budget;
+        spec.bytes_max = self.max_bytes;
         let record = self.record.resolve(true).map_err(Error::usage)?;
         Ok(Resolved { spec, is_dry: self.dry_run, output: self.output, record })
     }

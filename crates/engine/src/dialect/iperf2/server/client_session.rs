@@ -181,11 +181,11 @@ impl ClientSession {
     }
 
     fn back_spec(&self) -> TestSpec {
-        TestSpec {
-            direction: Direction::Forward,
-            workload: Workload { without_header: true, ..Workload::default() },
-            ..self.main.spec.clone()
-        }
+        let mut test = self.main.spec.clone();
+        test.direction = Direction::Forward;
+        test.workload = Workload::default();
+        test.workload.without_header = true;
+        test
     }
 
     fn advance_dials(&mut self) -> bool {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use linerate_iperf2::Header;
 use linerate_iperf2::opening::{self, OPENING_LEN, Opening};
 use linerate_iperf2::server::{AcceptedTest, FlowRefusal, Policy};
-use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::event::Endpoint;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::spec::Iperf2Defaults;
@@ -109,7 +109,8 @@ impl Iperf2Server {
         let Some(udp_listener) = self.udp_listeners.get_mut(index) else {
             return;
         };
-        let test = TestSpec { transport: Transport::Udp, ..self.defaults.test.clone() };
+        let mut test = self.defaults.test.clone();
+        test.transport = Transport::Udp;
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| server.access.admits(peer.ip());
         let new_flows = udp_listener.new_flows(&self.policy, &test, &mut self.half_open, is_known, admits);
@@ -214,8 +215,9 @@ impl Iperf2Server {
     ) -> Result<ClientSession, Failure> {
         let sink = server.out.open_test().map_err(failure)?;
         let mut reporter = Reporter::boxed(sink);
-        let announced = test_header(Endpoint::Server, peer.ip().to_string(), peer.port(), spec, &self.spec.local);
-        reporter.emit(&Event::TestAccepted(Box::new(TestHeader { file_name: None, ..announced })));
+        let mut announced = test_header(Endpoint::Server, peer.ip().to_string(), peer.port(), spec, &self.spec.local);
+        announced.file_name = None;
+        reporter.emit(&Event::TestAccepted(Box::new(announced)));
         let liveness = self.spec.policy.liveness;
         let mut session = ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness)
             .map_err(|e| failure(e.text()))?;

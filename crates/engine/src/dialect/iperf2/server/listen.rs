@@ -10,7 +10,7 @@ use linerate_iperf2::server::{Policy, UdpReverse};
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ServerSpec};
 use linerate_model::stream::ListenerFacts;
-use linerate_model::{Failure, ServerEvent, ServerReporter, TestSpec, Transport};
+use linerate_model::{Failure, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, sockopt};
@@ -38,7 +38,8 @@ impl Iperf2Server {
 
     /// Opens both transports on one port, without a report.
     pub(super) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
-        let defaults = Iperf2Defaults { dual_stack: true, ..Iperf2Defaults::default() };
+        let mut defaults = Iperf2Defaults::default();
+        defaults.dual_stack = true;
         let mut server = Self::closed(spec, defaults)?;
         server.policy = for_anonymous_clients(spec, server.policy);
         let address = match server.address(port)? {
@@ -103,13 +104,9 @@ impl Iperf2Server {
         };
         let is_first = self.spec.local.port == port;
         let group = Some(address.ip()).filter(IpAddr::is_multicast);
-        let listener = ListenerFacts {
-            port,
-            last_port: self.spec.local.end.last_port,
-            socket: facts.unwrap_or_default(),
-            is_v6: address.is_ipv6(),
-            group,
-        };
+        let mut listener = ListenerFacts::new(port, facts.unwrap_or_default(), address.is_ipv6());
+        listener.last_port = self.spec.local.end.last_port;
+        listener.group = group;
         if is_first {
             out.listener(&listener).map_err(|e| failure(e.to_string()))?;
             out.server_event(&ServerEvent::Listening { address });
@@ -149,7 +146,8 @@ impl Iperf2Server {
     /// Opens the listener for flows on this address.
     fn open_udp_listener(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let fail = |e: OsError| os("listener bind", &e);
-        let test = TestSpec { transport: Transport::Udp, ..self.defaults.test.clone() };
+        let mut test = self.defaults.test.clone();
+        test.transport = Transport::Udp;
         let udp_listener = UdpListener::open(address, !self.defaults.dual_stack, &test).map_err(fail)?;
         if address.ip().is_multicast() {
             let source = self.spec.local.end.multicast_source.as_ref().and_then(|s| s.parse().ok());

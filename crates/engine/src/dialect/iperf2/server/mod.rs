@@ -34,8 +34,8 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
 /// Opens the listeners of the policy of a server with other dialects.
 pub(crate) fn beside_others(spec: &ServerSpec) -> Result<Option<impl crate::server::ServerDialect + use<>>, Failure> {
     match spec.policy.iperf2 {
-        Iperf2Listener::Refused => Ok(None),
         Iperf2Listener::Port(port) => Iperf2Server::open_both(spec, port).map(Some),
         Iperf2Listener::SamePort => Iperf2Server::open_without_listeners(spec).map(Some),
+        _ => Ok(None),
     }
 }

@@ -30,12 +30,11 @@ impl Session {
                 };
                 row.receiver = Some(half_of(&report));
                 row.peer_metrics = report.transit_s.map(|transit| {
-                    Box::new(StreamMetrics {
-                        one_way: Some(distribution(&transit)),
-                        datagrams_per_s: Some(f64::from(report.datagrams_per_s)),
-                        datagrams_received: Some(report.datagrams.saturating_sub(report.lost)),
-                        ..StreamMetrics::default()
-                    })
+                    let mut metrics = StreamMetrics::default();
+                    metrics.one_way = Some(distribution(&transit));
+                    metrics.datagrams_per_s = Some(f64::from(report.datagrams_per_s));
+                    metrics.datagrams_received = Some(report.datagrams.saturating_sub(report.lost));
+                    Box::new(metrics)
                 });
             }
             reporter.emit(&Event::Summary(Box::new(summary.clone())));
@@ -65,16 +64,9 @@ pub(super) fn final_report(connection: &Connection, bytes: u64) -> FinalReport {
 }
 
 fn half_of(report: &FinalReport) -> EndpointTotals {
-    EndpointTotals {
-        bytes: report.bytes,
-        duration_ns: clock::as_ns(report.duration),
-        udp: Some(UdpTotals {
-            packets: report.datagrams,
-            lost: report.lost,
-            out_of_order: report.out_of_order,
-            jitter_s: report.jitter_s,
-            omitted_packets: None,
-            omitted_lost: None,
-        }),
-    }
+    EndpointTotals::new(
+        report.bytes,
+        clock::as_ns(report.duration),
+        Some(UdpTotals::new(report.datagrams, report.lost, report.out_of_order, report.jitter_s)),
+    )
 }

@@ -112,10 +112,8 @@ pub(super) fn bind(
 pub(super) fn wait_failure(error: WaitError, code: ErrorCode) -> Failure {
     match error {
         WaitError::Os(error) => failed(code)(error),
-        WaitError::Interrupted(signal_text) => Failure {
-            kind: FailureKind::Interrupted,
-            message: format!("the client has terminated by signal {signal_text}"),
-            code: None,
-        },
+        WaitError::Interrupted(signal_text) => {
+            Failure::new(FailureKind::Interrupted, format!("the client has terminated by signal {signal_text}"))
+        }
     }
 }

@@ -168,12 +168,14 @@ impl<'a> Client<'a> {
         if let Some((_, received)) = &greeting {
             machine.handle_control(Instant::now(), received);
         }
-        let connected =
-            ControlConnected { local: connection.local, remote: connection.remote, mss_bytes, chosen_block_len_bytes };
+        let mut connected = ControlConnected::new(connection.local, connection.remote);
+        connected.mss_bytes = mss_bytes;
+        connected.chosen_block_len_bytes = chosen_block_len_bytes;
         reporter.emit(&Event::ControlConnected(connected.clone()));
-        let header = test_header(Endpoint::Client, spec.host.clone(), spec.local.port, &spec.test, &spec.local);
-        let header =
-            TestHeader { cookie: cookie.to_string(), started_at_unix_ms, control_mss_bytes: mss_bytes, ..header };
+        let mut header = test_header(Endpoint::Client, spec.host.clone(), spec.local.port, &spec.test, &spec.local);
+        header.cookie = cookie.to_string();
+        header.started_at_unix_ms = started_at_unix_ms;
+        header.control_mss_bytes = mss_bytes;
         let settings = RunSettings {
             spec: spec.test.clone(),
             local: spec.local.clone(),

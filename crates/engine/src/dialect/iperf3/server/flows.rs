@@ -148,8 +148,6 @@ mod tests {
     use std::io;
     use std::net::UdpSocket;
 
-    use linerate_model::stream::EffectiveOptions;
-
     use super::*;
 
     #[test]
@@ -159,15 +157,13 @@ mod tests {
         second.send_to(&udp_header::HELLO, server.local_addr()?)?;
         server.connect(first.local_addr()?)?;
         server.set_nonblocking(true)?;
-        let stream = Stream {
-            id: StreamId(1),
-            role: StreamRole::Receiver,
-            flow: linerate_model::Flow::Forward,
-            local: server.local_addr()?,
-            remote: first.local_addr()?,
-            effective: EffectiveOptions::default(),
-            facts: None,
-        };
+        let stream = Stream::new(
+            StreamId(1),
+            StreamRole::Receiver,
+            linerate_model::Flow::Forward,
+            server.local_addr()?,
+            first.local_addr()?,
+        );
         let (mut flows, epoll) = (Flows::default(), Epoll::new().map_err(io::Error::other)?);
         flows.add(&stream, &server.into(), &udp_header::REPLY, first.local_addr()?.ip(), &epoll, 0);
         let strays = flows.on_readable();

@@ -348,7 +348,9 @@ impl SessionRegistry {
 }
 
 fn client_left() -> Failure {
-    Failure { kind: FailureKind::PeerClosed, ..ErrorCode::CtrlClose.failure(None) }
+    let mut failure = ErrorCode::CtrlClose.failure(None);
+    failure.kind = FailureKind::PeerClosed;
+    failure
 }
 
 #[cfg(test)]

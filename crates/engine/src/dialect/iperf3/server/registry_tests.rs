@@ -29,8 +29,16 @@ fn setup(n: u8) -> ServerSetup {
     ServerSetup { cookie: cookie(n), policy: Policy::default(), unix_s: 0 }
 }
 
+fn with_split_addresses() -> ServerPolicy {
+    let mut policy = ServerPolicy::default();
+    policy.allow_split_address = true;
+    policy
+}
+
 fn admitting(admission: policy::Admission) -> ServerPolicy {
-    ServerPolicy { admission, ..ServerPolicy::default() }
+    let mut policy = ServerPolicy::default();
+    policy.admission = admission;
+    policy
 }
 
 const ONE_AT_A_TIME: policy::Admission = policy::Admission::Queue { tests_max: 1, wait_max: Duration::from_secs(25) };
@@ -166,7 +174,7 @@ fn client_without_streams_loses_its_udp_turn() {
 
 #[test]
 fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
-    let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
+    let mut harness = Harness::new(&with_split_addresses());
     for n in [1, 2] {
         harness.admit_connection(n, n);
         harness.params(n, UDP);
@@ -178,7 +186,7 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
 /// Of all clients, so that one that opens a stream now and then would block all others.
 #[test]
 fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
-    let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
+    let mut harness = Harness::new(&with_split_addresses());
     for n in [1, 2] {
         harness.start(n, n, r#"{"udp":true,"time":10,"parallel":100,"len":1000}"#);
     }
@@ -195,7 +203,7 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
 
 #[test]
 fn a_server_sends_to_no_address_that_may_be_forged() {
-    let mut harness = Harness::new(&ServerPolicy { allow_split_address: true, ..ServerPolicy::default() });
+    let mut harness = Harness::new(&with_split_addresses());
     for (n, direction) in [(1, "reverse"), (2, "bidirectional")] {
         harness.start(n, n, &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#));
         let own = harness.udp_stream_owner(n);
@@ -280,12 +288,10 @@ fn queued_client_is_refused_after_the_timeout() {
 
 #[test]
 fn limits_refuse_with_errors_of_stock_servers() {
-    let limits = Limits {
-        streams: Some(2),
-        duration: Some(Duration::from_secs(20)),
-        rate_bps: Some(1_000_000),
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.streams = Some(2);
+    limits.duration = Some(Duration::from_secs(20));
+    limits.rate_bps = Some(1_000_000);
     let mut policy = ServerPolicy::default();
     policy.limits.address = limits;
     let rows: [(&str, RefusalReason, u8); 4] = [

@@ -308,16 +308,15 @@ impl Session {
         outcome
     }
 
-    fn explain(&self, failure: Failure) -> Failure {
-        let Some(timeout) = self.idle_for else {
-            return failure;
-        };
-        let message = format!(
-            "{}: no sign of life from the client for {} s, the result is partial",
-            failure.message,
-            timeout.as_secs()
-        );
-        Failure { message, ..failure }
+    fn explain(&self, mut failure: Failure) -> Failure {
+        if let Some(timeout) = self.idle_for {
+            failure.message = format!(
+                "{}: no sign of life from the client for {} s, the result is partial",
+                failure.message,
+                timeout.as_secs()
+            );
+        }
+        failure
     }
 
     fn send(&mut self, bytes: &[u8], sockets: &ServerSockets<'_>) {

@@ -18,6 +18,7 @@ use crate::wait::family;
 
 /// Where to connect to, and from where.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Target {
     /// Name or address.
     pub host: String,
@@ -32,6 +33,12 @@ pub struct Target {
 }
 
 impl Target {
+    /// The server at `port` of `host`, from any local address; `timeout` is for all addresses of the host together.
+    #[must_use]
+    pub fn new(host: impl Into<String>, port: u16, timeout: Duration) -> Self {
+        Self { host: host.into(), port, control_via: None, bind: BindSpec::default(), timeout }
+    }
+
     /// Where the control connection goes. To another host than the data it leaves by any local address.
     pub(super) fn control(&self) -> Self {
         match self.control_via.clone() {

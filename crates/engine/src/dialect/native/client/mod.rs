@@ -43,11 +43,20 @@ pub struct IdentityDemand {
 
 /// User and password for a server that demands them.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Login {
     /// Name of the user.
     pub user: String,
     /// Password.
     pub password: String,
+}
+
+impl Login {
+    /// The user `user` with `password`.
+    #[must_use]
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { user: user.into(), password: password.into() }
+    }
 }
 
 impl std::fmt::Debug for Login {

@@ -97,7 +97,7 @@ impl SizeTest<'_> {
                     // The limit of an own device, or of a router, is exact if a packet of that size passes.
                     if limit > passes? && limit < mtu && matches!(self.try_size(direction, limit), Fate::Arrived { .. })
                     {
-                        return Some(SizeResult { mtu: limit, how: signal });
+                        return Some(SizeResult::new(limit, signal));
                     }
                     fails = Some(mtu);
                     break;
@@ -110,7 +110,7 @@ impl SizeTest<'_> {
             }
         }
         let (mut passes, Some(mut fails)) = (passes?, fails) else {
-            return passes.map(|mtu| SizeResult { mtu, how: signal });
+            return passes.map(|mtu| SizeResult::new(mtu, signal));
         };
         while fails - passes > RESOLUTION_BYTES {
             let middle = passes.midpoint(fails);
@@ -120,7 +120,7 @@ impl SizeTest<'_> {
                 Fate::Lost => fails = middle,
             }
         }
-        Some(SizeResult { mtu: passes, how: signal })
+        Some(SizeResult::new(passes, signal))
     }
 
     fn try_size(&mut self, direction: PathDirection, mtu: u32) -> Fate {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::path::{Delay, EndpointPhase, PathDirection, PhaseKind, PhaseSpec};
-use linerate_model::spec::{LocalOptions, Pacing, Segmentation};
+use linerate_model::spec::{LocalOptions, Segmentation};
 use linerate_model::{EndCondition, Flow, StreamId, StreamRole, TestSpec, Transport};
 use linerate_native::datagram::{Feedback, HEAD_LEN};
 use linerate_sys::{clock, socket, sockopt};
@@ -81,7 +81,8 @@ impl DatagramRun {
     ) -> Result<Self, EngineError> {
         let header_bytes = header_bytes(&fd);
         let test = test_spec(spec, header_bytes);
-        let local = LocalOptions { interval: None, ..LocalOptions::default() };
+        let mut local = LocalOptions::default();
+        local.interval = None;
         let settings = RunSettings {
             spec: test.clone(),
             local,
@@ -227,16 +228,14 @@ fn test_spec(spec: &PhaseSpec, header_bytes: u64) -> TestSpec {
             / (u128::from(block_len_bytes) + u128::from(header_bytes));
         u64::try_from(bits).unwrap_or(u64::MAX).max(1)
     };
-    let mut test = TestSpec {
-        transport: Transport::Udp,
-        end: EndCondition::Unlimited,
-        block_len_bytes,
-        pacing: Pacing { rate_bps: spec.rate_bps.map(payload), ..TestSpec::default().pacing },
-        ..TestSpec::default()
-    };
+    let mut test = TestSpec::default();
+    test.transport = Transport::Udp;
+    test.end = EndCondition::Unlimited;
+    test.block_len_bytes = block_len_bytes;
+    test.pacing.rate_bps = spec.rate_bps.map(payload);
     if matches!(spec.kind, PhaseKind::Pace | PhaseKind::Pps) {
         let bytes = test.block_len_bytes;
-        test.udp.gso = Some(Segmentation { datagram_bytes: bytes, buffer_bytes: bytes });
+        test.udp.gso = Some(Segmentation::new(bytes, bytes));
     }
     test
 }

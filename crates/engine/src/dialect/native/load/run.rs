@@ -78,16 +78,15 @@ impl LoadRun {
         peer: SocketAddr,
         mut reporter: Reporter<'static>,
     ) -> Result<Self, EngineError> {
-        let test = TestSpec {
-            mptcp: spec.transport == PhaseTransport::Mptcp,
-            direction: direction(spec.kind),
-            streams: spec.streams_max,
-            end: EndCondition::Unlimited,
-            ..TestSpec::default()
-        };
+        let mut test = TestSpec::default();
+        test.mptcp = spec.transport == PhaseTransport::Mptcp;
+        test.direction = direction(spec.kind);
+        test.streams = spec.streams_max;
+        test.end = EndCondition::Unlimited;
         // Pauses between reads would delay echoes.
         let io_strategy = Some(IoStrategy::PLAIN).filter(|_| !spec.raw);
-        let local = LocalOptions { io_strategy, ..LocalOptions::default() };
+        let mut local = LocalOptions::default();
+        local.io_strategy = io_strategy;
         let header = test_header(endpoint, peer.ip().to_string(), peer.port(), &test, &local);
         reporter.emit(&Event::TestAccepted(Box::new(header)));
         let settings =
@@ -116,7 +115,8 @@ impl LoadRun {
         let id = StreamId(u32::try_from(self.streams.len()).unwrap_or(u32::MAX));
         let role = if is_sender { StreamRole::Sender } else { StreamRole::Receiver };
         let flow = if direction == PathDirection::Up { Flow::Forward } else { Flow::Reverse };
-        let test = TestSpec { transport: Transport::Tcp, ..TestSpec::default() };
+        let mut test = TestSpec::default();
+        test.transport = Transport::Tcp;
         let described = data_socket::describe(&fd, id, &test, role, flow).map_err(Operation::InitStream.failed())?;
         self.reporter.emit(&Event::StreamOpened(described.clone()));
         let fd = if self.spec.raw {
@@ -309,17 +309,17 @@ impl LoadRun {
     }
 
     fn stream_totals(&self, stream: &OpenStream) -> StreamTotals {
-        StreamTotals {
-            stream: stream.number.into(),
-            direction: Some(stream.direction),
-            bytes: self.run.counts(stream.id).bytes,
-            local: socket::local_addr(&stream.fd).ok().map(socket::unmap),
-            remote: socket::peer_addr(&stream.fd).ok().map(socket::unmap),
-            tcp: tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp),
-            notsent_bytes: median(&stream.notsent_bytes),
-            // That of an end which sends nothing has no effect.
-            congestion: stream.is_sender.then(|| sockopt::congestion(&stream.fd).ok()).flatten(),
-        }
+        let mut totals = StreamTotals::default();
+        totals.stream = stream.number.into();
+        totals.direction = Some(stream.direction);
+        totals.bytes = self.run.counts(stream.id).bytes;
+        totals.local = socket::local_addr(&stream.fd).ok().map(socket::unmap);
+        totals.remote = socket::peer_addr(&stream.fd).ok().map(socket::unmap);
+        totals.tcp = tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp);
+        totals.notsent_bytes = median(&stream.notsent_bytes);
+        // That of an end which sends nothing has no effect.
+        totals.congestion = stream.is_sender.then(|| sockopt::congestion(&stream.fd).ok()).flatten();
+        totals
     }
 }
 

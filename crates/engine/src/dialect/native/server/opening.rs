@@ -131,10 +131,10 @@ impl Session {
     pub(super) fn gives_facts(&self, context: &Context) -> bool {
         match context.spec.policy.facts {
             FactsAccess::All => true,
-            FactsAccess::None => false,
             FactsAccess::Trusted => {
                 self.is_proven || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
             }
+            _ => false,
         }
     }
 }

@@ -360,21 +360,14 @@ impl Session {
     /// Both directions, for the log and for records.
     fn summary(&self) -> Summary {
         let duration_ns = linerate_sys::clock::as_ns(self.opened.elapsed());
-        let totals = |bytes| Some(EndpointTotals { bytes, duration_ns, udp: None });
-        let forward = StreamSummary {
-            role: StreamRole::Receiver,
-            flow: Flow::Forward,
-            receiver: totals(self.moved.received_bytes),
-            ..StreamSummary::default()
-        };
-        let reverse = StreamSummary {
-            id: StreamId(1),
-            role: StreamRole::Sender,
-            flow: Flow::Reverse,
-            sender: totals(self.moved.sent_bytes),
-            ..StreamSummary::default()
-        };
-        Summary { streams: vec![forward, reverse], ..Summary::default() }
+        let totals = |bytes| Some(EndpointTotals::new(bytes, duration_ns, None));
+        let mut forward = StreamSummary::default();
+        forward.role = StreamRole::Receiver;
+        forward.flow = Flow::Forward;
+        forward.receiver = totals(self.moved.received_bytes);
+        let mut reverse = StreamSummary::new(StreamId(1), StreamRole::Sender, Flow::Reverse);
+        reverse.sender = totals(self.moved.sent_bytes);
+        Summary::new(vec![forward, reverse])
     }
 
     fn outcome(&self) -> Result<(), Failure> {
@@ -384,7 +377,7 @@ impl Session {
             (None, Some(reason)) => describe(reason),
             (None, None) => "the server ended it".to_owned(),
         };
-        Err(Failure { kind: FailureKind::Error, message, code: None })
+        Err(Failure::new(FailureKind::Error, message))
     }
 }
 
@@ -419,10 +412,9 @@ impl server::Session for Session {
 
 /// The test as statistics and quotas see it: both directions, for the longest time that the client announces.
 pub(super) fn announced(hello: &Hello) -> TestSpec {
-    TestSpec {
-        direction: linerate_model::Direction::Bidirectional,
-        streams: hello.streams_max,
-        end: EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns)),
-        ..TestSpec::default()
-    }
+    let mut test = TestSpec::default();
+    test.direction = linerate_model::Direction::Bidirectional;
+    test.streams = hello.streams_max;
+    test.end = EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns));
+    test
 }

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_iperf3::server::{AcceptedTest, ServerInput};
-use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::event::Endpoint;
 use linerate_model::{Event, StreamId, Transport};
 use linerate_sys::errno;
 
@@ -34,12 +34,10 @@ impl Session {
         }
         self.reporter.add_collectors(&test.spec, &context.peer_requests);
         let (peer_host, peer_port) = (self.peer.ip().to_string(), self.peer.port());
-        let header = test_header(Endpoint::Server, peer_host, peer_port, &test.spec, local);
-        self.reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
-            cookie: self.cookie.to_string(),
-            first_stream_position: admitted.first_position,
-            ..header
-        })));
+        let mut header = test_header(Endpoint::Server, peer_host, peer_port, &test.spec, local);
+        header.cookie = self.cookie.to_string();
+        header.first_stream_position = admitted.first_position;
+        self.reporter.emit(&Event::TestAccepted(Box::new(header)));
         match test.spec.transport {
             Transport::Udp => sockets.udp.open(NAME, local, sockets.listeners.address())?,
             Transport::Sctp => sockets.listeners.open_sctp(local)?,
