@@ -16,7 +16,6 @@ use linerate_model::policy::{AccessSource, Iperf2Listener};
 use linerate_model::sink::Forward;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
-use linerate_report::service::LogOptions;
 use linerate_report::{Output, iperf3, service};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::User;
@@ -32,6 +31,8 @@ use crate::live::Live;
 use crate::outcome::failure;
 use crate::record::{RecordOptions, SessionRecords};
 use crate::view::View;
+
+pub use linerate_report::service::LogOptions;
 
 /// What is to be served, and how it is watched.
 #[derive(Debug)]
