@@ -185,12 +185,13 @@ libs-memory: test-deps ## tests of the libraries under valgrind
 	$(CARGO) build --locked --workspace --all-targets
 	$(NEXTEST) -p linerate-interop -E 'test(/^libraries::/)' --run-ignored only --retries 0 --no-capture
 
-# The interface of the Rust library against the last commit. The tool is built here once, which takes minutes; it is the newest
-# one, because it reads a format of the compiler that changes with each release.
+# The interface of the Rust library against the last commit; what it names of the model is compared in that crate. The tool is
+# built here once, which takes minutes; it is the newest one, because it reads a format of the compiler that changes with each
+# release.
 semver: ## compare the interface of the Rust library with the last commit (cargo-semver-checks)
 	@test -x $(TOOLS)/bin/cargo-semver-checks || $(CARGO) install --quiet --locked --root $(TOOLS) cargo-semver-checks || { \
 		echo "skipped: cargo-semver-checks cannot be installed"; exit 0; }; \
-	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) semver-checks -p linerate --baseline-rev HEAD
+	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) semver-checks -p linerate -p linerate-model --baseline-rev HEAD
 
 # cbindgen takes minutes to build, so `make test` compares the names alone.
 header: ## write the header of liblinerate.so by cbindgen
