@@ -22,7 +22,7 @@ const SENDERS_PER_CPU: usize = 1;
 /// that the data is still in a cache when it is read. With more threads small writes cause more wake-ups.
 const RECEIVERS_PER_CPU: usize = 2;
 
-/// Threads of a test with so many streams, at most.
+/// Most threads of a test with this number of streams.
 pub(crate) fn threads_max(streams: usize) -> usize {
     streams.min((SENDERS_PER_CPU + RECEIVERS_PER_CPU) * cpu::online_cpus()).max(1)
 }
