@@ -124,6 +124,8 @@ impl Context<'_, '_> {
             self.prepare_sctp(fd.as_fd(), remote)?;
         }
         data_socket::tune(fd.as_fd(), spec, self.spec.local.snd_timeout, reporter)?;
+        // The kernel paces for good what has been connected with an algorithm that asks for it, such as BBR.
+        data_socket::set_congestion(fd.as_fd(), spec)?;
         if let Some(label) = spec.socket.flow_label {
             let SocketAddr::V6(remote) = remote else {
                 return Err(ErrorCode::SetFlow.failure(None));
@@ -168,7 +170,6 @@ impl Context<'_, '_> {
             Ok(_) => return Err(ErrorCode::SendCookie.failure(None)),
             Err(e) => return Err(ErrorCode::SendCookie.failure(Some(&io_text(&e)))),
         }
-        data_socket::set_congestion(fd.as_fd(), &self.spec.test)?;
         Ok(fd)
     }
 
