@@ -14,6 +14,7 @@ pub fn missed_by_run(limits: &Expectations, run: &RunRecord) -> Vec<Missed> {
         Body::Sweep(Some(sweep)) => match &sweep.answer {
             Recommendation::Use { leader, .. } => Some(&leader.setting),
             Recommendation::Inconclusive { leader, .. } => leader.as_ref().map(|leader| &leader.setting),
+            _ => None,
         },
         _ => None,
     };

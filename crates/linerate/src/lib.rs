@@ -100,9 +100,11 @@
 //! test.socket.no_delay = true;
 //! ```
 //!
-//! Exhaustive are closed sets such as [`Direction`](model::Direction), what the protocol of a path test exchanges
-//! ([`PhaseResult`](model::path::PhaseResult) and its parts), and the documents of sweeps, HTTP experiments and fleets
-//! ([`model::sweep`], [`model::http`], [`model::fleet`]). `make semver` compares the interface with the last commit.
+//! Exhaustive are closed sets such as [`Direction`](model::Direction), small fixed values such as
+//! [`Interval`](model::numbers::Interval), what the protocol of a path test exchanges
+//! ([`PhaseResult`](model::path::PhaseResult) and its parts), and when a load of HTTP requests sends
+//! ([`Mode`](model::http::Mode) and [`Arrivals`](model::http::Arrivals)). `make semver` compares the interface with the
+//! last commit.
 //!
 //! # Features
 //!

@@ -140,10 +140,11 @@ fn http() -> LiveState {
     (http.run, http.runs, http.left_s) = (8, 20, Some(83.0));
     [2000.0, 9000.0, 12_345.0].into_iter().for_each(|ok| http.ok_per_s.push(ok));
     (http.payload_bytes, http.p99_ns, http.errors, http.open) = (126_412_800, Some(1_234_000), 2, 64);
-    let reading = Reading { window_ns: SECOND_NS, cpu_busy: Some(0.45), connections: Some(64), ..Reading::default() };
+    let mut reading = Reading::default();
+    (reading.window_ns, reading.cpu_busy, reading.connections) = (SECOND_NS, Some(0.45), Some(64));
     http.client = Some(reading);
     for (connections, values) in [(64, &[9000.0, 12_000.0][..]), (8, &[4000.0]), (512, &[])] {
-        let key = CellKey { phase: Phase::Matrix, payload_bytes: 10 << 10, connections, rate_per_s: None };
+        let key = CellKey::new(Phase::Matrix, 10 << 10, connections);
         let level = http.cells.entry(key).or_default();
         level.setting = format!("matrix 10k c{connections}");
         values.iter().for_each(|value| level.add(Some((*value, format!("{value}/s")))));

@@ -93,7 +93,10 @@ mod tests {
             // Neither the warm-up nor the seconds after the window count.
             (&[10, 20, 1000, 1000, 1000, 1000, 30], 4, 2, false),
         ] {
-            let load = LoadResult { window_ns: window_s * 1_000_000_000, warmup_seconds, ok: 0, ..load(seconds) };
+            let mut load = load(seconds);
+            load.window_ns = window_s * 1_000_000_000;
+            load.warmup_seconds = warmup_seconds;
+            load.ok = 0;
             assert_eq!(run_flags(&load).contains(&Flag::Unsteady), expected, "{seconds:?}");
         }
     }

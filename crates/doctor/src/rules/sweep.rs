@@ -57,10 +57,10 @@ pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &H
     let (mut reasons, mut missing) = (Vec::new(), Vec::new());
     for (name, rule) in RULES {
         match rule(&case) {
-            Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| Reason {
-                name,
-                sentence: evidence.to_string(),
-                window: case.window_deficit().ok().filter(|_| name == ReasonName::WindowBelowBdp),
+            Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| {
+                let mut reason = Reason::new(name, evidence.to_string());
+                reason.window = case.window_deficit().ok().filter(|_| name == ReasonName::WindowBelowBdp);
+                reason
             })),
             Err(NoMatch::Unknown(unknown)) => missing.extend(unknown.missing),
             Err(NoMatch::Clear(_) | NoMatch::NotApplicable(..)) => {}
@@ -70,11 +70,8 @@ pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &H
         let listed = LISTED.into_iter().filter(|fact| missing.iter().any(|(known, _)| known == fact));
         let listed: Vec<&str> = listed.collect();
         let separator = if listed.is_empty() { "" } else { "; not reported: " };
-        reasons.push(Reason {
-            name: ReasonName::NotKnown,
-            sentence: format!("not known{separator}{}", listed.join(", ")),
-            window: None,
-        });
+        let sentence = format!("not known{separator}{}", listed.join(", "));
+        reasons.push(Reason::new(ReasonName::NotKnown, sentence));
     }
     reasons
 }
@@ -148,9 +145,9 @@ impl Case<'_> {
         let (best, window_bytes) = (given(self.best)?, given(self.here.window_bytes)?);
         let rtt_us = read(RTT, self.here.rtt_us)?;
         let stream_rate_bps = best.received_bps / f64::from(best.streams.max(1));
-        let bdp_bytes = stream_rate_bps / 8.0 * rtt_us / 1e6;
-        require((window_bytes as f64) < bdp_bytes, || "the window suffices".to_owned())?;
-        Ok(WindowDeficit { window_bytes, rtt_us, stream_rate_bps, bdp_bytes })
+        let deficit = WindowDeficit::new(window_bytes, rtt_us, stream_rate_bps);
+        require((window_bytes as f64) < deficit.bdp_bytes, || "the window suffices".to_owned())?;
+        Ok(deficit)
     }
 
     fn streams_beyond_cores(&self, end: Endpoint) -> Ruling {
@@ -221,7 +218,7 @@ impl Case<'_> {
     }
 
     fn cores(&self, end: Endpoint) -> Option<u32> {
-        let Hosts { client_cores, server_cores, is_same_host } = *self.hosts;
+        let Hosts { client_cores, server_cores, is_same_host, .. } = *self.hosts;
         match end {
             Endpoint::Client => client_cores,
             Endpoint::Server => server_cores.or(client_cores.filter(|_| is_same_host)),

@@ -196,7 +196,7 @@ impl Sockets {
             let (waiting, backlog) = found.unwrap_or_default();
             found = Some((waiting + u64::from(socket.receive_queue), backlog + u64::from(socket.send_queue)));
         })?;
-        Ok(found.map(|(peak, backlog)| Peak { peak, limit: Some(backlog) }))
+        Ok(found.map(|(peak, backlog)| Peak::new(peak, Some(backlog))))
     }
 
     /// Every listener on a port; on all ports for port 0.

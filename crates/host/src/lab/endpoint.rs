@@ -60,31 +60,30 @@ impl Period {
         let busiest = change.busiest_cpu();
         let at_ends = |key: &str| self.last.whole(key).or_else(|| self.first.whole(key));
         let share_of_busiest = |ticks: fn(&Ticks) -> u64| busiest.as_ref().and_then(|(_, cpu)| cpu.share(ticks(cpu)));
-        EndpointStats {
-            window_ns: change.window_ns,
-            samples: self.samples,
-            cpus: u32::try_from(cpus(&self.last).len()).ok().filter(|cpus| *cpus > 0),
-            cpu_busy: all.share(all.busy()),
-            cpu_user: all.share(all.user),
-            cpu_system: all.share(all.system),
-            cpu_softirq: all.share(all.softirq),
-            cpu_steal: all.share(all.steal),
-            busiest_cpu: busiest.as_ref().map(|(cpu, _)| *cpu),
-            busiest_cpu_busy: share_of_busiest(Ticks::busy),
-            busiest_cpu_softirq: share_of_busiest(|ticks| ticks.softirq),
-            busiest_cpu_own: busiest.as_ref().and_then(|(cpu, _)| change.own_share_of(*cpu)),
-            process_cpu_ns: change.growth("process.cpu_ns"),
-            busiest_thread_busy: change.busiest_thread(),
-            // Over several CPUs a group waits for longer than the period.
-            throttled: change.share_of_time("cgroup.throttled_ns").map(|share| share.min(1.0)),
-            nic: change.nic(),
-            counters: change.counters(),
-            missing: self.missing.values().cloned().collect(),
-            sockets_by_state: self.states(),
-            pss_bytes: at_ends("process.pss_bytes"),
-            mss_bytes: at_ends("test.mss_bytes").and_then(|bytes| u32::try_from(bytes).ok()),
-            ..values(&self.last, |key| self.peaks.get(key).copied())
-        }
+        let mut stats = values(&self.last, |key| self.peaks.get(key).copied());
+        stats.window_ns = change.window_ns;
+        stats.samples = self.samples;
+        stats.cpus = u32::try_from(cpus(&self.last).len()).ok().filter(|cpus| *cpus > 0);
+        stats.cpu_busy = all.share(all.busy());
+        stats.cpu_user = all.share(all.user);
+        stats.cpu_system = all.share(all.system);
+        stats.cpu_softirq = all.share(all.softirq);
+        stats.cpu_steal = all.share(all.steal);
+        stats.busiest_cpu = busiest.as_ref().map(|(cpu, _)| *cpu);
+        stats.busiest_cpu_busy = share_of_busiest(Ticks::busy);
+        stats.busiest_cpu_softirq = share_of_busiest(|ticks| ticks.softirq);
+        stats.busiest_cpu_own = busiest.as_ref().and_then(|(cpu, _)| change.own_share_of(*cpu));
+        stats.process_cpu_ns = change.growth("process.cpu_ns");
+        stats.busiest_thread_busy = change.busiest_thread();
+        // Over several CPUs a group waits for longer than the period.
+        stats.throttled = change.share_of_time("cgroup.throttled_ns").map(|share| share.min(1.0));
+        stats.nic = change.nic();
+        stats.counters = change.counters();
+        stats.missing = self.missing.values().cloned().collect();
+        stats.sockets_by_state = self.states();
+        stats.pss_bytes = at_ends("process.pss_bytes");
+        stats.mss_bytes = at_ends("test.mss_bytes").and_then(|bytes| u32::try_from(bytes).ok());
+        stats
     }
 
     /// Largest number of sockets of the test in each state.
@@ -104,26 +103,25 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
     let is_client = sample.text("test.role") == Some("client");
     let established = value("test.sockets.total").map(|_| value("test.sockets.established").unwrap_or(0));
     let (rss, high_water) = (value("process.rss_bytes"), value("process.rss_high_water_bytes"));
-    EndpointStats {
-        processes: value("process.count").and_then(|count| u32::try_from(count).ok()),
-        rss_bytes: rss,
-        // The kernel keeps it per CPU and lags behind.
-        rss_high_water_bytes: high_water.max(rss.filter(|_| high_water.is_some())),
-        socket_memory_bytes: value("sock.tcp.mem_pages").map(|pages| pages.saturating_mul(page_bytes())),
-        slab_unreclaimable_bytes: value("mem.slab_unreclaimable_bytes"),
-        fds: limited("process.fds", "process.fds_max"),
-        connections: established.filter(|_| !is_client),
-        sockets_in_use: value("sock.tcp.inuse").map(|ipv4| ipv4 + value("sock.tcp6.inuse").unwrap_or(0)),
-        sockets_orphaned: value("sock.tcp.orphan"),
-        sockets_allocated: value("sock.tcp.alloc"),
-        time_wait: limited("sock.tcp.tw", "sysctl.net.ipv4.tcp_max_tw_buckets"),
-        accept_queue: limited("test.accept_queue", "test.backlog"),
-        conntrack: limited("limits.conntrack.count", "limits.conntrack.max"),
-        ports: limited("test.sockets.total", "test.ports_max").filter(|_| is_client),
-        group_memory: limited("cgroup.memory.current", "cgroup.memory.max"),
-        group_tasks: limited("cgroup.pids.current", "cgroup.pids.max"),
-        ..EndpointStats::default()
-    }
+    let mut values = EndpointStats::default();
+    values.processes = value("process.count").and_then(|count| u32::try_from(count).ok());
+    values.rss_bytes = rss;
+    // The kernel keeps it per CPU and lags behind.
+    values.rss_high_water_bytes = high_water.max(rss.filter(|_| high_water.is_some()));
+    values.socket_memory_bytes = value("sock.tcp.mem_pages").map(|pages| pages.saturating_mul(page_bytes()));
+    values.slab_unreclaimable_bytes = value("mem.slab_unreclaimable_bytes");
+    values.fds = limited("process.fds", "process.fds_max");
+    values.connections = established.filter(|_| !is_client);
+    values.sockets_in_use = value("sock.tcp.inuse").map(|ipv4| ipv4 + value("sock.tcp6.inuse").unwrap_or(0));
+    values.sockets_orphaned = value("sock.tcp.orphan");
+    values.sockets_allocated = value("sock.tcp.alloc");
+    values.time_wait = limited("sock.tcp.tw", "sysctl.net.ipv4.tcp_max_tw_buckets");
+    values.accept_queue = limited("test.accept_queue", "test.backlog");
+    values.conntrack = limited("limits.conntrack.count", "limits.conntrack.max");
+    values.ports = limited("test.sockets.total", "test.ports_max").filter(|_| is_client);
+    values.group_memory = limited("cgroup.memory.current", "cgroup.memory.max");
+    values.group_tasks = limited("cgroup.pids.current", "cgroup.pids.max");
+    values
 }
 
 /// The difference of a sample to the one before it.
@@ -132,22 +130,22 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     let change = Change::between(before, now);
     let (all, nic) = (change.all, change.nic());
     let values = values(now, |key| now.whole(key));
-    Reading {
-        sequence,
-        at_ns: now.monotonic_ns.unwrap_or(0),
-        window_ns: change.window_ns,
-        cpu_busy: all.share(all.busy()),
-        busiest_cpu_busy: change.busiest_cpu_busy(),
-        busiest_thread_busy: change.busiest_thread(),
-        process_cpus: change.share_of_time("process.cpu_ns"),
-        rss_bytes: values.rss_bytes,
-        fds: values.fds,
-        connections: values.connections,
-        time_wait: values.time_wait,
-        accept_queue: values.accept_queue,
-        rx_bytes: nic.as_ref().map(|nic| nic.rx_bytes),
-        tx_bytes: nic.as_ref().map(|nic| nic.tx_bytes),
-    }
+    let mut reading = Reading::default();
+    reading.sequence = sequence;
+    reading.at_ns = now.monotonic_ns.unwrap_or(0);
+    reading.window_ns = change.window_ns;
+    reading.cpu_busy = all.share(all.busy());
+    reading.busiest_cpu_busy = change.busiest_cpu_busy();
+    reading.busiest_thread_busy = change.busiest_thread();
+    reading.process_cpus = change.share_of_time("process.cpu_ns");
+    reading.rss_bytes = values.rss_bytes;
+    reading.fds = values.fds;
+    reading.connections = values.connections;
+    reading.time_wait = values.time_wait;
+    reading.accept_queue = values.accept_queue;
+    reading.rx_bytes = nic.as_ref().map(|nic| nic.rx_bytes);
+    reading.tx_bytes = nic.as_ref().map(|nic| nic.tx_bytes);
+    reading
 }
 
 /// What an absent fact is, and why; `None` where nothing of that kind exists.
@@ -164,7 +162,7 @@ pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
 }
 
 pub(crate) fn peak(peak: Option<u64>, limit: Option<u64>) -> Option<Peak> {
-    peak.map(|peak| Peak { peak, limit })
+    peak.map(|peak| Peak::new(peak, limit))
 }
 
 /// Ticks of 10 ms one CPU spent (`/proc/stat`, proc_stat(5)).
@@ -289,37 +287,36 @@ impl<'a> Change<'a> {
         let nic = format!("nic.{device}");
         let growth = |name: &str| self.growth(&format!("{nic}.stats64.{name}"));
         let both = |name: &str| Some(growth(&format!("rx_{name}"))?.saturating_add(growth(&format!("tx_{name}"))?));
-        Some(NicStats {
-            is_loopback: self.after.text(&format!("{nic}.net.kind")) == Some("loopback"),
-            link_bps: link_bps(self.after, &nic),
-            mtu_bytes: mtu_bytes(self.after, &nic),
-            rx_bytes: growth("rx_bytes")?,
-            tx_bytes: growth("tx_bytes")?,
-            rx_packets: growth("rx_packets")?,
-            tx_packets: growth("tx_packets")?,
-            drops: both("dropped")?,
-            errors: both("errors")?,
-            device: device.to_owned(),
-        })
+        let mut stats = NicStats::new(device);
+        stats.is_loopback = self.after.text(&format!("{nic}.net.kind")) == Some("loopback");
+        stats.link_bps = link_bps(self.after, &nic);
+        stats.mtu_bytes = mtu_bytes(self.after, &nic);
+        stats.rx_bytes = growth("rx_bytes")?;
+        stats.tx_bytes = growth("tx_bytes")?;
+        stats.rx_packets = growth("rx_packets")?;
+        stats.tx_packets = growth("tx_packets")?;
+        stats.drops = both("dropped")?;
+        stats.errors = both("errors")?;
+        Some(stats)
     }
 
     fn counters(&self) -> Counters {
         let ext = |name: &str| self.growth(&format!("net.netstat.TcpExt.{name}"));
         let tcp = |name: &str| self.growth(&format!("net.snmp.Tcp.{name}"));
-        Counters {
-            listen_overflows: ext("ListenOverflows"),
-            listen_drops: ext("ListenDrops"),
-            tcp_req_q_full_drop: ext("TCPReqQFullDrop"),
-            syncookies_sent: ext("SyncookiesSent"),
-            tcp_time_wait_overflow: ext("TCPTimeWaitOverflow"),
-            tcp_memory_pressures: ext("TCPMemoryPressures"),
-            tcp_abort_on_memory: ext("TCPAbortOnMemory"),
-            retrans_segs: tcp("RetransSegs"),
-            out_segs: tcp("OutSegs"),
-            attempt_fails: tcp("AttemptFails"),
-            estab_resets: tcp("EstabResets"),
-            out_rsts: tcp("OutRsts"),
-        }
+        let mut counters = Counters::default();
+        counters.listen_overflows = ext("ListenOverflows");
+        counters.listen_drops = ext("ListenDrops");
+        counters.tcp_req_q_full_drop = ext("TCPReqQFullDrop");
+        counters.syncookies_sent = ext("SyncookiesSent");
+        counters.tcp_time_wait_overflow = ext("TCPTimeWaitOverflow");
+        counters.tcp_memory_pressures = ext("TCPMemoryPressures");
+        counters.tcp_abort_on_memory = ext("TCPAbortOnMemory");
+        counters.retrans_segs = tcp("RetransSegs");
+        counters.out_segs = tcp("OutSegs");
+        counters.attempt_fails = tcp("AttemptFails");
+        counters.estab_resets = tcp("EstabResets");
+        counters.out_rsts = tcp("OutRsts");
+        counters
     }
 }
 

@@ -48,14 +48,12 @@ impl Seconds {
 
 fn second(before: &Snapshot, now: &Snapshot) -> EndpointSecond {
     let change = Change::between(before, now);
-    EndpointSecond {
-        busiest_cpu_busy: change.busiest_cpu_busy(),
-        // What goes to the host itself has no wire.
-        wire_bps: change
-            .nic()
-            .filter(|nic| !nic.is_loopback && change.window_ns > 0)
-            .map(|nic| wire_bits(&nic) * 1e9 / change.window_ns as f64),
-    }
+    let mut second = EndpointSecond::default();
+    second.busiest_cpu_busy = change.busiest_cpu_busy();
+    // What goes to the host itself has no wire.
+    let wired = change.nic().filter(|nic| !nic.is_loopback && change.window_ns > 0);
+    second.wire_bps = wired.map(|nic| wire_bits(&nic) * 1e9 / change.window_ns as f64);
+    second
 }
 
 /// Bits in the busier direction.

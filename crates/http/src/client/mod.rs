@@ -63,7 +63,8 @@ impl Client {
     /// # Errors
     /// Why it failed.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
-        let mut protocol = NegotiatedProtocol { http: self.version(), tls: None };
+        let mut protocol = NegotiatedProtocol::default();
+        protocol.http = self.version();
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {

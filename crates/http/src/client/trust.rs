@@ -40,6 +40,8 @@ pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<d
             Trust::Pinned(fingerprint) => TrustAnchors::Pinned(*fingerprint),
             Trust::System => TrustAnchors::SignedBy(system_store()?, Vec::new()),
             Trust::File(path) => of_file(path)?,
+            // No authority: what is not known here trusts no certificate.
+            _ => TrustAnchors::SignedBy(RootCertStore::empty(), Vec::new()),
         },
         algorithms: provider.signature_verification_algorithms,
     }))

@@ -63,16 +63,16 @@ impl<const DIGITS: u8> Distribution<DIGITS> {
 
     /// Values for reports, and the encoded histogram.
     pub(crate) fn summary(&self) -> Latency {
-        Latency {
-            n: self.len(),
-            p50: self.quantile(0.5),
-            p90: self.quantile(0.9),
-            p99: self.quantile(0.99),
-            p999: self.quantile(0.999),
-            max: (!self.is_empty()).then(|| self.at(self.histogram.max())),
-            mean_ns: self.mean_ns(),
-            hdr: self.encode(),
-        }
+        let mut latency = Latency::default();
+        latency.n = self.len();
+        latency.p50 = self.quantile(0.5);
+        latency.p90 = self.quantile(0.9);
+        latency.p99 = self.quantile(0.99);
+        latency.p999 = self.quantile(0.999);
+        latency.max = (!self.is_empty()).then(|| self.at(self.histogram.max()));
+        latency.mean_ns = self.mean_ns();
+        latency.hdr = self.encode();
+        latency
     }
 
     /// HdrHistogram's V2 compressed form, base64.
@@ -85,11 +85,11 @@ impl<const DIGITS: u8> Distribution<DIGITS> {
     }
 
     fn at(&self, ns: u64) -> Quantile {
-        Quantile {
-            ns,
-            // The value represents its bucket.
-            is_lower_bound: self.censored_from_ns.is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns),
-        }
+        let mut quantile = Quantile::new(ns);
+        // The value represents its bucket.
+        quantile.is_lower_bound =
+            self.censored_from_ns.is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns);
+        quantile
     }
 }
 

@@ -152,7 +152,7 @@ fn open_one(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
     match local.ports {
         Ports::Kernel => by_kernel(),
         Ports::Explicit => open(PortSelection::Explicit),
-        Ports::Auto => match by_kernel() {
+        _ => match by_kernel() {
             Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortSelection::Explicit),
             opened => opened,
         },

@@ -106,7 +106,7 @@ pub(crate) fn choose(choice: Ports, connections_per_tuple: u64, range: Option<(u
     let is_explicit = match choice {
         Ports::Explicit => true,
         Ports::Kernel => false,
-        Ports::Auto => connections_per_tuple * 100 > room * 99,
+        _ => connections_per_tuple * 100 > room * 99,
     };
     match is_explicit {
         true => PortSelection::Explicit,

@@ -116,7 +116,9 @@ impl Coordinator<'_> {
         let outage = self.stats.outage(self.spec.mode, load_ns).filter(|_| is_judged);
         self.flags.retain(|flag| *flag != Flag::ServerGone);
         self.flags.extend(outage.is_some().then_some(Flag::ServerGone));
-        Ok(LoadResult { outage, ..self.stats.result(self.spec, window_ns, &seconds, &self.flags) })
+        let mut result = self.stats.result(self.spec, window_ns, &seconds, &self.flags);
+        result.outage = outage;
+        Ok(result)
     }
 
     /// Waits until every worker has opened its connections.

@@ -6,7 +6,7 @@ use std::net::{self, SocketAddr};
 use std::pin::pin;
 
 use hyper::header::{HeaderName, LOCATION, SERVER};
-use linerate_model::http::{ErrorClass, HttpVersion};
+use linerate_model::http::ErrorClass;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
@@ -71,10 +71,7 @@ async fn exchange_with(
 }
 
 fn failure_of(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {
-    let protocol = match client.version() {
-        HttpVersion::Http1 => "HTTP/1.1",
-        HttpVersion::Http2 => "HTTP/2",
-    };
+    let protocol = client.version().name();
     match failure.class {
         ErrorClass::Tls => ProbeError::Tls(address, failure.text.clone()),
         ErrorClass::Protocol => ProbeError::Protocol(address, protocol, failure.text.clone()),

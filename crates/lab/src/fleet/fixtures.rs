@@ -55,9 +55,10 @@ pub(super) fn racked(count: usize, size: usize, crossing: u32) -> FleetPlan {
 
 /// A cell of one path with a rate, without a nominal rate.
 pub(super) fn cell(source: &str, sink: &str, goodput_bps: f64) -> Cell {
-    let task = Task { source: host(source), sink: host(sink), path: "phys".into(), variant: "".into(), repetition: 0 };
-    let measurement = Measurement { goodput_bps, ..Measurement::default() };
-    Cell { task, mode: FleetMode::Rounds, outcome: CellOutcome::Measured(measurement) }
+    let task = Task::new(host(source), host(sink), "phys");
+    let mut measurement = Measurement::default();
+    measurement.goodput_bps = goodput_bps;
+    Cell::new(task, FleetMode::Rounds, CellOutcome::Measured(measurement))
 }
 
 /// Cells of pairs that were measured both ways at once.
@@ -170,17 +171,15 @@ impl RoundRunner for FakeNetwork {
         for (task, queue) in run.into_iter().zip(&queues) {
             let sharers = queues.iter().filter(|other| *other == queue).count() as u32;
             let on_queue = if self.queues.is_some() { sharers } else { 1 };
-            let measurement = Measurement {
-                goodput_bps: self.rate(&task, round, on_queue),
-                nominal_bps: Some(1e9),
-                source_cpu: Some(self.cpu),
-                sink_cpu: Some(self.cpu),
-                ..Measurement::default()
-            };
-            cells.push(Cell { task, mode: round.mode, outcome: CellOutcome::Measured(measurement) });
+            let mut measurement = Measurement::default();
+            measurement.goodput_bps = self.rate(&task, round, on_queue);
+            measurement.nominal_bps = Some(1e9);
+            measurement.source_cpu = Some(self.cpu);
+            measurement.sink_cpu = Some(self.cpu);
+            cells.push(Cell::new(task, round.mode, CellOutcome::Measured(measurement)));
         }
-        let not_run = || CellOutcome::NotRun(NotRun { reason: NotRunReason::SlowControl, detail: None });
-        cells.extend(slow.into_iter().map(|task| Cell { task, mode: round.mode, outcome: not_run() }));
+        let not_run = || CellOutcome::NotRun(NotRun::new(NotRunReason::SlowControl));
+        cells.extend(slow.into_iter().map(|task| Cell::new(task, round.mode, not_run())));
         Ok(cells)
     }
 

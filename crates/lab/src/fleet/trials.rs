@@ -12,7 +12,7 @@ use linerate_model::stored_name;
 #[must_use]
 pub fn trial(cell: &Cell) -> Option<Trial> {
     let measurement = cell.measurement()?;
-    let Task { source, sink, path, variant, repetition } = &cell.task;
+    let Task { source, sink, path, variant, repetition, .. } = &cell.task;
     let factors = [("source", source.as_str()), ("sink", sink.as_str()), ("path", path), ("variant", variant)];
     let factors = factors.into_iter().filter(|(_, level)| !level.is_empty());
     let flags: Vec<String> = measurement.flags.iter().map(|flag| stored_name(*flag)).collect();
@@ -59,16 +59,9 @@ fn by_task(trials: &[Trial]) -> BTreeMap<&Task, Cell> {
 /// The report without the cells that are trials of its record.
 #[must_use]
 pub fn without_trials(report: &FleetReport) -> FleetReport {
-    let cells = report.cells.iter().filter(|cell| cell.measurement().is_none()).cloned().collect();
-    FleetReport {
-        schema: report.schema.clone(),
-        header: report.header.clone(),
-        cells,
-        effects: report.effects.clone(),
-        ladder: report.ladder.clone(),
-        poisonings: report.poisonings.clone(),
-        findings: report.findings.clone(),
-    }
+    let mut rest = report.clone();
+    rest.cells.retain(|cell| cell.measurement().is_none());
+    rest
 }
 
 /// The report with all of its cells.
@@ -76,7 +69,9 @@ pub fn without_trials(report: &FleetReport) -> FleetReport {
 pub fn with_trials(report: &FleetReport, trials: &[Trial]) -> FleetReport {
     let mut cells = by_task(trials);
     cells.extend(report.cells.iter().map(|cell| (&cell.task, cell.clone())));
-    FleetReport { cells: cells.into_values().collect(), ..report.clone() }
+    let mut whole = report.clone();
+    whole.cells = cells.into_values().collect();
+    whole
 }
 
 #[cfg(test)]
@@ -87,14 +82,17 @@ mod tests {
 
     fn cell(source: &str, repetition: u32, outcome: CellOutcome) -> Cell {
         let id = |name: &str| name.parse::<HostId>().expect("an id");
-        let (path, variant) = ("lab".into(), "".into());
-        let task = Task { source: id(source), sink: id("z"), path, variant, repetition };
-        Cell { task, mode: FleetMode::Rounds, outcome }
+        let mut task = Task::new(id(source), id("z"), "lab");
+        task.repetition = repetition;
+        Cell::new(task, FleetMode::Rounds, outcome)
     }
 
     fn measured(goodput_bps: f64, flags: &[CellFlag]) -> CellOutcome {
-        let flags = flags.to_vec();
-        CellOutcome::Measured(Measurement { goodput_bps, rtt_us: Some(250), flags, ..Measurement::default() })
+        let mut measurement = Measurement::default();
+        measurement.goodput_bps = goodput_bps;
+        measurement.rtt_us = Some(250);
+        measurement.flags = flags.to_vec();
+        CellOutcome::Measured(measurement)
     }
 
     #[test]
@@ -110,7 +108,7 @@ mod tests {
         let values: Vec<_> = trial.measures.iter().map(|measure| (measure.name, measure.value)).collect();
         assert_eq!(values, [(MeasureName::ReceivedBps, 9e8), (MeasureName::RttMeanNs, 250_000.0)]);
         assert_eq!(cells(&[trial]), [kept]);
-        let not_run = CellOutcome::NotRun(NotRun { reason: NotRunReason::Unreachable, detail: None });
+        let not_run = CellOutcome::NotRun(NotRun::new(NotRunReason::Unreachable));
         assert_eq!(super::trial(&cell("a", 0, not_run)), None);
     }
 

@@ -28,9 +28,12 @@ pub fn idle(runs: &[CellRun]) -> Option<Idle> {
     let mut steps: Vec<IdleStep> = idle_runs(runs).filter_map(step).collect();
     steps.sort_by_key(|step| step.wanted);
     let line = |bytes| line_of(&steps, bytes);
-    let (server_user, server_kernel, client_user) =
-        (line(|step| step.server_rss_bytes), line(|step| step.server_kernel_bytes), line(|step| step.client_rss_bytes));
-    (!steps.is_empty()).then_some(Idle { steps, server_user, server_kernel, client_user })
+    let mut idle = Idle::default();
+    idle.server_user = line(|step| step.server_rss_bytes);
+    idle.server_kernel = line(|step| step.server_kernel_bytes);
+    idle.client_user = line(|step| step.client_rss_bytes);
+    idle.steps = steps;
+    (!idle.steps.is_empty()).then_some(idle)
 }
 
 fn line_of(steps: &[IdleStep], bytes: fn(&IdleStep) -> Option<u64>) -> Option<MemoryLine> {
@@ -50,16 +53,13 @@ fn idle_runs(runs: &[CellRun]) -> impl Iterator<Item = &CellRun> {
 fn step(run: &CellRun) -> Option<IdleStep> {
     let load = run.load.as_ref()?;
     let server = run.server.as_ref();
-    Some(IdleStep {
-        wanted: run.key.connections,
-        open: load.connections.open_at_end,
-        dropped: load.connections.dropped,
-        server_rss_bytes: server.and_then(|server| server.rss_bytes),
-        server_kernel_bytes: server.and_then(kernel_bytes),
-        server_cpus: server.and_then(cpus),
-        client_rss_bytes: run.client.rss_bytes,
-        client_cpus: cpus(&run.client),
-    })
+    let mut step = IdleStep::new(run.key.connections, load.connections.open_at_end, load.connections.dropped);
+    step.server_rss_bytes = server.and_then(|server| server.rss_bytes);
+    step.server_kernel_bytes = server.and_then(kernel_bytes);
+    step.server_cpus = server.and_then(cpus);
+    step.client_rss_bytes = run.client.rss_bytes;
+    step.client_cpus = cpus(&run.client);
+    Some(step)
 }
 
 fn kernel_bytes(side: &EndpointStats) -> Option<u64> {
@@ -81,12 +81,9 @@ pub fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(x - mean_x, y - mean_y)).sum::<f64>();
     let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
     let slope = xy / xx;
-    Some(MemoryLine {
-        bytes_per_connection: slope,
-        base_bytes: mean_y - slope * mean_x,
-        // Points on a level line are all on it.
-        r2: if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 },
-    })
+    // Points on a level line are all on it.
+    let r2 = if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 };
+    Some(MemoryLine::new(slope, mean_y - slope * mean_x, r2))
 }
 
 /// What the idle steps demand.
@@ -103,16 +100,13 @@ fn nothing_dropped(idle: &Idle) -> Pass {
     let lost: u64 = idle.steps.iter().map(|step| step.dropped).fold(0, u64::saturating_add);
     let missing = idle.steps.iter().filter(|step| step.open < u64::from(step.wanted)).count();
     let most = idle.steps.iter().map(|step| step.open).max().unwrap_or(0);
-    Pass {
-        what: "idle connections stay open".to_owned(),
-        is_met: Some(lost == 0 && missing == 0),
-        evidence: format!(
-            "{} open at most, {} lost, {missing} of {} steps incomplete",
-            grouped(most),
-            grouped(lost),
-            idle.steps.len()
-        ),
-    }
+    let evidence = format!(
+        "{} open at most, {} lost, {missing} of {} steps incomplete",
+        grouped(most),
+        grouped(lost),
+        idle.steps.len()
+    );
+    Pass::new("idle connections stay open", Some(lost == 0 && missing == 0), evidence)
 }
 
 /// Of the largest step: with a thousand connections the CPU's other work is larger.
@@ -120,40 +114,34 @@ fn little_cpu(idle: &Idle) -> Pass {
     let largest = idle.steps.iter().filter(|step| step.open > 0).max_by_key(|step| step.open);
     let found = largest.and_then(|step| Some((step.open, step.server_cpus?)));
     let of_10k = found.map(|(open, cpus)| cpus * (10_000.0 / open as f64).min(1.0));
-    Pass {
-        what: format!("idle connections cost at most {} of a CPU per 10,000", percent(IDLE_CPU_OF_10K)),
-        is_met: of_10k.map(|of_10k| of_10k <= IDLE_CPU_OF_10K),
-        evidence: match found {
-            Some((open, cpus)) => format!("{} of a CPU with {} open", percent(cpus), grouped(open)),
-            None => "the server's CPU time is not known".to_owned(),
-        },
-    }
+    let what = format!("idle connections cost at most {} of a CPU per 10,000", percent(IDLE_CPU_OF_10K));
+    let evidence = match found {
+        Some((open, cpus)) => format!("{} of a CPU with {} open", percent(cpus), grouped(open)),
+        None => "the server's CPU time is not known".to_owned(),
+    };
+    Pass::new(what, of_10k.map(|of_10k| of_10k <= IDLE_CPU_OF_10K), evidence)
 }
 
 fn linear(whose: &str, line: &MemoryLine) -> Pass {
     // Of a few bytes for each connection the line is lost in what else a program does with its memory.
     let is_little = line.bytes_per_connection <= LITTLE_BYTES;
-    Pass {
-        what: format!("memory of {whose} grows in proportion to the connections, or hardly"),
-        is_met: Some(is_little || line.r2 >= LINEAR),
-        evidence: format!(
-            "{} for each and {} without any, R² {}",
-            bytes_name(line.bytes_per_connection),
-            bytes_name(line.base_bytes),
-            rounded(line.r2)
-        ),
-    }
+    let what = format!("memory of {whose} grows in proportion to the connections, or hardly");
+    let evidence = format!(
+        "{} for each and {} without any, R² {}",
+        bytes_name(line.bytes_per_connection),
+        bytes_name(line.base_bytes),
+        rounded(line.r2)
+    );
+    Pass::new(what, Some(is_little || line.r2 >= LINEAR), evidence)
 }
 
 fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
     let peaks = idle_runs(runs).filter_map(|run| run.server.as_ref()?.fds);
     let peak = peaks.max_by_key(|peak| peak.peak)?;
     let limit = peak.limit.filter(|limit| *limit > 0)?;
-    Some(Pass {
-        what: "descriptors of the server suffice".to_owned(),
-        is_met: Some(peak.peak as f64 <= FDS_FULL * limit as f64),
-        evidence: format!("{} of {} in use", grouped(peak.peak), grouped(limit)),
-    })
+    let is_met = peak.peak as f64 <= FDS_FULL * limit as f64;
+    let evidence = format!("{} of {} in use", grouped(peak.peak), grouped(limit));
+    Some(Pass::new("descriptors of the server suffice", Some(is_met), evidence))
 }
 
 /// What a low rate on many connections demands: every request answered, in time, at the rate that was offered.
@@ -173,21 +161,18 @@ pub fn low_rate_pass(cell: &Cell) -> Pass {
         time_name(LOW_RATE_P99_NS as f64)
     );
     let Some(p99_ns) = cell.median.p99_ns.filter(|_| due > 0) else {
-        let evidence = "no finished run with enough answers".to_owned();
-        return Pass { what, is_met: None, evidence };
+        return Pass::new(what, None, "no finished run with enough answers");
     };
     let achieved = ok as f64 / due as f64;
-    Pass {
-        what,
-        is_met: Some(failed == 0 && achieved >= LOW_RATE_ACHIEVED && p99_ns < LOW_RATE_P99_NS),
-        evidence: format!(
-            "{} of {} answered, {} failed, 99 % within {}",
-            grouped(ok),
-            grouped(due),
-            grouped(failed),
-            time_name(p99_ns as f64)
-        ),
-    }
+    let is_met = failed == 0 && achieved >= LOW_RATE_ACHIEVED && p99_ns < LOW_RATE_P99_NS;
+    let evidence = format!(
+        "{} of {} answered, {} failed, 99 % within {}",
+        grouped(ok),
+        grouped(due),
+        grouped(failed),
+        time_name(p99_ns as f64)
+    );
+    Pass::new(what, Some(is_met), evidence)
 }
 
 /// What is left of a payload's best throughput when very many connections are busy, in words; `None` where either is not
@@ -223,9 +208,12 @@ mod tests {
 
     fn held(connections: u32, rss_bytes: u64) -> CellRun {
         let mut held = observed(run(load_of(0, connections, 1.0)));
-        held.key = CellKey { phase: Phase::Idle, payload_bytes: 0, connections, rate_per_s: None };
+        held.key = CellKey::new(Phase::Idle, 0, connections);
         held.load.as_mut().expect("done").mode = Mode::Idle { heartbeat_ns: None };
-        held.server = Some(EndpointStats { rss_bytes: Some(rss_bytes), process_cpu_ns: Some(40_000_000), ..resting() });
+        let mut server = resting();
+        server.rss_bytes = Some(rss_bytes);
+        server.process_cpu_ns = Some(40_000_000);
+        held.server = Some(server);
         held
     }
 
@@ -263,8 +251,7 @@ mod tests {
         busy.load.as_mut().expect("done").connections.dropped = 3;
         let server = busy.server.as_mut().expect("agent");
         server.process_cpu_ns = Some(200_000_000);
-        let (peak, limit) = (10_100, Some(10_240));
-        server.fds = Some(Peak { peak, limit });
+        server.fds = Some(Peak::new(10_100, Some(10_240)));
         let runs = [busy];
         let passes = idle_passes(&idle(&runs).expect("a step"), &runs);
         let failed = passes.iter().filter(|pass| pass.is_met == Some(false));
@@ -298,7 +285,8 @@ mod tests {
 
     fn low_rate(spoil: impl FnOnce(&mut CellRun)) -> Pass {
         let mut served = run(load_of(KIB, 10_000, 1000.0));
-        served.key = CellKey { phase: Phase::LowRate, payload_bytes: KIB, connections: 10_000, rate_per_s: Some(1000) };
+        served.key = CellKey::new(Phase::LowRate, KIB, 10_000);
+        served.key.rate_per_s = Some(1000);
         served.load.as_mut().expect("done").latency = crate::http::fixture::latency(495_000);
         spoil(&mut served);
         low_rate_pass(&cell(served))
@@ -306,17 +294,11 @@ mod tests {
 
     fn cell(run: CellRun) -> Cell {
         let runs = vec![run];
-        Cell {
-            key: runs[0].key,
-            median: medians(&runs, None, None),
-            runs,
-            ceiling_per_s: None,
-            verdict: CellVerdict {
-                primary: Judgement { class: VerdictClass::Unknown, evidence: Vec::new(), advice: String::new() },
-                contributing: Vec::new(),
-                confidence: Confidence::Low,
-            },
-        }
+        let unknown = Judgement::new(VerdictClass::Unknown, Vec::new());
+        let mut cell = Cell::new(runs[0].key, CellVerdict::new(unknown, Confidence::Low));
+        cell.median = medians(&runs, None, None);
+        cell.runs = runs;
+        cell
     }
 
     #[test]
@@ -344,17 +326,16 @@ mod tests {
     #[test]
     fn retained_throughput_of_busy_connections_is_a_share_of_the_best() {
         let active = cell(run(load_of(KIB, 10_000, 75_000.0)));
-        let row = Row {
-            payload_bytes: KIB,
-            best_per_s: Some(100_000.0),
-            best_stable_connections: Some(64),
-            ..Row::default()
-        };
+        let mut row = Row::default();
+        row.payload_bytes = KIB;
+        row.best_per_s = Some(100_000.0);
+        row.best_stable_connections = Some(64);
         let best = medians(&[run(load_of(KIB, 64, 100_000.0))], None, None);
         let text = retained(&active, &row, &best).expect("both are known");
         assert!(text.contains("keep 75 % of the best throughput of 1k"), "{text}");
         assert!(text.contains("208.3 times"), "{text}");
-        let unknown = Row { best_per_s: None, ..row };
+        let mut unknown = row;
+        unknown.best_per_s = None;
         assert_eq!(retained(&active, &unknown, &best), None);
     }
 }

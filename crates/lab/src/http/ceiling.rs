@@ -278,7 +278,11 @@ mod tests {
 
     #[test]
     fn the_segments_of_a_run_are_the_smaller_ones_of_its_two_ends() {
-        let end = |mss_bytes| EndpointStats { mss_bytes, ..EndpointStats::default() };
+        let end = |mss_bytes| {
+            let mut end = EndpointStats::default();
+            end.mss_bytes = mss_bytes;
+            end
+        };
         let runs = |client, server| {
             let mut run = crate::http::fixture::done(1, 100.0);
             (run.client, run.server) = (end(client), Some(end(server)));
@@ -309,11 +313,12 @@ mod tests {
     fn what_tcp_alone_does_not_reach_http_does_not_reach_either() {
         let link = Link::of_speed(1e9);
         let theory = link.goodput_bps().expect("fits");
-        let test = |is_reverse, share: f64| Baseline {
-            is_reverse,
-            streams: 1,
-            goodput_bps: theory * share,
-            ..Baseline::default()
+        let test = |is_reverse, share: f64| {
+            let mut test = Baseline::default();
+            test.is_reverse = is_reverse;
+            test.streams = 1;
+            test.goodput_bps = theory * share;
+            test
         };
         assert!((reached_share(&[test(true, 0.5), test(true, 0.8), test(false, 0.99)], &link) - 0.8).abs() < 1e-9);
         assert!((reached_share(&[test(true, 1.02)], &link) - 1.0).abs() < 1e-9);
@@ -334,7 +339,11 @@ mod tests {
 
     #[test]
     fn the_link_between_two_hosts_is_the_lesser_of_what_is_known() {
-        let end = |link_bps, mtu_bytes| Environment { link_bps, mtu_bytes, ..Environment::default() };
+        let end = |link_bps, mtu_bytes| {
+            let mut end = Environment::default();
+            (end.link_bps, end.mtu_bytes) = (link_bps, mtu_bytes);
+            end
+        };
         let fast = end(Some(10_000_000_000), Some(9000));
         let slow = end(Some(1_000_000_000), Some(1500));
         let link = Link::between(&fast, Some(&slow), false, None).expect("both are known");
@@ -342,11 +351,13 @@ mod tests {
         let alone = Link::between(&fast, None, true, None).expect("one is known");
         assert_eq!(alone.bps, 1e10);
         assert_eq!(Link::between(&end(None, Some(1500)), None, false, None), None);
-        let tagged = Environment { is_vlan: Some(true), ..slow.clone() };
+        let mut tagged = slow.clone();
+        tagged.is_vlan = Some(true);
         assert!(!link.has_vlan);
         assert!(Link::between(&fast, Some(&tagged), false, None).is_some_and(|link| link.has_vlan));
         assert!(Link::between(&tagged, None, false, None).is_some_and(|link| link.has_vlan));
-        let loopback = Environment { is_loopback: true, ..fast };
+        let mut loopback = fast;
+        loopback.is_loopback = true;
         let given = Link::between(&end(None, Some(1500)), None, false, Some(2e9));
         assert_eq!(given.map(|link| link.bps), Some(2e9));
         assert_eq!(Link::between(&loopback, Some(&slow), false, None), None);

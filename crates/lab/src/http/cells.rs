@@ -126,7 +126,7 @@ pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<Cel
     let is_in_matrix = phases.has(2)
         && plan.matrix.payloads_bytes.contains(&payload_bytes)
         && plan.matrix.connections.contains(&plan.payloads.connections);
-    is_in_matrix.then_some(closed(Phase::Matrix, payload_bytes, plan.payloads.connections))
+    is_in_matrix.then_some(CellKey::new(Phase::Matrix, payload_bytes, plan.payloads.connections))
 }
 
 /// When the requests of a cell are sent.
@@ -147,7 +147,7 @@ fn payload_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     let payloads = plan.payloads.payloads_bytes.iter().filter(|_| phases.has(1));
     payloads
         .filter(|payload_bytes| by_product(plan, phases, **payload_bytes).is_none())
-        .map(|payload_bytes| closed(Phase::Payload, *payload_bytes, plan.payloads.connections))
+        .map(|payload_bytes| CellKey::new(Phase::Payload, *payload_bytes, plan.payloads.connections))
         .collect()
 }
 
@@ -156,7 +156,7 @@ fn matrix_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     payloads
         .flat_map(|payload_bytes| {
             let connections = plan.matrix.connections.iter();
-            connections.map(|connections| closed(Phase::Matrix, *payload_bytes, *connections))
+            connections.map(|connections| CellKey::new(Phase::Matrix, *payload_bytes, *connections))
         })
         .collect()
 }
@@ -168,23 +168,20 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     }
     let mut steps = plan.c10k.idle.steps.clone();
     steps.sort_unstable();
-    let mut keys: Vec<CellKey> = steps.into_iter().map(|step| closed(Phase::Idle, 0, step)).collect();
+    let mut keys: Vec<CellKey> = steps.into_iter().map(|step| CellKey::new(Phase::Idle, 0, step)).collect();
     if plan.c10k.low_rate.connections > 0 {
-        keys.push(CellKey {
-            rate_per_s: Some(plan.c10k.low_rate.rate_per_s),
-            ..closed(Phase::LowRate, plan.c10k.low_rate.payload_bytes, plan.c10k.low_rate.connections)
-        });
+        let low_rate = &plan.c10k.low_rate;
+        let mut key = CellKey::new(Phase::LowRate, low_rate.payload_bytes, low_rate.connections);
+        key.rate_per_s = Some(low_rate.rate_per_s);
+        keys.push(key);
     }
     if plan.c10k.active.connections > 0 {
         let payloads = plan.c10k.active.payloads_bytes.iter();
-        keys.extend(payloads.map(|payload_bytes| closed(Phase::Active, *payload_bytes, plan.c10k.active.connections)));
+        keys.extend(
+            payloads.map(|payload_bytes| CellKey::new(Phase::Active, *payload_bytes, plan.c10k.active.connections)),
+        );
     }
     keys
-}
-
-/// A cell of a closed loop.
-pub(super) fn closed(phase: Phase, payload_bytes: u64, connections: u32) -> CellKey {
-    CellKey { phase, payload_bytes, connections, rate_per_s: None }
 }
 
 fn interleaved(keys: &[CellKey], repeats: u32, rng: &mut Rng) -> Vec<PlannedRun> {
@@ -290,6 +287,6 @@ mod tests {
         assert_eq!(modes[5], Mode::Closed { pipeline: 1, think_ns: 0 });
         // A closed loop keeps every stream busy.
         let plan = self::plan("[protocol]\nversion = \"2\"\nstreams = 8");
-        assert!(matches!(mode(&plan, &closed(Phase::Matrix, 1024, 64)), Mode::Closed { pipeline: 8, .. }));
+        assert!(matches!(mode(&plan, &CellKey::new(Phase::Matrix, 1024, 64)), Mode::Closed { pipeline: 8, .. }));
     }
 }

@@ -62,7 +62,9 @@ fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
 
 /// The runs of a cell. Those of a payload that the matrix has with as many connections stand there.
 fn runs<'a>(study: &'a Study, cell: &'a Cell) -> &'a [CellRun] {
-    let is_same = |other: &&Cell| other.key == CellKey { phase: Phase::Matrix, ..cell.key };
+    let mut key = cell.key;
+    key.phase = Phase::Matrix;
+    let is_same = |other: &&Cell| other.key == key;
     let twin = study.cells.iter().find(is_same).filter(|_| cell.runs.is_empty());
     &twin.unwrap_or(cell).runs
 }

@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn changes_are_named_and_what_was_not_read_is_none() {
-        let before = Environment {
-            kernel: Some("6.1".to_owned()),
-            cpus: Some(4),
-            link_bps: Some(1_000_000_000),
-            ..Environment::default()
-        };
+        let mut before = Environment::default();
+        before.kernel = Some("6.1".to_owned());
+        before.cpus = Some(4);
+        before.link_bps = Some(1_000_000_000);
         assert!(changes(&before, &before).is_empty());
-        let after =
-            Environment { kernel: Some("6.12".to_owned()), link_bps: None, mtu_bytes: Some(9000), ..before.clone() };
+        let mut after = before.clone();
+        after.kernel = Some("6.12".to_owned());
+        after.link_bps = None;
+        after.mtu_bytes = Some(9000);
         assert_eq!(changes(&before, &after), ["kernel: 6.1, now 6.12"]);
     }
 }

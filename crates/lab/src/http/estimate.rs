@@ -68,7 +68,7 @@ fn refined(plan: &Plan, phases: Phases) -> Vec<Cost> {
     let connections = plan.matrix.connections.iter().max().filter(|_| phases.has(2) && plan.matrix.refine_knee);
     let keys = connections.into_iter().flat_map(|connections| {
         let payloads = plan.matrix.payloads_bytes.iter().step_by(2);
-        payloads.map(|payload| cells::closed(Phase::Matrix, *payload, *connections / 2))
+        payloads.map(|payload| CellKey::new(Phase::Matrix, *payload, *connections / 2))
     });
     let cost = |key: CellKey| (0..plan.defaults.repeats).map(move |_| run_cost(plan, &key));
     keys.flat_map(cost).collect()
@@ -103,7 +103,7 @@ pub fn window(plan: &Plan, key: &CellKey) -> Duration {
         Phase::Idle => plan.c10k.idle.hold,
         Phase::LowRate => plan.c10k.low_rate.duration,
         Phase::Active => plan.c10k.active.duration,
-        Phase::Payload | Phase::Matrix => plan.defaults.duration,
+        _ => plan.defaults.duration,
     }
 }
 

@@ -4,9 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::http::{
-    Baseline, CellKey, CellRun, Check, CheckStatus, EndpointStats, Flag, Phase, RunState, Study,
-};
+use linerate_model::http::{Baseline, CellKey, CellRun, Check, CheckStatus, Flag, Phase, RunState, Study};
 
 use super::cells::{self, PlannedRun, PlannedTest};
 use super::study::{self, Kept, Setup, StudyInput};
@@ -214,17 +212,10 @@ fn is_isolated(phase: Phase) -> bool {
 /// A run that was not made.
 #[must_use]
 pub fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> CellRun {
-    CellRun {
-        key: planned.key,
-        repeat: planned.repeat,
-        state: RunState::Skipped,
-        reason: Some(reason.to_owned()),
-        started_unix_ms,
-        load: None,
-        client: EndpointStats::default(),
-        server: None,
-        flags: Vec::new(),
-    }
+    let mut run = CellRun::new(planned.key, planned.repeat, RunState::Skipped);
+    run.reason = Some(reason.to_owned());
+    run.started_unix_ms = started_unix_ms;
+    run
 }
 
 #[cfg(test)]
@@ -269,13 +260,12 @@ mod tests {
         }
 
         fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
-            Ok(Some(Baseline {
-                is_reverse: test.direction == linerate_model::Flow::Reverse,
-                streams: test.streams,
-                goodput_bps: self.goodput_bps,
-                of_theory: Some(self.goodput_bps / 941.4e6),
-                ..Baseline::default()
-            }))
+            let mut baseline = Baseline::default();
+            baseline.is_reverse = test.direction == linerate_model::Flow::Reverse;
+            baseline.streams = test.streams;
+            baseline.goodput_bps = self.goodput_bps;
+            baseline.of_theory = Some(self.goodput_bps / 941.4e6);
+            Ok(Some(baseline))
         }
 
         fn rest(&mut self, least: Duration) -> bool {
@@ -288,19 +278,14 @@ mod tests {
             let ok_per_s = (f64::from(planned.key.connections) * 2000.0).min(100_000.0);
             let load = load_of(planned.key.payload_bytes, planned.key.connections, ok_per_s);
             let is_gone = std::mem::take(&mut self.is_gone_once);
-            Ok(CellRun {
-                state: if is_gone { RunState::Aborted } else { RunState::Done },
-                reason: is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned()),
-                key: planned.key,
-                repeat: planned.repeat,
-                flags: self
-                    .flag_once
-                    .take()
-                    .into_iter()
-                    .chain(self.is_always_unsteady.then_some(Flag::Unsteady))
-                    .collect(),
-                ..fixture::run(load)
-            })
+            let mut run = fixture::run(load);
+            run.state = if is_gone { RunState::Aborted } else { RunState::Done };
+            run.reason = is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned());
+            run.key = planned.key;
+            run.repeat = planned.repeat;
+            run.flags =
+                self.flag_once.take().into_iter().chain(self.is_always_unsteady.then_some(Flag::Unsteady)).collect();
+            Ok(run)
         }
 
         fn keep_baseline(&mut self, _: &[Baseline]) -> Result<(), Vec<String>> {
@@ -403,17 +388,9 @@ mod tests {
     #[test]
     fn cells_that_a_check_advises_against_are_skipped_unless_forced() {
         let mut setup = matrix(TWO_CELLS);
-        setup.checks = vec![Check {
-            id: "nofile.hard".to_owned(),
-            side: linerate_model::http::Side::Client,
-            status: CheckStatus::Fail,
-            have: String::new(),
-            need: String::new(),
-            fix: Vec::new(),
-            undo: Vec::new(),
-            advice: String::new(),
-            cells: vec!["matrix-1k-c256".to_owned()],
-        }];
+        let mut check = Check::new("nofile.hard", linerate_model::http::Side::Client, CheckStatus::Fail);
+        check.cells = vec!["matrix-1k-c256".to_owned()];
+        setup.checks = vec![check];
         let mut checked = hosts();
         let study = run(&setup, false, Kept::default(), &mut checked).expect("a study");
         assert_eq!((checked.ran.len(), checked.kept), (2, 4));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{
     CellFacts, CellKey, CellRun, Counters, EndpointFacts, EndpointStats, ErrorCounts, LoadResult, Medians, Network,
-    Peak, Position,
+    Peak,
 };
 
 use super::medians::{self, counted, median_of};
@@ -21,23 +21,19 @@ pub(super) fn cell_facts(key: CellKey, runs: &[CellRun], medians: &Medians, netw
         *flags.entry(*flag).or_default() += 1;
     }
     let has_agent = runs.iter().any(|run| run.server.is_some());
-    CellFacts {
-        key,
-        port,
-        network,
-        is_one_host: network == Network::Loopback,
-        mode: loads.first().map(|load| load.mode),
-        reason,
-        medians: *medians,
-        position: Position::default(),
-        open_share: open_share(&loads),
-        answered_share: (requests > 0).then(|| sum(|load| load.ok) as f64 / requests as f64),
-        ended: sum(|load| load.ok.saturating_add(load.errors.total())),
-        errors: errors(&loads),
-        flags,
-        client: endpoint(&runs, |run| Some(&run.client)),
-        server: has_agent.then(|| endpoint(&runs, |run| run.server.as_ref())),
-    }
+    let mut facts = CellFacts::new(key, port, network);
+    facts.is_one_host = network == Network::Loopback;
+    facts.mode = loads.first().map(|load| load.mode);
+    facts.reason = reason;
+    facts.medians = *medians;
+    facts.open_share = open_share(&loads);
+    facts.answered_share = (requests > 0).then(|| sum(|load| load.ok) as f64 / requests as f64);
+    facts.ended = sum(|load| load.ok.saturating_add(load.errors.total()));
+    facts.errors = errors(&loads);
+    facts.flags = flags;
+    facts.client = endpoint(&runs, |run| Some(&run.client));
+    facts.server = has_agent.then(|| endpoint(&runs, |run| run.server.as_ref()));
+    facts
 }
 
 fn open_share(loads: &[&LoadResult]) -> Option<f64> {
@@ -71,27 +67,27 @@ fn endpoint(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&EndpointStats>
         let grown = sides.iter().filter_map(|side| counter(&side.counters));
         grown.reduce(u64::saturating_add)
     };
-    EndpointFacts {
-        cpus: sides.iter().find_map(|side| side.cpus),
-        cpu_busy: share(|side| side.cpu_busy),
-        cpu_softirq: share(|side| side.cpu_softirq),
-        program_cpus: share(medians::cpus),
-        core: busiest.and_then(|side| side.busiest_cpu),
-        core_busy: share(|side| side.busiest_cpu_busy),
-        core_softirq: share(|side| side.busiest_cpu_softirq),
-        core_own: share(|side| side.busiest_cpu_own),
-        thread_busy: share(|side| side.busiest_thread_busy),
-        threads: sides.iter().find_map(|side| side.threads),
-        imbalance: share(|side| side.thread_imbalance),
-        steal: share(|side| side.cpu_steal),
-        throttled: share(|side| side.throttled),
-        retransmit_share: share(retransmit_share),
-        fds: fullest(|side| side.fds),
-        conntrack: fullest(|side| side.conntrack),
-        listen_overflows: growth(|counters| counters.listen_overflows),
-        listen_drops: growth(|counters| counters.listen_drops),
-        tcp_memory_pressures: growth(|counters| counters.tcp_memory_pressures),
-    }
+    let mut facts = EndpointFacts::default();
+    facts.cpus = sides.iter().find_map(|side| side.cpus);
+    facts.cpu_busy = share(|side| side.cpu_busy);
+    facts.cpu_softirq = share(|side| side.cpu_softirq);
+    facts.program_cpus = share(medians::cpus);
+    facts.core = busiest.and_then(|side| side.busiest_cpu);
+    facts.core_busy = share(|side| side.busiest_cpu_busy);
+    facts.core_softirq = share(|side| side.busiest_cpu_softirq);
+    facts.core_own = share(|side| side.busiest_cpu_own);
+    facts.thread_busy = share(|side| side.busiest_thread_busy);
+    facts.threads = sides.iter().find_map(|side| side.threads);
+    facts.imbalance = share(|side| side.thread_imbalance);
+    facts.steal = share(|side| side.cpu_steal);
+    facts.throttled = share(|side| side.throttled);
+    facts.retransmit_share = share(retransmit_share);
+    facts.fds = fullest(|side| side.fds);
+    facts.conntrack = fullest(|side| side.conntrack);
+    facts.listen_overflows = growth(|counters| counters.listen_overflows);
+    facts.listen_drops = growth(|counters| counters.listen_drops);
+    facts.tcp_memory_pressures = growth(|counters| counters.tcp_memory_pressures);
+    facts
 }
 
 fn retransmit_share(side: &EndpointStats) -> Option<f64> {
@@ -116,7 +112,7 @@ mod tests {
                 run.client.busiest_cpu = Some(repeat);
                 run.client.busiest_cpu_busy = Some(busy);
                 run.client.counters.listen_drops = (repeat != 1).then_some(2);
-                run.client.fds = Some(Peak { peak: u64::from(repeat), limit: Some(10) });
+                run.client.fds = Some(Peak::new(u64::from(repeat), Some(10)));
                 run.flags.extend((repeat == 2).then_some(Flag::Unsteady));
                 let load = run.load.as_mut().expect("done");
                 load.connections.opened = 60 + u64::from(repeat);

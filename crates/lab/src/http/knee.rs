@@ -67,7 +67,8 @@ impl Shape {
         let valid: Vec<Point> =
             points.into_iter().filter(|point| point.is_valid && point.medians.ok_per_s.is_some()).collect();
         let tolerance = tolerance(&valid);
-        let mut row = Row { payload_bytes, tolerance, ..Row::default() };
+        let mut row = Row::default();
+        (row.payload_bytes, row.tolerance) = (payload_bytes, tolerance);
         if let Some((best_per_s, knee)) = knee(&valid, tolerance) {
             row.best_per_s = Some(best_per_s);
             row.knee_connections = Some(knee.connections);
@@ -92,13 +93,13 @@ impl Shape {
             cells.map(Point::ok_per_s).reduce(f64::max)
         };
         let knee = knee(&self.valid, self.row.tolerance).filter(|_| point.medians.ok_per_s.is_some());
-        Position {
-            is_queueing: knee.is_some_and(|(_, knee)| is_queueing(point, &knee, self.row.tolerance)),
-            best_larger_per_s: best(&|connections| connections > point.connections),
-            best_smaller_per_s: best(&|connections| connections < point.connections),
-            predicted_connections: self.row.predicted_connections,
-            best_stable_connections: self.row.best_stable_connections,
-        }
+        let mut position = Position::default();
+        position.is_queueing = knee.is_some_and(|(_, knee)| is_queueing(point, &knee, self.row.tolerance));
+        position.best_larger_per_s = best(&|connections| connections > point.connections);
+        position.best_smaller_per_s = best(&|connections| connections < point.connections);
+        position.predicted_connections = self.row.predicted_connections;
+        position.best_stable_connections = self.row.best_stable_connections;
+        position
     }
 
     /// The number of connections that narrows the knee most: a smaller one where the first cell is the knee
@@ -215,17 +216,16 @@ mod tests {
             let c = f64::from(*connections);
             let ok_per_s = (c / latency_ns * 1e9).min(best_per_s);
             let p50_ns = (c / ok_per_s * 1e9) as u64;
+            let mut medians = Medians::default();
+            medians.ok_per_s = Some(ok_per_s);
+            medians.p50_ns = Some(p50_ns);
+            medians.p99_ns = Some(2 * p50_ns);
+            medians.spread = Some(0.01);
+            medians.error_share = Some(0.0);
             Point {
                 connections: *connections,
                 streams: 1,
-                medians: Medians {
-                    ok_per_s: Some(ok_per_s),
-                    p50_ns: Some(p50_ns),
-                    p99_ns: Some(2 * p50_ns),
-                    spread: Some(0.01),
-                    error_share: Some(0.0),
-                    ..Medians::default()
-                },
+                medians,
                 timeout_share: Some(0.0),
                 is_valid: true,
                 is_limited: false,
@@ -344,16 +344,11 @@ mod tests {
         let shape = Shape::of(1024, points.clone(), &ANY);
         let first = shape.position(&points[0]);
         assert_eq!((first.best_larger_per_s, first.best_smaller_per_s), (Some(100_000.0), None));
-        let beyond = shape.position(&Point {
-            connections: 10_000,
-            medians: Medians {
-                ok_per_s: Some(80_000.0),
-                p50_ns: Some(125_000_000),
-                p99_ns: Some(250_000_000),
-                ..Medians::default()
-            },
-            ..points[2]
-        });
+        let mut medians = Medians::default();
+        medians.ok_per_s = Some(80_000.0);
+        medians.p50_ns = Some(125_000_000);
+        medians.p99_ns = Some(250_000_000);
+        let beyond = shape.position(&Point { connections: 10_000, medians, ..points[2] });
         assert!(beyond.is_queueing);
         assert_eq!((beyond.best_larger_per_s, beyond.best_stable_connections), (None, Some(64)));
     }

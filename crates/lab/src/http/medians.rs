@@ -36,25 +36,26 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
     let ok_per_s = of_load(LoadResult::ok_per_s);
     let rates: Vec<f64> = runs.iter().filter_map(|run| run.load.as_ref()?.ok_per_s()).collect();
     let wire_bps = median_of(&runs, |run| wire_bps(run, link));
-    Medians {
-        runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
-        ok_per_s,
-        spread: relative_spread(&rates),
-        payload_bytes_per_s: of_load(LoadResult::payload_bytes_per_s),
-        http_bytes_per_s: of_load(LoadResult::http_bytes_per_s),
-        wire_bps,
-        nic_util: median_of(&runs, |run| nic_util(run, link)),
-        of_ceiling: ok_per_s.zip(ceiling_per_s).filter(|(_, ceiling)| *ceiling > 0.0).map(|(ok, ceiling)| ok / ceiling),
-        p50_ns: quantile(|load| load.latency.p50),
-        p99_ns: quantile(|load| load.latency.p99),
-        p999_ns: quantile(|load| load.latency.p999),
-        mean_ns: of_load(|load| (load.latency.n > 0).then_some(load.latency.mean_ns)),
-        error_share: of_load(LoadResult::error_share),
-        server_cpus: median_of(&runs, |run| cpus(run.server.as_ref()?)),
-        client_cpus: median_of(&runs, |run| cpus(&run.client)),
-        server_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?)),
-        client_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, &run.client)),
-    }
+    let mut medians = Medians::default();
+    medians.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    medians.ok_per_s = ok_per_s;
+    medians.spread = relative_spread(&rates);
+    medians.payload_bytes_per_s = of_load(LoadResult::payload_bytes_per_s);
+    medians.http_bytes_per_s = of_load(LoadResult::http_bytes_per_s);
+    medians.wire_bps = wire_bps;
+    medians.nic_util = median_of(&runs, |run| nic_util(run, link));
+    medians.of_ceiling =
+        ok_per_s.zip(ceiling_per_s).filter(|(_, ceiling)| *ceiling > 0.0).map(|(ok, ceiling)| ok / ceiling);
+    medians.p50_ns = quantile(|load| load.latency.p50);
+    medians.p99_ns = quantile(|load| load.latency.p99);
+    medians.p999_ns = quantile(|load| load.latency.p999);
+    medians.mean_ns = of_load(|load| (load.latency.n > 0).then_some(load.latency.mean_ns));
+    medians.error_share = of_load(LoadResult::error_share);
+    medians.server_cpus = median_of(&runs, |run| cpus(run.server.as_ref()?));
+    medians.client_cpus = median_of(&runs, |run| cpus(&run.client));
+    medians.server_cpu_ns_per_request = median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?));
+    medians.client_cpu_ns_per_request = median_of(&runs, |run| cpu_ns_per_request(run, &run.client));
+    medians
 }
 
 /// CPU time of the program over the window; 1 is one CPU.
@@ -145,7 +146,9 @@ mod tests {
 
     #[test]
     fn the_wire_carries_what_the_nic_counts_and_what_surrounds_each_frame() {
-        let run = with_nic(NicStats { rx_bytes: 50_000_000, rx_packets: 100_000, tx_bytes: 10, ..idle_nic() });
+        let mut nic = idle_nic();
+        (nic.rx_bytes, nic.rx_packets, nic.tx_bytes) = (50_000_000, 100_000, 10);
+        let run = with_nic(nic);
         let medians = medians(&[run], None, None);
         let expected = 8.0 * (50_000_000.0 + 2_400_000.0);
         assert_eq!(medians.wire_bps, Some(expected));
@@ -154,7 +157,9 @@ mod tests {
 
     #[test]
     fn a_driver_that_counts_super_packets_does_not_hide_frames() {
-        let mut run = with_nic(NicStats { rx_bytes: 90_000_000, rx_packets: 1500, ..idle_nic() });
+        let mut nic = idle_nic();
+        (nic.rx_bytes, nic.rx_packets) = (90_000_000, 1500);
+        let mut run = with_nic(nic);
         run.load.as_mut().expect("done").http_bytes = Some(10 * 100_000_000);
         let medians = medians(&[run], Some(&Link::of_speed(1e9)), None);
         let wire_bps = medians.wire_bps.expect("known");
@@ -163,7 +168,9 @@ mod tests {
 
     #[test]
     fn loopback_has_no_wire() {
-        let run = with_nic(NicStats { is_loopback: true, rx_bytes: 1000, ..idle_nic() });
+        let mut nic = idle_nic();
+        (nic.is_loopback, nic.rx_bytes) = (true, 1000);
+        let run = with_nic(nic);
         assert_eq!(medians(&[run], None, None).wire_bps, None);
     }
 

@@ -106,7 +106,7 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
         (MeasureName::ConnectP99Ns, p99(&load.connect)),
     ];
     all.extend(quantiles.into_iter().filter_map(|(name, known)| {
-        let (n, Quantile { ns, is_lower_bound }) = known?;
+        let (n, Quantile { ns, is_lower_bound, .. }) = known?;
         let mut measure = Measure::new(name, Way::Sum, ns as f64);
         measure.n = Some(n);
         measure.is_lower_bound = is_lower_bound;
@@ -143,7 +143,9 @@ mod tests {
         assert_eq!(failed.reason.as_deref(), Some("no request was answered well"));
         run.flags.push(Flag::Interrupted);
         assert_eq!(trial(&run, None).state, RunState::Interrupted);
-        let aborted = CellRun { state: CellState::Aborted, reason: Some("gone".to_owned()), ..done(1, 100.0) };
+        let mut aborted = done(1, 100.0);
+        aborted.state = CellState::Aborted;
+        aborted.reason = Some("gone".to_owned());
         let partial = trial(&aborted, None);
         assert_eq!((partial.state, partial.reason.as_deref()), (RunState::Partial, Some("gone")));
     }

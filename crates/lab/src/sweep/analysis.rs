@@ -46,21 +46,22 @@ pub fn sweep(
     rules: ReasonRules,
 ) -> Sweep {
     let view = View { spec, space, plan, outcome, hosts: log.hosts, rules };
-    Sweep {
-        plan: view.plan(),
-        provenance: log.provenance.clone(),
-        is_client_cpu_only: log.is_client_cpu_only,
-        estimate: Cost { runs: estimate.runs, seconds: estimate.time.as_secs_f64() },
-        cost: Cost { runs: outcome.runs, seconds: log.elapsed.as_secs_f64() },
-        client_cores: log.hosts.client_cores,
-        server_cores: log.hosts.server_cores,
-        answer: view.answer(),
-        factors: outcome.stages.iter().map(|stage| view.factor(stage)).collect(),
-        in_flight_share: view.in_flight_share(),
-        drift_ratio: outcome.drift,
-        is_cut_short: outcome.is_cut_short,
-        ended_by: outcome.ended_by.clone(),
-    }
+    let mut sweep = Sweep::new(
+        view.plan(),
+        Cost::new(estimate.runs, estimate.time.as_secs_f64()),
+        Cost::new(outcome.runs, log.elapsed.as_secs_f64()),
+        view.answer(),
+    );
+    sweep.provenance = log.provenance.clone();
+    sweep.is_client_cpu_only = log.is_client_cpu_only;
+    sweep.client_cores = log.hosts.client_cores;
+    sweep.server_cores = log.hosts.server_cores;
+    sweep.factors = outcome.stages.iter().map(|stage| view.factor(stage)).collect();
+    sweep.in_flight_share = view.in_flight_share();
+    sweep.drift_ratio = outcome.drift;
+    sweep.is_cut_short = outcome.is_cut_short;
+    sweep.ended_by = outcome.ended_by.clone();
+    sweep
 }
 
 struct View<'a> {
@@ -74,25 +75,19 @@ struct View<'a> {
 
 impl View<'_> {
     fn plan(&self) -> SweepPlan {
-        let SweepSpec { host, port, objective, time_s, omit_s, repetitions, seed, .. } = self.spec.clone();
-        let planned = self.space.planned.iter();
-        SweepPlan {
-            host,
-            port,
-            is_udp: self.spec.is_udp,
-            is_reverse: self.spec.is_reverse,
-            objective,
-            factors: planned
-                .map(|one| PlannedFactor { name: one.name.to_owned(), levels: one.levels_text() })
-                .collect(),
-            seed,
-            repetitions,
-            time_s,
-            omit_s,
-            budget_ns: u64::try_from(self.spec.budget.as_nanos()).unwrap_or(u64::MAX),
-            confidence: self.plan.confidence,
-            tolerance: self.plan.tolerance,
-        }
+        let (spec, planned) = (self.spec, self.space.planned.iter());
+        let mut plan = SweepPlan::new(&spec.host, spec.port, spec.objective);
+        plan.is_udp = spec.is_udp;
+        plan.is_reverse = spec.is_reverse;
+        plan.factors = planned.map(|one| PlannedFactor::new(one.name, one.levels_text())).collect();
+        plan.seed = spec.seed;
+        plan.repetitions = spec.repetitions;
+        plan.time_s = spec.time_s;
+        plan.omit_s = spec.omit_s;
+        plan.budget_ns = u64::try_from(spec.budget.as_nanos()).unwrap_or(u64::MAX);
+        plan.confidence = self.plan.confidence;
+        plan.tolerance = self.plan.tolerance;
+        plan
     }
 
     fn answer(&self) -> Recommendation {
@@ -111,7 +106,7 @@ impl View<'_> {
     fn leader(&self, setting: &Setting, value: f64) -> Leader {
         let names = self.space.planned.iter().map(|factor| factor.name.to_owned());
         let levels: SettingLevels = names.zip(self.space.labels(setting)).collect();
-        Leader { setting: levels, value, command: self.space.test_settings(setting).command(self.spec) }
+        Leader::new(levels, value, self.space.test_settings(setting).command(self.spec))
     }
 
     /// Little's law: the bytes in flight are those of one round-trip time.
@@ -127,19 +122,14 @@ impl View<'_> {
         let name = self.space.planned[stage.factor].name;
         // The advised rate limits itself; what limits the path is seen at the highest.
         let limited = if name == "rate" { *stage.plateau.end() } else { advised };
-        let mut factor = FactorResult {
-            name: name.to_owned(),
-            is_amount: self.plan.factors[stage.factor].is_amount(),
-            levels,
-            best,
-            plateau: stage.plateau.clone(),
-            advised,
-            confidence: stage.confidence,
-            failed: stage.failed.iter().map(|at| self.failed(stage, *at)).collect(),
-            limited,
-            limits: (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts),
-            degradations: Vec::new(),
-        };
+        let mut factor = FactorResult::new(name, levels, best);
+        factor.is_amount = self.plan.factors[stage.factor].is_amount();
+        factor.plateau = stage.plateau.clone();
+        factor.advised = advised;
+        factor.confidence = stage.confidence;
+        factor.failed = stage.failed.iter().map(|at| self.failed(stage, *at)).collect();
+        factor.limited = limited;
+        factor.limits = (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts);
         if factor.is_amount {
             factor.degradations = self.degradations(stage, &factor);
         }
@@ -148,25 +138,22 @@ impl View<'_> {
 
     fn failed(&self, stage: &Stage, at: usize) -> FailedLevel {
         let point = &self.outcome.points[at];
-        FailedLevel {
-            level: label(&self.space.planned[stage.factor], point.setting.level(stage.factor)),
-            runs: point.failures.len(),
-            error: point.failures.first().cloned().unwrap_or_default(),
-        }
+        let level = label(&self.space.planned[stage.factor], point.setting.level(stage.factor));
+        FailedLevel::new(level, point.failures.len(), point.failures.first().cloned().unwrap_or_default())
     }
 
     fn level(&self, stage: &Stage, at: usize) -> Level {
         let point = &self.outcome.points[at];
         let level = point.setting.level(stage.factor);
-        Level {
-            label: label(&self.space.planned[stage.factor], level),
-            level,
-            median: point.median().unwrap_or(0.0),
-            range: stats::range(&point.values()),
-            runs: point.runs.len(),
-            failures: point.failures.clone(),
-            metrics: medians(point),
-        }
+        let mut found = Level::default();
+        found.label = label(&self.space.planned[stage.factor], level);
+        found.level = level;
+        found.median = point.median().unwrap_or(0.0);
+        found.range = stats::range(&point.values());
+        found.runs = point.runs.len();
+        found.failures = point.failures.clone();
+        found.metrics = medians(point);
+        found
     }
 
     /// The worst level on each side of the plateau, where it is clearly worse.
@@ -188,12 +175,11 @@ impl View<'_> {
                 let worst = places
                     .filter(|place| factor.levels[*place].runs >= RUNS_MIN)
                     .max_by(|a, b| self.loss(best, factor, *a).total_cmp(&self.loss(best, factor, *b)))?;
-                (self.loss(best, factor, worst) > self.plan.tolerance).then(|| Degradation {
-                    side,
-                    edge,
-                    worst,
-                    change_percent: (factor.levels[worst].median / best - 1.0) * 100.0,
-                    reasons: self.reasons(stage, factor.best, worst),
+                (self.loss(best, factor, worst) > self.plan.tolerance).then(|| {
+                    let change_percent = (factor.levels[worst].median / best - 1.0) * 100.0;
+                    let mut found = Degradation::new(side, edge, worst, change_percent);
+                    found.reasons = self.reasons(stage, factor.best, worst);
+                    found
                 })
             })
             .collect()
@@ -217,18 +203,18 @@ impl View<'_> {
         let point = &self.outcome.points[stage.points[place]];
         let choice = self.space.test_settings(&point.setting);
         let metrics = medians(point);
-        SettingFacts {
-            streams: choice.streams.unwrap_or(1),
-            window_bytes: choice.window_bytes,
-            stream_rate_bps: choice.rate_bps,
-            received_bps: metrics.received_bps,
-            sent_bps: metrics.sent_bps,
-            cpu_client_percent: metrics.cpu_client_percent,
-            cpu_server_percent: metrics.cpu_server_percent,
-            retransmits_per_s: metrics.retransmits.map(|count| count / f64::from(self.spec.time_s)),
-            rtt_us: metrics.rtt_us,
-            lost_percent: metrics.lost_percent,
-        }
+        let mut facts = SettingFacts::default();
+        facts.streams = choice.streams.unwrap_or(1);
+        facts.window_bytes = choice.window_bytes;
+        facts.stream_rate_bps = choice.rate_bps;
+        facts.received_bps = metrics.received_bps;
+        facts.sent_bps = metrics.sent_bps;
+        facts.cpu_client_percent = metrics.cpu_client_percent;
+        facts.cpu_server_percent = metrics.cpu_server_percent;
+        facts.retransmits_per_s = metrics.retransmits.map(|count| count / f64::from(self.spec.time_s));
+        facts.rtt_us = metrics.rtt_us;
+        facts.lost_percent = metrics.lost_percent;
+        facts
     }
 }
 
@@ -237,15 +223,15 @@ fn medians(point: &Point<RunMetrics>) -> RunMetrics {
         let values: Vec<f64> = point.runs.iter().filter_map(|run| figure(&run.metrics)).collect();
         stats::median(&values)
     };
-    RunMetrics {
-        received_bps: median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0),
-        sent_bps: median(|metrics| metrics.sent_bps),
-        cpu_client_percent: median(|metrics| metrics.cpu_client_percent),
-        cpu_server_percent: median(|metrics| metrics.cpu_server_percent),
-        retransmits: median(|metrics| metrics.retransmits),
-        rtt_us: median(|metrics| metrics.rtt_us),
-        lost_percent: median(|metrics| metrics.lost_percent),
-    }
+    let mut medians = RunMetrics::default();
+    medians.received_bps = median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0);
+    medians.sent_bps = median(|metrics| metrics.sent_bps);
+    medians.cpu_client_percent = median(|metrics| metrics.cpu_client_percent);
+    medians.cpu_server_percent = median(|metrics| metrics.cpu_server_percent);
+    medians.retransmits = median(|metrics| metrics.retransmits);
+    medians.rtt_us = median(|metrics| metrics.rtt_us);
+    medians.lost_percent = median(|metrics| metrics.lost_percent);
+    medians
 }
 
 #[cfg(test)]
@@ -268,18 +254,14 @@ mod tests {
         fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
             self.runs += 1;
             let value = (self.rate_bps)(setting.level(0)) * (1.0 + f64::from(self.runs % 3) * 1e-4);
-            Ok(Observation {
-                value,
-                metrics: RunMetrics {
-                    received_bps: value,
-                    sent_bps: Some(value),
-                    cpu_client_percent: Some(30.0),
-                    cpu_server_percent: Some(30.0),
-                    retransmits: Some(0.0),
-                    rtt_us: Some(1000.0),
-                    lost_percent: None,
-                },
-            })
+            let mut metrics = RunMetrics::default();
+            metrics.received_bps = value;
+            metrics.sent_bps = Some(value);
+            metrics.cpu_client_percent = Some(30.0);
+            metrics.cpu_server_percent = Some(30.0);
+            metrics.retransmits = Some(0.0);
+            metrics.rtt_us = Some(1000.0);
+            Ok(Observation { value, metrics })
         }
 
         fn now(&self) -> Duration {
@@ -352,7 +334,7 @@ mod tests {
         let sweep = swept("streams", 1, 4, |n| 1e9 / n as f64, 4);
         let has_leader = |sweep: &Sweep| match &sweep.answer {
             Recommendation::Inconclusive { leader, .. } => Some(leader.is_some()),
-            Recommendation::Use { .. } => None,
+            _ => None,
         };
         assert_eq!(has_leader(&sweep), Some(true));
         assert_eq!(sweep.factors[0].degradations, []);

@@ -24,6 +24,7 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
             cpu_s_per_gib(client + metrics.cpu_server_percent.unwrap_or(0.0), metrics.received_bps)
                 .ok_or("nothing was received")
         }
+        _ => Err("what the sweep looks for is not known"),
     }
 }
 
@@ -37,15 +38,15 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
         .iter()
         .filter_map(|stream| stream.tcp?.mean_rtt_us.filter(|rtt| *rtt > 0).map(f64::from))
         .collect();
-    Some(RunMetrics {
-        received_bps: received.bits_per_second(),
-        sent_bps: measure::sent(summary, flow).map(|sent| sent.bits_per_second()),
-        cpu_client_percent: summary.cpu_local.map(|cpu| cpu.total_percent),
-        cpu_server_percent: summary.cpu_remote.map(|cpu| cpu.total_percent),
-        retransmits: measure::retransmits(summary, flow).map(|count| count as f64),
-        rtt_us: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
-        lost_percent: measure::lost_share(&received).map(|share| share * 100.0),
-    })
+    let mut metrics = RunMetrics::default();
+    metrics.received_bps = received.bits_per_second();
+    metrics.sent_bps = measure::sent(summary, flow).map(|sent| sent.bits_per_second());
+    metrics.cpu_client_percent = summary.cpu_local.map(|cpu| cpu.total_percent);
+    metrics.cpu_server_percent = summary.cpu_remote.map(|cpu| cpu.total_percent);
+    metrics.retransmits = measure::retransmits(summary, flow).map(|count| count as f64);
+    metrics.rtt_us = (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64);
+    metrics.lost_percent = measure::lost_share(&received).map(|share| share * 100.0);
+    Some(metrics)
 }
 
 fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
@@ -93,7 +94,12 @@ mod tests {
 
     #[test]
     fn runs_that_lose_too_much_are_worth_nothing() {
-        let metrics = |lost_percent| RunMetrics { received_bps: 9e7, lost_percent, ..RunMetrics::default() };
+        let metrics = |lost_percent| {
+            let mut metrics = RunMetrics::default();
+            metrics.received_bps = 9e7;
+            metrics.lost_percent = lost_percent;
+            metrics
+        };
         assert_eq!(value(Objective::LowLoss, &metrics(Some(0.09))), Ok(9e7));
         assert_eq!(value(Objective::LowLoss, &metrics(Some(0.1))), Ok(0.0));
         assert!(value(Objective::LowLoss, &metrics(None)).is_err());

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use linerate_model::sweep::Objective;
-
 use super::space::SettingSpace;
 use super::spec::SweepSpec;
 use crate::plan::{Better, Plan};
@@ -21,10 +19,7 @@ impl SweepSpec {
     pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
         Plan {
             factors: space.factors.clone(),
-            better: match self.objective {
-                Objective::Throughput | Objective::LowLoss => Better::Higher,
-                Objective::CpuPerByte | Objective::Latency => Better::Lower,
-            },
+            better: if self.objective.is_higher_better() { Better::Higher } else { Better::Lower },
             repetitions: self.repetitions,
             seed: self.seed,
             run_time: Duration::from_secs(u64::from(self.time_s) + u64::from(self.omit_s)) + OVERHEAD,

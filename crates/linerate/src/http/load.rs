@@ -345,25 +345,20 @@ fn report(
 }
 
 fn cell_run(plan: &LoadPlan, load: &LoadResult, sides: &BothSides) -> CellRun {
-    CellRun {
-        key: CellKey {
-            phase: Phase::Matrix,
-            payload_bytes: load.payload_bytes.checked_div(load.ok).unwrap_or(0),
-            connections: plan.spec.connections,
-            rate_per_s: match plan.spec.mode {
-                Mode::Open { rate_per_s, .. } => Some(rate_per_s as u32),
-                Mode::Closed { .. } | Mode::Idle { .. } => None,
-            },
-        },
-        repeat: 1,
-        state: if load.outage.is_some() { RunState::Aborted } else { RunState::Done },
-        reason: load.outage.clone(),
-        started_unix_ms: linerate_sys::clock::unix_ms(),
-        client: sides.client.clone().unwrap_or_default(),
-        server: sides.server.clone(),
-        flags: load.flags.clone(),
-        load: Some(load.clone()),
-    }
+    let payload_bytes = load.payload_bytes.checked_div(load.ok).unwrap_or(0);
+    let mut key = CellKey::new(Phase::Matrix, payload_bytes, plan.spec.connections);
+    key.rate_per_s = match plan.spec.mode {
+        Mode::Open { rate_per_s, .. } => Some(rate_per_s as u32),
+        Mode::Closed { .. } | Mode::Idle { .. } => None,
+    };
+    let mut run = CellRun::new(key, 1, if load.outage.is_some() { RunState::Aborted } else { RunState::Done });
+    run.reason = load.outage.clone();
+    run.started_unix_ms = linerate_sys::clock::unix_ms();
+    run.client = sides.client.clone().unwrap_or_default();
+    run.server = sides.server.clone();
+    run.flags = load.flags.clone();
+    run.load = Some(load.clone());
+    run
 }
 
 /// The run as an experiment of one cell.

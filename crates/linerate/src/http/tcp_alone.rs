@@ -58,7 +58,11 @@ pub(super) fn measure(
     if goodput_bps <= 0.0 {
         return Err("nothing was received".to_owned());
     }
-    Ok(Some(Baseline { is_reverse: true, streams: CONNECTIONS, goodput_bps, ..Baseline::default() }))
+    let mut baseline = Baseline::default();
+    baseline.is_reverse = true;
+    baseline.streams = CONNECTIONS;
+    baseline.goodput_bps = goodput_bps;
+    Ok(Some(baseline))
 }
 
 /// `TCP server to client, 4 streams: 941 Mbit/s`

@@ -116,7 +116,9 @@ impl Watch {
         }
         window.add(sample);
         state.step = STEP_LONG;
-        Some(EndpointStats { seconds: seconds.map(Seconds::into_inner).unwrap_or_default(), ..window.stats() })
+        let mut stats = window.stats();
+        stats.seconds = seconds.map(Seconds::into_inner).unwrap_or_default();
+        Some(stats)
     }
 
     /// The last reading, however old.

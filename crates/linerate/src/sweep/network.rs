@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use linerate_doctor::observation::EndpointObservation;
 use linerate_engine::dialect::iperf3::client::ClientResult;
 use linerate_iperf3::ErrorCode;
-use linerate_lab::sweep::{
-    HostIdentity, Hosts, Objective, Provenance, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics,
-};
+use linerate_lab::sweep::{Hosts, Objective, Provenance, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::record::Trial;
 use linerate_model::sink::Tee;
@@ -66,6 +64,8 @@ impl<'a> Network<'a> {
     ) -> Self {
         let affinity = cpu::affinity().ok();
         let cores = affinity.as_ref().and_then(|affinity| u32::try_from(affinity.count()).ok());
+        let mut hosts = Hosts::default();
+        hosts.client_cores = cores;
         Self {
             spec,
             space,
@@ -73,11 +73,7 @@ impl<'a> Network<'a> {
             progress,
             started: Instant::now(),
             affinity,
-            log: RunLog {
-                hosts: Hosts { client_cores: cores, ..Hosts::default() },
-                provenance: provenance(),
-                ..RunLog::default()
-            },
+            log: RunLog { hosts, provenance: provenance(), ..RunLog::default() },
             has_result: false,
             is_interrupted: false,
             is_unreachable: false,
@@ -208,8 +204,10 @@ impl<'a> Network<'a> {
         let facts = result.peer_facts.as_deref().and_then(|facts| EndpointObservation::from_peer(facts).ok());
         if let Some(EndpointObservation { snapshot, .. }) = facts {
             self.log.hosts.server_cores = cores(&snapshot);
-            let program = Some("linerate".to_owned());
-            self.log.provenance.server = HostIdentity { name: Some(snapshot.host), program, kernel: snapshot.kernel };
+            let server = &mut self.log.provenance.server;
+            server.name = Some(snapshot.host);
+            server.program = Some("linerate".to_owned());
+            server.kernel = snapshot.kernel;
         }
         let failed = |text: &str| RunError::Failed(text.to_owned());
         let summary = result.summary.ok_or_else(|| failed("the test had no result"))?;
@@ -285,15 +283,12 @@ fn is_between(failure: &Failure, result: &ClientResult) -> bool {
 /// Now, and this host; the server is known after the first run.
 fn provenance() -> Provenance {
     let system = process::uname();
-    Provenance {
-        started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        client: HostIdentity {
-            name: Some(system.node),
-            program: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned()),
-            kernel: Some(system.release),
-        },
-        server: HostIdentity::default(),
-    }
+    let mut provenance = Provenance::default();
+    provenance.started_at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    provenance.client.name = Some(system.node);
+    provenance.client.program = Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned());
+    provenance.client.kernel = Some(system.release);
+    provenance
 }
 
 /// How many cores the server has, in its own account.

@@ -7,6 +7,7 @@ use super::{FleetMode, Task};
 /// A task with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Cell {
     /// What was to be measured.
     pub task: Task,
@@ -18,6 +19,12 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// The outcome of `task` in a round of `mode`.
+    #[must_use]
+    pub fn new(task: Task, mode: FleetMode, outcome: CellOutcome) -> Self {
+        Self { task, mode, outcome }
+    }
+
     /// The measurement; `None` of a task that has none.
     #[must_use]
     pub fn measurement(&self) -> Option<&Measurement> {
@@ -52,6 +59,7 @@ pub enum CellOutcome {
 /// What one test measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Measurement {
     /// Payload that the sink received, in bit/s.
     pub goodput_bps: f64,
@@ -82,11 +90,20 @@ pub struct Measurement {
 /// Start of a test in ns of the coordinator's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct StartTimes {
     /// Planned.
     pub planned_ns: u64,
     /// Actual.
     pub actual_ns: u64,
+}
+
+impl StartTimes {
+    /// Times in ns of the coordinator's monotonic clock.
+    #[must_use]
+    pub const fn new(planned_ns: u64, actual_ns: u64) -> Self {
+        Self { planned_ns, actual_ns }
+    }
 }
 
 /// Why a value needs care.
@@ -110,12 +127,21 @@ pub enum CellFlag {
 /// A task without a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct NotRun {
     /// Why, as a word.
     pub reason: NotRunReason,
     /// Message of the host or the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+}
+
+impl NotRun {
+    /// A reason without a message.
+    #[must_use]
+    pub const fn new(reason: NotRunReason) -> Self {
+        Self { reason, detail: None }
+    }
 }
 
 /// Why a task has no result.

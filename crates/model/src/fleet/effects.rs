@@ -7,6 +7,7 @@ use super::HostId;
 /// Effects of hosts and pairs on one path. Each effect is a ratio minus 1: −0.9 is a tenth of the reference rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FleetEffects {
     /// Name of the path.
     pub path: String,
@@ -29,6 +30,7 @@ pub struct FleetEffects {
 /// Effect of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct HostEffect {
     /// The host.
     pub host: HostId,
@@ -38,9 +40,18 @@ pub struct HostEffect {
     pub receives: EndEffect,
 }
 
+impl HostEffect {
+    /// Effects of both directions of `host`.
+    #[must_use]
+    pub const fn new(host: HostId, sends: EndEffect, receives: EndEffect) -> Self {
+        Self { host, sends, receives }
+    }
+}
+
 /// Effect of one direction of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct EndEffect {
     /// Its best cell shows that it is as good as the reference.
     pub is_cleared: bool,
@@ -59,6 +70,7 @@ pub struct EndEffect {
 /// A pair that is slower than both ends explain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PairEffect {
     /// The source.
     pub source: HostId,
@@ -68,6 +80,14 @@ pub struct PairEffect {
     pub effect: f64,
     /// What explains it.
     pub suspect: PairSuspect,
+}
+
+impl PairEffect {
+    /// A pair with its rate against what both ends allow.
+    #[must_use]
+    pub const fn new(source: HostId, sink: HostId, effect: f64, suspect: PairSuspect) -> Self {
+        Self { source, sink, effect, suspect }
+    }
 }
 
 /// What explains a slow pair.

@@ -19,6 +19,7 @@ pub enum LadderDirection {
 /// Steps of one level with a result, over all repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct LadderRow {
     /// Who sends.
     #[serde(default)]
@@ -46,9 +47,33 @@ pub struct LadderRow {
     pub rtt_us: Option<u64>,
 }
 
+impl LadderRow {
+    /// Steps of `level` hosts with nothing varied; each host with its median rate in bit/s.
+    #[must_use]
+    pub fn new(
+        direction: LadderDirection,
+        path: impl Into<String>,
+        level: usize,
+        hosts_bps: Vec<(HostId, f64)>,
+    ) -> Self {
+        Self {
+            direction,
+            path: path.into(),
+            variant: String::new(),
+            level,
+            sums_bps: Vec::new(),
+            hosts_bps,
+            jain: None,
+            retransmits: None,
+            rtt_us: None,
+        }
+    }
+}
+
 /// Rates of the others with and without a suspect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Poisoning {
     /// Median sum of the others with the suspect, in bit/s.
     pub with_bps: f64,
@@ -63,6 +88,18 @@ pub struct Poisoning {
 }
 
 impl Poisoning {
+    /// Median rates in bit/s; the sum of the others differs by `noise_bps` from one repetition to the next.
+    #[must_use]
+    pub const fn new(with_bps: f64, without_bps: f64, own_bps: f64, noise_bps: f64) -> Self {
+        Self {
+            with_bps,
+            without_bps,
+            own_bps,
+            gain_bps: without_bps - with_bps,
+            gain_explained_bps: own_bps + noise_bps,
+        }
+    }
+
     /// Whether the others gain more than the share of the suspect.
     #[must_use]
     pub fn is_found(&self) -> bool {

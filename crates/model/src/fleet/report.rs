@@ -13,6 +13,7 @@ pub const FLEET_SCHEMA: &str = "linerate.fleet/1";
 /// A run of a fleet with its findings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FleetReport {
     /// Always [`FLEET_SCHEMA`].
     pub schema: String,
@@ -33,9 +34,26 @@ pub struct FleetReport {
     pub findings: Vec<Finding>,
 }
 
+impl FleetReport {
+    /// A report that has neither cells nor findings yet.
+    #[must_use]
+    pub fn new(header: FleetHeader) -> Self {
+        Self {
+            schema: FLEET_SCHEMA.to_owned(),
+            header,
+            cells: Vec::new(),
+            effects: Vec::new(),
+            ladder: Vec::new(),
+            poisonings: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+}
+
 /// What a fleet run was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FleetHeader {
     /// Id of the run; absent of a run that is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,9 +81,30 @@ pub struct FleetHeader {
     pub ended: Option<NotRun>,
 }
 
+impl FleetHeader {
+    /// A run that is not stored and has run no round. Its control connections are not known to be apart.
+    #[must_use]
+    pub fn new(plan: PlanHash, hosts: Vec<FleetHost>, topology: FleetTopology) -> Self {
+        Self {
+            run_id: None,
+            plan,
+            hosts,
+            topology,
+            mode: FleetMode::default(),
+            direction: PairDirection::default(),
+            is_control_shared: true,
+            rounds: 0,
+            elapsed_ns: 0,
+            seed: 0,
+            ended: None,
+        }
+    }
+}
+
 /// A host of a fleet run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FleetHost {
     /// Its id.
     pub id: HostId,
@@ -80,10 +119,19 @@ pub struct FleetHost {
     pub is_target_only: bool,
 }
 
+impl FleetHost {
+    /// A host with an agent of which nothing but its id is known.
+    #[must_use]
+    pub const fn new(id: HostId) -> Self {
+        Self { id, rack: None, link_bps: None, is_target_only: false }
+    }
+}
+
 /// Which hosts exchange data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FleetTopology {
     /// Each with each other.
     Mesh,
@@ -100,6 +148,7 @@ pub enum FleetTopology {
 /// What a host does to the others of a ladder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct HostPoisoning {
     /// Who sends.
     #[serde(default)]
@@ -108,4 +157,12 @@ pub struct HostPoisoning {
     pub suspect: HostId,
     /// Rates of the others with and without it.
     pub rates: Poisoning,
+}
+
+impl HostPoisoning {
+    /// Rates of the others with and without `suspect`.
+    #[must_use]
+    pub const fn new(direction: LadderDirection, suspect: HostId, rates: Poisoning) -> Self {
+        Self { direction, suspect, rates }
+    }
 }

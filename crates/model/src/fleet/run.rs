@@ -8,6 +8,7 @@ use super::{FleetReport, HostId, PlanHash};
 /// What only a run of a fleet has. Its cells with a result are trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FleetRun {
     /// Identity of the plan.
     pub plan: PlanHash,
@@ -19,4 +20,12 @@ pub struct FleetRun {
     /// Hosts that did not confirm the end of their tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfirmed: Vec<HostId>,
+}
+
+impl FleetRun {
+    /// A run that has not ended.
+    #[must_use]
+    pub const fn new(plan: PlanHash, inputs: Value) -> Self {
+        Self { plan, inputs, report: None, unconfirmed: Vec::new() }
+    }
 }

@@ -15,6 +15,7 @@ const HASH_DIGITS: usize = 32;
 /// One test from one host to another. Whichever round it runs in, it is the same task. A copy shares the texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Task {
     /// The host that sends.
     pub source: HostId,
@@ -30,14 +31,31 @@ pub struct Task {
     pub repetition: u32,
 }
 
+impl Task {
+    /// The first test from `source` to `sink` on `path`, with nothing varied.
+    #[must_use]
+    pub fn new(source: HostId, sink: HostId, path: impl Into<Arc<str>>) -> Self {
+        Self { source, sink, path: path.into(), variant: "".into(), repetition: 0 }
+    }
+}
+
 /// Tests that start at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Round {
     /// Its tests.
     pub tasks: Vec<Task>,
     /// How it was chosen.
     pub mode: FleetMode,
+}
+
+impl Round {
+    /// `tasks` that start at the same time.
+    #[must_use]
+    pub const fn new(tasks: Vec<Task>, mode: FleetMode) -> Self {
+        Self { tasks, mode }
+    }
 }
 
 /// Which tests may run at the same time.

@@ -10,6 +10,7 @@ use crate::stored_name;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Phase {
     /// Payloads at one number of connections.
     Payload,
@@ -26,6 +27,7 @@ pub enum Phase {
 /// Identity of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CellKey {
     /// Part of the experiment.
     pub phase: Phase,
@@ -38,6 +40,12 @@ pub struct CellKey {
 }
 
 impl CellKey {
+    /// A cell of a closed loop, or of connections that are only held.
+    #[must_use]
+    pub const fn new(phase: Phase, payload_bytes: u64, connections: u32) -> Self {
+        Self { phase, payload_bytes, connections, rate_per_s: None }
+    }
+
     /// Its name in messages and file names: `matrix-10k-c64`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -61,6 +69,7 @@ pub enum RunState {
 /// One run of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CellRun {
     /// The cell.
     pub key: CellKey,
@@ -82,9 +91,28 @@ pub struct CellRun {
     pub flags: Vec<Flag>,
 }
 
+impl CellRun {
+    /// A run of which nothing but its end is known. `repeat` is from 1.
+    #[must_use]
+    pub fn new(key: CellKey, repeat: u32, state: RunState) -> Self {
+        Self {
+            key,
+            repeat,
+            state,
+            reason: None,
+            started_unix_ms: 0,
+            load: None,
+            client: EndpointStats::default(),
+            server: None,
+            flags: Vec::new(),
+        }
+    }
+}
+
 /// The middle of the finished runs of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Medians {
     /// Runs it is made of.
     pub runs: u32,
@@ -125,6 +153,7 @@ pub struct Medians {
 /// A cell with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Cell {
     /// Which one.
     pub key: CellKey,
@@ -136,4 +165,12 @@ pub struct Cell {
     pub ceiling_per_s: Option<f64>,
     /// What held it back.
     pub verdict: CellVerdict,
+}
+
+impl Cell {
+    /// A cell without runs.
+    #[must_use]
+    pub fn new(key: CellKey, verdict: CellVerdict) -> Self {
+        Self { key, runs: Vec::new(), median: Medians::default(), ceiling_per_s: None, verdict }
+    }
 }

@@ -33,6 +33,7 @@ pub enum CheckStatus {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Check {
     /// Stable name, for instance `nofile.hard`.
     pub id: String,
@@ -54,4 +55,22 @@ pub struct Check {
     pub advice: String,
     /// Cells it concerns, in words; empty for all.
     pub cells: Vec<String>,
+}
+
+impl Check {
+    /// A check of all cells, without values and remedy.
+    #[must_use]
+    pub fn new(id: impl Into<String>, side: Side, status: CheckStatus) -> Self {
+        Self {
+            id: id.into(),
+            side,
+            status,
+            have: String::new(),
+            need: String::new(),
+            fix: Vec::new(),
+            undo: Vec::new(),
+            advice: String::new(),
+            cells: Vec::new(),
+        }
+    }
 }

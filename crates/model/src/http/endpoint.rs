@@ -10,6 +10,7 @@ pub type Share = f64;
 /// A value that has a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Peak {
     /// Largest value seen.
     pub peak: u64,
@@ -17,9 +18,18 @@ pub struct Peak {
     pub limit: Option<u64>,
 }
 
+impl Peak {
+    /// The largest value, and what it may reach.
+    #[must_use]
+    pub const fn new(peak: u64, limit: Option<u64>) -> Self {
+        Self { peak, limit }
+    }
+}
+
 /// Growth of one NIC's counters over the window, and what it can carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct NicStats {
     /// Name of the device the traffic takes.
     pub device: String,
@@ -43,11 +53,31 @@ pub struct NicStats {
     pub errors: u64,
 }
 
+impl NicStats {
+    /// A device that moved nothing, of which only the name is known.
+    #[must_use]
+    pub fn new(device: impl Into<String>) -> Self {
+        Self {
+            device: device.into(),
+            is_loopback: false,
+            link_bps: None,
+            mtu_bytes: None,
+            rx_bytes: 0,
+            tx_bytes: 0,
+            rx_packets: 0,
+            tx_packets: 0,
+            drops: 0,
+            errors: 0,
+        }
+    }
+}
+
 /// Growth of the kernel's counters over the window (`/proc/net/netstat`, `/proc/net/snmp`). All are of the whole
 /// network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)] // The kernel's own names, in its own words.
+#[non_exhaustive]
 pub struct Counters {
     pub listen_overflows: Option<u64>,
     pub listen_drops: Option<u64>,
@@ -66,6 +96,7 @@ pub struct Counters {
 /// One second of one end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct EndpointSecond {
     /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
@@ -76,6 +107,7 @@ pub struct EndpointSecond {
 /// One end of a run, from the beginning of its window to the end. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct EndpointStats {
     /// Length of the period.
     pub window_ns: u64,
@@ -167,6 +199,7 @@ pub struct EndpointStats {
 /// One sample of one end: changes since the last sample, and current values. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Reading {
     /// Number of it, from 1 without gaps.
     pub sequence: u64,

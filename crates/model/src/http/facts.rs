@@ -10,6 +10,7 @@ use super::{CellKey, ErrorClass, ErrorCounts, Flag, Medians, Mode, Peak, Share};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Network {
     /// None: both endpoints are on one host.
     Loopback,
@@ -27,6 +28,7 @@ pub enum Network {
 /// Where a cell lies among those of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Position {
     /// Past the knee: no faster, and with a longer latency.
     pub is_queueing: bool,
@@ -43,6 +45,7 @@ pub struct Position {
 /// One endpoint over the runs of a cell: the median of its shares, the largest of its peaks, the sum of its counters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct EndpointFacts {
     /// CPUs of the host.
     pub cpus: Option<u32>,
@@ -87,6 +90,7 @@ pub struct EndpointFacts {
 /// What is known of a cell. What could not be measured is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CellFacts {
     /// The cell.
     pub key: CellKey,
@@ -122,6 +126,28 @@ pub struct CellFacts {
 }
 
 impl CellFacts {
+    /// A cell without a finished run, on a server without an agent.
+    #[must_use]
+    pub fn new(key: CellKey, port: u16, network: Network) -> Self {
+        Self {
+            key,
+            port,
+            network,
+            is_one_host: false,
+            mode: None,
+            reason: None,
+            medians: Medians::default(),
+            position: Position::default(),
+            open_share: None,
+            answered_share: None,
+            ended: 0,
+            errors: ErrorCounts::default(),
+            flags: BTreeMap::new(),
+            client: EndpointFacts::default(),
+            server: None,
+        }
+    }
+
     /// Whether at least half of the runs have this flag, so that the median run may.
     #[must_use]
     pub fn is_mostly(&self, flag: Flag) -> bool {

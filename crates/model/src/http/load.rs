@@ -56,6 +56,7 @@ pub enum Arrivals {
 /// What became of the connections of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Connections {
     /// Asked for.
     pub wanted: u64,
@@ -72,6 +73,7 @@ pub struct Connections {
 /// A quantile, which may be known from below only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Quantile {
     /// Nanoseconds.
     pub ns: u64,
@@ -80,9 +82,18 @@ pub struct Quantile {
     pub is_lower_bound: bool,
 }
 
+impl Quantile {
+    /// A quantile that is known from both sides.
+    #[must_use]
+    pub const fn new(ns: u64) -> Self {
+        Self { ns, is_lower_bound: false }
+    }
+}
+
 /// A distribution of times in nanoseconds. A quantile `q` stands only where at least ten values lie above it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Latency {
     /// Values.
     pub n: u64,
@@ -106,6 +117,7 @@ pub struct Latency {
 /// One second of a run, warm-up included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Second {
     /// Complete 2xx responses.
     pub ok: u64,
@@ -119,6 +131,7 @@ pub struct Second {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Flag {
     /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, a tenth of
     /// the latency, and the interval between two requests.
@@ -144,6 +157,7 @@ pub enum Flag {
 /// What the load generator found in one run, all threads and processes together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct LoadResult {
     /// Negotiated protocol; absent where no connection was established.
     #[serde(default = "plain_http1")]
@@ -196,6 +210,32 @@ fn plain_http1() -> Option<NegotiatedProtocol> {
 }
 
 impl LoadResult {
+    /// A run that established no connection.
+    #[must_use]
+    pub fn new(mode: Mode) -> Self {
+        Self {
+            protocol: None,
+            mode,
+            connections: Connections::default(),
+            window_ns: 0,
+            requests: 0,
+            ok: 0,
+            payload_bytes: 0,
+            http_bytes: None,
+            request_bytes: None,
+            response_head_bytes: None,
+            errors: ErrorCounts::default(),
+            latency: Latency::default(),
+            service: None,
+            send_lag: None,
+            connect: None,
+            seconds: Vec::new(),
+            warmup_seconds: 0,
+            flags: Vec::new(),
+            outage: None,
+        }
+    }
+
     /// Complete 2xx responses per second of the window; absent for an empty window.
     #[must_use]
     pub fn ok_per_s(&self) -> Option<f64> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The protocol of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct NegotiatedProtocol {
     /// Version of HTTP.
     pub http: HttpVersion,
@@ -20,6 +21,7 @@ pub struct NegotiatedProtocol {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Trust {
     /// Those of an authority in the store of the client's host.
     #[default]
@@ -35,6 +37,7 @@ pub enum Trust {
 /// A version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub enum HttpVersion {
     /// HTTP/1.1 (RFC 9112).
     #[default]
@@ -45,9 +48,21 @@ pub enum HttpVersion {
     Http2,
 }
 
+impl HttpVersion {
+    /// Name with the protocol: `HTTP/1.1`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
+}
+
 /// TLS as it was negotiated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct NegotiatedTls {
     /// Its version, such as `1.3`.
     pub version: String,
@@ -66,10 +81,7 @@ impl NegotiatedProtocol {
 impl fmt::Display for NegotiatedProtocol {
     /// `HTTP/2 over TLS 1.3 (TLS13_AES_128_GCM_SHA256)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.http {
-            HttpVersion::Http1 => "HTTP/1.1",
-            HttpVersion::Http2 => "HTTP/2",
-        })?;
+        f.write_str(self.http.name())?;
         match &self.tls {
             Some(tls) => write!(f, " over TLS {} ({})", tls.version, tls.cipher),
             None => f.write_str(" in plain text"),

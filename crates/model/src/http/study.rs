@@ -4,9 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cell, Check, Environment, NegotiatedProtocol};
 
+/// Schema name of a [`Study`] on disk.
+pub const HTTP_SCHEMA: &str = "linerate.http/1";
+
 /// One TCP test without HTTP.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Baseline {
     /// The server sends.
     pub is_reverse: bool,
@@ -29,6 +33,7 @@ pub struct Baseline {
 /// One payload over numbers of connections.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Row {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -56,6 +61,7 @@ pub struct Row {
 /// Memory against connections, fitted by least squares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct MemoryLine {
     /// Bytes for each connection.
     pub bytes_per_connection: f64,
@@ -65,9 +71,18 @@ pub struct MemoryLine {
     pub r2: f64,
 }
 
+impl MemoryLine {
+    /// Memory of `base_bytes` and `bytes_per_connection`, with the coefficient of determination of the fit.
+    #[must_use]
+    pub const fn new(bytes_per_connection: f64, base_bytes: f64, r2: f64) -> Self {
+        Self { bytes_per_connection, base_bytes, r2 }
+    }
+}
+
 /// One number of idle connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct IdleStep {
     /// Connections wanted.
     pub wanted: u32,
@@ -87,9 +102,27 @@ pub struct IdleStep {
     pub client_cpus: Option<f64>,
 }
 
+impl IdleStep {
+    /// Connections without their cost.
+    #[must_use]
+    pub const fn new(wanted: u32, open: u64, dropped: u64) -> Self {
+        Self {
+            wanted,
+            open,
+            dropped,
+            server_rss_bytes: None,
+            server_kernel_bytes: None,
+            server_cpus: None,
+            client_rss_bytes: None,
+            client_cpus: None,
+        }
+    }
+}
+
 /// The idle steps and what they cost.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Idle {
     /// From few to many.
     pub steps: Vec<IdleStep>,
@@ -104,6 +137,7 @@ pub struct Idle {
 /// What the network allows for a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CeilingPoint {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -111,9 +145,18 @@ pub struct CeilingPoint {
     pub responses_per_s: f64,
 }
 
+impl CeilingPoint {
+    /// `responses_per_s` at most with bodies of `payload_bytes`.
+    #[must_use]
+    pub const fn new(payload_bytes: u64, responses_per_s: f64) -> Self {
+        Self { payload_bytes, responses_per_s }
+    }
+}
+
 /// Something that is met or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Pass {
     /// What, in words.
     pub what: String,
@@ -123,9 +166,18 @@ pub struct Pass {
     pub evidence: String,
 }
 
+impl Pass {
+    /// Whether `what` is met; `None` when it is unknown.
+    #[must_use]
+    pub fn new(what: impl Into<String>, is_met: Option<bool>, evidence: impl Into<String>) -> Self {
+        Self { what: what.into(), is_met, evidence: evidence.into() }
+    }
+}
+
 /// A whole experiment, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Study {
     /// `linerate.http/1`.
     pub schema: String,
@@ -171,4 +223,33 @@ pub struct Study {
     pub sentences: [Option<String>; 3],
     /// What else must be known, for instance that two environments are mixed.
     pub notes: Vec<String>,
+}
+
+impl Study {
+    /// An experiment on `target` that has run nothing yet; `plan` is the resolved one.
+    #[must_use]
+    pub fn new(target: impl Into<String>, plan: impl Into<String>) -> Self {
+        Self {
+            schema: HTTP_SCHEMA.to_owned(),
+            target: target.into(),
+            started_unix_ms: 0,
+            elapsed_ns: 0,
+            seed: 0,
+            plan: plan.into(),
+            protocol: Vec::new(),
+            is_complete: false,
+            checks: Vec::new(),
+            client: Environment::default(),
+            server: None,
+            baseline: Vec::new(),
+            cells: Vec::new(),
+            ceiling: Vec::new(),
+            ceiling_missing: None,
+            rows: Vec::new(),
+            idle: None,
+            passes: Vec::new(),
+            sentences: [None, None, None],
+            notes: Vec::new(),
+        }
+    }
 }

@@ -8,6 +8,7 @@ use crate::finding::{Confidence, Evidence, evidence_texts};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum VerdictClass {
     /// The run is not valid.
     Invalid,
@@ -40,6 +41,7 @@ pub enum VerdictClass {
 /// One class that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Judgement {
     /// The class.
     pub class: VerdictClass,
@@ -51,9 +53,18 @@ pub struct Judgement {
     pub advice: String,
 }
 
+impl Judgement {
+    /// A class without advice.
+    #[must_use]
+    pub const fn new(class: VerdictClass, evidence: Vec<Evidence>) -> Self {
+        Self { class, evidence, advice: String::new() }
+    }
+}
+
 /// What held a cell back: the first class that fits, and the later ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CellVerdict {
     /// The first that fits.
     pub primary: Judgement,
@@ -61,4 +72,12 @@ pub struct CellVerdict {
     pub contributing: Vec<Judgement>,
     /// How sure the first is: [`Confidence::Low`] within 3 points of a threshold, [`Confidence::Medium`] within 10.
     pub confidence: Confidence,
+}
+
+impl CellVerdict {
+    /// The only class that fits.
+    #[must_use]
+    pub const fn new(primary: Judgement, confidence: Confidence) -> Self {
+        Self { primary, contributing: Vec::new(), confidence }
+    }
 }

@@ -12,6 +12,7 @@ pub use result::{
 /// Medians of the runs at one setting. `None` was not reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct SettingFacts {
     /// Streams.
     pub streams: u32,
@@ -38,6 +39,7 @@ pub struct SettingFacts {
 /// The hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Hosts {
     /// Cores the client may use.
     pub client_cores: Option<u32>,
@@ -50,6 +52,7 @@ pub struct Hosts {
 /// Why a setting is worse than the best one, or what limits the best one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Reason {
     /// Its name for programs: `window-below-bdp`.
     #[serde(rename = "reason")]
@@ -61,10 +64,19 @@ pub struct Reason {
     pub window: Option<WindowDeficit>,
 }
 
+impl Reason {
+    /// A reason without the values of a window.
+    #[must_use]
+    pub fn new(name: ReasonName, sentence: impl Into<String>) -> Self {
+        Self { name, sentence: sentence.into(), window: None }
+    }
+}
+
 /// Names of reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ReasonName {
     /// The sender reached the rate it was given.
     SenderLimited,
@@ -89,6 +101,7 @@ pub enum ReasonName {
 /// A window below the bandwidth-delay product.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct WindowDeficit {
     /// The window in bytes.
     pub window_bytes: u64,
@@ -98,6 +111,14 @@ pub struct WindowDeficit {
     pub stream_rate_bps: f64,
     /// Bandwidth-delay product of the two, in bytes.
     pub bdp_bytes: f64,
+}
+
+impl WindowDeficit {
+    /// The window of one stream, with the bandwidth-delay product of its rate and its round trip.
+    #[must_use]
+    pub const fn new(window_bytes: u64, rtt_us: f64, stream_rate_bps: f64) -> Self {
+        Self { window_bytes, rtt_us, stream_rate_bps, bdp_bytes: stream_rate_bps / 8.0 * rtt_us / 1e6 }
+    }
 }
 
 /// Rules that give the reasons: why a setting is worse than `best`, or without `best` what limits it.

@@ -15,6 +15,7 @@ pub type SettingLevels = BTreeMap<String, String>;
 /// A sweep and what it found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Sweep {
     /// What was to be run.
     pub plan: SweepPlan,
@@ -50,9 +51,32 @@ pub struct Sweep {
     pub ended_by: Option<String>,
 }
 
+impl Sweep {
+    /// A sweep without factors, between hosts of which nothing is known.
+    #[must_use]
+    pub fn new(plan: SweepPlan, estimate: Cost, cost: Cost, answer: Recommendation) -> Self {
+        Self {
+            plan,
+            provenance: Provenance::default(),
+            is_client_cpu_only: false,
+            estimate,
+            cost,
+            client_cores: None,
+            server_cores: None,
+            answer,
+            factors: Vec::new(),
+            in_flight_share: None,
+            drift_ratio: None,
+            is_cut_short: false,
+            ended_by: None,
+        }
+    }
+}
+
 /// What was to be run, and against whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct SweepPlan {
     /// The server as the user named it.
     pub host: String,
@@ -83,6 +107,26 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
+    /// TCP to the server `host`; no factors, no runs, no time.
+    #[must_use]
+    pub fn new(host: impl Into<String>, port: u16, objective: Objective) -> Self {
+        Self {
+            host: host.into(),
+            port,
+            is_udp: false,
+            is_reverse: false,
+            objective,
+            factors: Vec::new(),
+            seed: 0,
+            repetitions: 0,
+            time_s: 0,
+            omit_s: 0,
+            budget_ns: 0,
+            confidence: 0.0,
+            tolerance: 0.0,
+        }
+    }
+
     /// `TCP` or `UDP`.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
@@ -93,6 +137,7 @@ impl SweepPlan {
 /// What was to be varied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PlannedFactor {
     /// Its name.
     pub name: String,
@@ -100,10 +145,19 @@ pub struct PlannedFactor {
     pub levels: String,
 }
 
+impl PlannedFactor {
+    /// A factor and its levels, both as on a command line.
+    #[must_use]
+    pub fn new(name: impl Into<String>, levels: impl Into<String>) -> Self {
+        Self { name: name.into(), levels: levels.into() }
+    }
+}
+
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Objective {
     /// Most received bits per second.
     Throughput,
@@ -116,6 +170,15 @@ pub enum Objective {
 }
 
 impl Objective {
+    /// Whether a setting is better the higher its value is.
+    #[must_use]
+    pub const fn is_higher_better(self) -> bool {
+        match self {
+            Self::Throughput | Self::LowLoss => true,
+            Self::CpuPerByte | Self::Latency => false,
+        }
+    }
+
     /// Name of a value with its unit, for keys and columns.
     #[must_use]
     pub fn key(self) -> &'static str {
@@ -131,6 +194,7 @@ impl Objective {
 /// When it was run, and between which hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Provenance {
     /// Start in UTC, as RFC 3339 writes it.
     pub started_at: String,
@@ -143,6 +207,7 @@ pub struct Provenance {
 /// A host and its software. `None` was not reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct HostIdentity {
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,6 +233,7 @@ impl fmt::Display for HostIdentity {
 /// Runs and time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Cost {
     /// Runs.
     pub runs: u64,
@@ -175,10 +241,19 @@ pub struct Cost {
     pub seconds: f64,
 }
 
+impl Cost {
+    /// `runs` that take `seconds` together.
+    #[must_use]
+    pub const fn new(runs: u64, seconds: f64) -> Self {
+        Self { runs, seconds }
+    }
+}
+
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Recommendation {
     /// Use this.
     Use {
@@ -200,6 +275,7 @@ pub enum Recommendation {
 /// A setting that is ahead of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Leader {
     /// Its levels.
     pub setting: SettingLevels,
@@ -209,9 +285,18 @@ pub struct Leader {
     pub command: String,
 }
 
+impl Leader {
+    /// A setting with its median and the command that does it again.
+    #[must_use]
+    pub fn new(setting: SettingLevels, value: f64, command: impl Into<String>) -> Self {
+        Self { setting, value, command: command.into() }
+    }
+}
+
 /// What was found about one factor, with the others held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FactorResult {
     /// Its name.
     pub name: String,
@@ -237,9 +322,30 @@ pub struct FactorResult {
     pub degradations: Vec<Degradation>,
 }
 
+impl FactorResult {
+    /// Levels without an order; that at the place `best` is the whole plateau and the advised one, with confidence 0.
+    #[must_use]
+    pub fn new(name: impl Into<String>, levels: Vec<Level>, best: usize) -> Self {
+        Self {
+            name: name.into(),
+            is_amount: false,
+            levels,
+            best,
+            plateau: best..=best,
+            advised: best,
+            confidence: 0.0,
+            failed: Vec::new(),
+            limited: best,
+            limits: Vec::new(),
+            degradations: Vec::new(),
+        }
+    }
+}
+
 /// A level at which every run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct FailedLevel {
     /// As on a command line.
     pub level: String,
@@ -249,9 +355,18 @@ pub struct FailedLevel {
     pub error: String,
 }
 
+impl FailedLevel {
+    /// `runs` that failed, the first one for `error`.
+    #[must_use]
+    pub fn new(level: impl Into<String>, runs: usize, error: impl Into<String>) -> Self {
+        Self { level: level.into(), runs, error: error.into() }
+    }
+}
+
 /// One level and the medians of its runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Level {
     /// As on a command line, `auto` for what the system chooses.
     pub label: String,
@@ -274,6 +389,7 @@ pub struct Level {
 /// Metrics of a run, or medians of several. `None` was not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct RunMetrics {
     /// Received payload in bit/s.
     pub received_bps: f64,
@@ -313,6 +429,7 @@ pub enum PlateauSide {
 /// Where it is worse, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Degradation {
     /// On which side.
     pub side: PlateauSide,
@@ -324,4 +441,12 @@ pub struct Degradation {
     pub change_percent: f64,
     /// Why.
     pub reasons: Vec<Reason>,
+}
+
+impl Degradation {
+    /// A side without a reason. `edge` and `worst` are places of levels.
+    #[must_use]
+    pub const fn new(side: PlateauSide, edge: usize, worst: usize, change_percent: f64) -> Self {
+        Self { side, edge, worst, change_percent, reasons: Vec::new() }
+    }
 }

@@ -32,6 +32,7 @@ pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
         FleetTopology::Incast(hub) => return vec![format!("incast into {hub}")],
         FleetTopology::Fanout(hub) => return vec![format!("fanout from {hub}")],
         FleetTopology::IncastAndFanout(hub) => return vec![format!("incast into {hub} and fanout from it")],
+        _ => "another topology".to_owned(),
     };
     let direction = match header.direction {
         PairDirection::Both => "both ways",

@@ -22,7 +22,7 @@ pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
         FleetTopology::Incast(hub) => (hub, &[LadderDirection::Incast]),
         FleetTopology::Fanout(hub) => (hub, &[LadderDirection::Fanout]),
         FleetTopology::IncastAndFanout(hub) => (hub, &[LadderDirection::Incast, LadderDirection::Fanout]),
-        FleetTopology::Mesh | FleetTopology::Pairs => return Vec::new(),
+        _ => return Vec::new(),
     };
     let mut blocks: Vec<Block> = directions.iter().flat_map(|direction| tables(report, hub, *direction)).collect();
     let not_run = not_run::lines(&report.cells.iter().collect::<Vec<_>>());

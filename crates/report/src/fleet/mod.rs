@@ -22,7 +22,7 @@ use std::time::Duration;
 use linerate_lab::fleet::trials::with_trials;
 use linerate_lab::fleet::{FleetEnd, FleetOutcome, FleetPlan, Topology};
 use linerate_model::fleet::{
-    FLEET_SCHEMA, FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
+    FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
 };
 use linerate_model::record::Trial;
 
@@ -50,34 +50,30 @@ pub struct RunFacts {
 /// The report of a run.
 #[must_use]
 pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
-    let host = |host: &linerate_lab::fleet::PlanHost| FleetHost {
-        id: host.id.clone(),
-        rack: host.rack.clone(),
-        link_bps: facts.links_bps.get(&host.id).copied(),
-        is_target_only: host.is_target_only,
+    let host = |host: &linerate_lab::fleet::PlanHost| {
+        let mut shown = FleetHost::new(host.id.clone());
+        shown.rack = host.rack.clone();
+        shown.link_bps = facts.links_bps.get(&host.id).copied();
+        shown.is_target_only = host.is_target_only;
+        shown
     };
-    let header = FleetHeader {
-        run_id: facts.run_id,
-        plan: plan.hash(),
-        hosts: plan.hosts.iter().map(host).collect(),
-        topology: topology(&plan.topology),
-        mode: plan.mode,
-        direction: plan.direction,
-        is_control_shared: facts.is_control_shared,
-        rounds: outcome.rounds,
-        elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
-        seed: plan.seed,
-        ended: outcome.ended.map(ended),
-    };
-    FleetReport {
-        schema: FLEET_SCHEMA.to_owned(),
-        header,
-        cells: outcome.cells,
-        effects: outcome.effects,
-        ladder: outcome.ladder,
-        poisonings: outcome.poisonings,
-        findings: outcome.findings,
-    }
+    let hosts = plan.hosts.iter().map(host).collect();
+    let mut header = FleetHeader::new(plan.hash(), hosts, topology(&plan.topology));
+    header.run_id = facts.run_id;
+    header.mode = plan.mode;
+    header.direction = plan.direction;
+    header.is_control_shared = facts.is_control_shared;
+    header.rounds = outcome.rounds;
+    header.elapsed_ns = u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX);
+    header.seed = plan.seed;
+    header.ended = outcome.ended.map(ended);
+    let mut report = FleetReport::new(header);
+    report.cells = outcome.cells;
+    report.effects = outcome.effects;
+    report.ladder = outcome.ladder;
+    report.poisonings = outcome.poisonings;
+    report.findings = outcome.findings;
+    report
 }
 
 fn topology(topology: &Topology) -> FleetTopology {
@@ -97,7 +93,9 @@ fn ended(end: FleetEnd) -> NotRun {
         FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
         _ => (NotRunReason::Failed, None),
     };
-    NotRun { reason, detail }
+    let mut not_run = NotRun::new(reason);
+    not_run.detail = detail;
+    not_run
 }
 
 /// The report as text. `verbose` adds every finding in full, all effects and references.

@@ -82,7 +82,8 @@ fn thirty_hosts_are_effects_racks_and_the_slowest_pairs() {
 #[test]
 fn cells_without_a_result_have_their_reason_once() {
     let mut report = mesh(6).without("h4").run();
-    let refused = NotRun { reason: NotRunReason::Refused, detail: Some("no free port".to_owned()) };
+    let mut refused = NotRun::new(NotRunReason::Refused);
+    refused.detail = Some("no free port".to_owned());
     let of = |cells: &[linerate_model::fleet::Cell], source: &str, sink: &str| {
         cells
             .iter()
@@ -95,7 +96,7 @@ fn cells_without_a_result_have_their_reason_once() {
     if let CellOutcome::Measured(measured) = &mut report.cells[at].outcome {
         measured.flags.push(CellFlag::Implausible);
     }
-    report.header.ended = Some(NotRun { reason: NotRunReason::Budget, detail: None });
+    report.header.ended = Some(NotRun::new(NotRunReason::Budget));
     report.header.is_control_shared = true;
     let shown = short(&report);
     assert_expected("fleet/not-run.txt", &shown);
@@ -124,7 +125,7 @@ fn text_of_others_acts_neither_on_a_terminal_nor_on_a_page() {
     let evil = "<script>alert(1)</script>\u{1b}[2J\u{202e}\r\n& \"x\"\u{200b}";
     let mut report = racked(8, 4, 1e9).without("h4").run();
     report.header.run_id = Some(evil.to_owned());
-    report.header.ended = Some(NotRun { reason: NotRunReason::Failed, detail: Some(evil.to_owned()) });
+    report.header.ended.insert(NotRun::new(NotRunReason::Failed)).detail = Some(evil.to_owned());
     report.header.hosts.iter_mut().for_each(|host| host.rack = Some(evil.to_owned()));
     for cell in &mut report.cells {
         cell.task.path = evil.into();

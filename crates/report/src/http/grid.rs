@@ -115,9 +115,14 @@ pub(super) fn median_run(cell: &Cell) -> Option<&CellRun> {
 pub(super) fn quantile_of(cell: &Cell, median_ns: Option<u64>, of: fn(&Latency) -> Option<Quantile>) -> String {
     let latencies = || finished(cell).filter_map(|run| Some(&run.load.as_ref()?.latency));
     let is_lower_bound = latencies().filter_map(of).any(|quantile| quantile.is_lower_bound);
-    match (median_ns, latencies().map(|latency| latency.n).max()) {
+    let median = median_ns.map(|ns| {
+        let mut median = Quantile::new(ns);
+        median.is_lower_bound = is_lower_bound;
+        median
+    });
+    match (median, latencies().map(|latency| latency.n).max()) {
         (None, None) => MISSING.to_owned(),
-        (median_ns, n) => quantile(median_ns.map(|ns| Quantile { ns, is_lower_bound }), n.unwrap_or(0)),
+        (median, n) => quantile(median, n.unwrap_or(0)),
     }
 }
 

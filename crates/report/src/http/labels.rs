@@ -20,7 +20,7 @@ pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
         VerdictClass::ConcurrencyLimited => ('f', "too few requests in flight"),
         VerdictClass::ServerInternal => ('i', "server waits for itself"),
         VerdictClass::NotSaturated => ('o', "offered rate met"),
-        VerdictClass::Unknown => ('u', "unknown"),
+        _ => ('u', "unknown"),
     }
 }
 
@@ -63,6 +63,7 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
         ErrorClass::Status4xx | ErrorClass::Status5xx => "application",
         ErrorClass::Protocol => "broken server or generator",
         ErrorClass::Tls => "TLS",
+        _ => "unknown",
     }
 }
 
@@ -86,6 +87,7 @@ pub(super) fn flag(flag: Flag) -> String {
         Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
         Flag::Interrupted => "the user ended it",
         Flag::ServerGone => "the server did not answer until the end",
+        _ => return stored_name(flag),
     };
     format!("{}: {meaning}", stored_name(flag))
 }

@@ -74,7 +74,7 @@ pub(super) fn time_ns(ns: u64) -> String {
 pub(super) fn quantile(quantile: Option<Quantile>, n: u64) -> String {
     match quantile {
         None => format!("{MISSING} (n={n})"),
-        Some(Quantile { ns, is_lower_bound: true }) => format!("≥ {}", time_ns(ns)),
+        Some(Quantile { ns, is_lower_bound: true, .. }) => format!("≥ {}", time_ns(ns)),
         Some(Quantile { ns, .. }) => time_ns(ns),
     }
 }

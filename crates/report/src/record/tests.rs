@@ -239,12 +239,9 @@ fn anonymous_record_has_roles_and_addresses_for_documentation() {
 fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
     let report = crate::fleet::tests::slow_host();
     let trials = report.cells.iter().filter_map(trials::trial).collect();
-    let run = FleetRun {
-        plan: report.header.plan,
-        inputs: serde_json::json!({ "reach": { "ssh": "admin@secret.mgmt" } }),
-        report: Some(Box::new(trials::without_trials(&report))),
-        unconfirmed: Vec::new(),
-    };
+    let inputs = serde_json::json!({ "reach": { "ssh": "admin@secret.mgmt" } });
+    let mut run = FleetRun::new(report.header.plan, inputs);
+    run.report = Some(Box::new(trials::without_trials(&report)));
     let host = |id: &str, name: &str| HostPart::new(id, name.to_owned());
     let hosts = vec![host("h3", "pc3.example.net"), host("h4", "h4")];
     let mut record = record(trials);

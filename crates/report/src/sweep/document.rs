@@ -57,7 +57,7 @@ pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
 }
 
 fn provenance(sweep: &Sweep) -> String {
-    let Provenance { started_at, client, server } = &sweep.provenance;
+    let Provenance { started_at, client, server, .. } = &sweep.provenance;
     format!("{started_at}: client {client}; server {} ({server})", sweep.plan.host)
 }
 

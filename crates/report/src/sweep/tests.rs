@@ -4,8 +4,8 @@ use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::recorded_runs;
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, HostIdentity, Leader, Level, Objective, PlannedFactor, PlateauSide,
-    Provenance, Recommendation, Run, RunMetrics, Sweep, SweepPlan,
+    Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor, PlateauSide, Recommendation,
+    Run, RunMetrics, Sweep, SweepPlan,
 };
 use linerate_model::record::{Detail, TestDetail, Trial};
 use linerate_model::sweep::{Reason, ReasonName};
@@ -15,124 +15,74 @@ use super::*;
 use crate::expected::assert_expected;
 
 fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
-    Level {
-        label: label.to_owned(),
-        level: amount,
-        median,
-        range: Some(Interval { low: median * 0.98, high: median * 1.01 }),
-        runs,
-        failures: Vec::new(),
-        metrics: RunMetrics {
-            received_bps: median,
-            sent_bps: Some(median),
-            cpu_client_percent: Some(40.0),
-            cpu_server_percent: Some(99.0),
-            retransmits: Some(12.0),
-            rtt_us: Some(210.0),
-            lost_percent: None,
-        },
-    }
+    let mut level = Level::default();
+    level.label = label.to_owned();
+    level.level = amount;
+    level.median = median;
+    level.range = Some(Interval { low: median * 0.98, high: median * 1.01 });
+    level.runs = runs;
+    level.metrics.received_bps = median;
+    level.metrics.sent_bps = Some(median);
+    level.metrics.cpu_client_percent = Some(40.0);
+    level.metrics.cpu_server_percent = Some(99.0);
+    level.metrics.retransmits = Some(12.0);
+    level.metrics.rtt_us = Some(210.0);
+    level
 }
 
 fn run(level: &str, value: f64) -> Run {
-    Run {
-        levels: vec![level.to_owned()],
-        started_s: 1.5,
-        is_warm_up: false,
-        outcome: Ok((
-            value,
-            RunMetrics { received_bps: value, cpu_client_percent: Some(40.0), ..RunMetrics::default() },
-        )),
-    }
-}
-
-fn reason(name: ReasonName, sentence: &str) -> Reason {
-    Reason { name, sentence: sentence.to_owned(), window: None }
+    let mut metrics = RunMetrics::default();
+    metrics.received_bps = value;
+    metrics.cpu_client_percent = Some(40.0);
+    Run { levels: vec![level.to_owned()], started_s: 1.5, is_warm_up: false, outcome: Ok((value, metrics)) }
 }
 
 pub(crate) fn sweep() -> Sweep {
-    Sweep {
-        plan: SweepPlan {
-            host: "192.0.2.7".to_owned(),
-            port: 5201,
-            is_udp: false,
-            is_reverse: false,
-            objective: Objective::Throughput,
-            factors: vec![PlannedFactor { name: "streams".to_owned(), levels: "1..20".to_owned() }],
-            seed: 1,
-            repetitions: 3,
-            time_s: 3,
-            omit_s: 1,
-            budget_ns: 900_000_000_000,
-            confidence: 0.95,
-            tolerance: 0.03,
-        },
-        provenance: Provenance {
-            started_at: "2026-11-23T13:40:00Z".to_owned(),
-            client: HostIdentity {
-                name: Some("lab1".to_owned()),
-                program: Some("linerate 0.1.0".to_owned()),
-                kernel: Some("6.1.0".to_owned()),
-            },
-            server: HostIdentity::default(),
-        },
-        is_client_cpu_only: false,
-        estimate: Cost { runs: 58, seconds: 261.0 },
-        cost: Cost { runs: 46, seconds: 207.4 },
-        client_cores: Some(16),
-        server_cores: None,
-        answer: Recommendation::Use {
-            leader: Leader {
-                setting: [("streams".to_owned(), "10".to_owned())].into(),
-                value: 288e9,
-                command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
-            },
-            interval: Interval { low: 285e9, high: 291e9 },
-        },
-        factors: vec![FactorResult {
-            name: "streams".to_owned(),
-            is_amount: true,
-            levels: vec![
-                level("1", 1, 33e9, 3),
-                level("10", 10, 288e9, 5),
-                level("11", 11, 286e9, 5),
-                level("20", 20, 163e9, 3),
-            ],
-            best: 1,
-            plateau: 1..=2,
-            advised: 1,
-            confidence: 0.98,
-            failed: vec![FailedLevel { level: "64".to_owned(), runs: 3, error: "too many streams".to_owned() }],
-            limited: 1,
-            limits: Vec::new(),
-            degradations: vec![
-                Degradation {
-                    side: PlateauSide::Below,
-                    edge: 1,
-                    worst: 0,
-                    change_percent: -88.5,
-                    reasons: vec![reason(
-                        ReasonName::CoreSaturated,
-                        "one CPU of the server is fully used (99 %) by one stream",
-                    )],
-                },
-                Degradation {
-                    side: PlateauSide::Above,
-                    edge: 2,
-                    worst: 3,
-                    change_percent: -43.4,
-                    reasons: vec![reason(
-                        ReasonName::NotKnown,
-                        "not known; not reported: number of CPUs of the server",
-                    )],
-                },
-            ],
-        }],
-        in_flight_share: Some(0.001),
-        drift_ratio: None,
-        is_cut_short: false,
-        ended_by: None,
-    }
+    let setting = [("streams".to_owned(), "10".to_owned())].into();
+    let answer = Recommendation::Use {
+        leader: Leader::new(setting, 288e9, "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10"),
+        interval: Interval { low: 285e9, high: 291e9 },
+    };
+    let mut sweep = Sweep::new(plan(), Cost::new(58, 261.0), Cost::new(46, 207.4), answer);
+    sweep.provenance.started_at = "2026-11-23T13:40:00Z".to_owned();
+    sweep.provenance.client.name = Some("lab1".to_owned());
+    sweep.provenance.client.program = Some("linerate 0.1.0".to_owned());
+    sweep.provenance.client.kernel = Some("6.1.0".to_owned());
+    sweep.client_cores = Some(16);
+    sweep.factors = vec![streams()];
+    sweep.in_flight_share = Some(0.001);
+    sweep
+}
+
+fn plan() -> SweepPlan {
+    let mut plan = SweepPlan::new("192.0.2.7", 5201, Objective::Throughput);
+    plan.factors = vec![PlannedFactor::new("streams", "1..20")];
+    plan.seed = 1;
+    plan.repetitions = 3;
+    plan.time_s = 3;
+    plan.omit_s = 1;
+    plan.budget_ns = 900_000_000_000;
+    plan.confidence = 0.95;
+    plan.tolerance = 0.03;
+    plan
+}
+
+fn streams() -> FactorResult {
+    let levels =
+        vec![level("1", 1, 33e9, 3), level("10", 10, 288e9, 5), level("11", 11, 286e9, 5), level("20", 20, 163e9, 3)];
+    let mut streams = FactorResult::new("streams", levels, 1);
+    streams.is_amount = true;
+    streams.plateau = 1..=2;
+    streams.confidence = 0.98;
+    streams.failed = vec![FailedLevel::new("64", 3, "too many streams")];
+    let mut below = Degradation::new(PlateauSide::Below, 1, 0, -88.5);
+    let saturated = "one CPU of the server is fully used (99 %) by one stream";
+    below.reasons = vec![Reason::new(ReasonName::CoreSaturated, saturated)];
+    let mut above = Degradation::new(PlateauSide::Above, 2, 3, -43.4);
+    let not_known = "not known; not reported: number of CPUs of the server";
+    above.reasons = vec![Reason::new(ReasonName::NotKnown, not_known)];
+    streams.degradations = vec![below, above];
+    streams
 }
 
 fn runs() -> Vec<Run> {

@@ -12,6 +12,7 @@ pub(super) fn title(objective: Objective) -> &'static str {
         Objective::LowLoss => "received with less than 0.1 % lost",
         Objective::CpuPerByte => "CPU time",
         Objective::Latency => "round trip",
+        _ => objective.key(),
     }
 }
 
@@ -23,6 +24,7 @@ pub fn value(objective: Objective, value: f64) -> String {
         Objective::Throughput | Objective::LowLoss => rate(value),
         Objective::CpuPerByte => format!("{} s/GiB", digits(value)),
         Objective::Latency => format!("{} us", digits(value)),
+        _ => digits(value),
     }
 }
 

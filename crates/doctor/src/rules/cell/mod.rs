@@ -94,16 +94,16 @@ impl Outcomes {
         let confidence =
             if facts.is_mostly(Flag::Little) { Confidence::Low } else { found.cap.unwrap_or(Confidence::High) };
         let rest = self.matches.into_iter();
-        CellVerdict {
-            primary: judgement(primary, found),
-            contributing: rest.map(|(class, found)| contributing(class, found, primary)).collect(),
-            confidence,
-        }
+        let mut verdict = CellVerdict::new(judgement(primary, found), confidence);
+        verdict.contributing = rest.map(|(class, found)| contributing(class, found, primary)).collect();
+        verdict
     }
 }
 
 fn judgement(class: VerdictClass, found: Match) -> Judgement {
-    Judgement { class, evidence: found.evidence, advice: found.advice.unwrap_or_default() }
+    let mut judgement = Judgement::new(class, found.evidence);
+    judgement.advice = found.advice.unwrap_or_default();
+    judgement
 }
 
 /// On a full link, more connections are no fault of the server: the advice is worded differently.

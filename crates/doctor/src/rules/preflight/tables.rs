@@ -64,7 +64,7 @@ fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Enviro
 fn socket_bytes(key: &CellKey) -> u64 {
     let body = match key.phase {
         Phase::Idle | Phase::LowRate => 0,
-        Phase::Payload | Phase::Matrix | Phase::Active => key.payload_bytes.min(BUFFER_BYTES_MAX),
+        _ => key.payload_bytes.min(BUFFER_BYTES_MAX),
     };
     u64::from(key.connections).saturating_mul(KERNEL_BYTES + body)
 }

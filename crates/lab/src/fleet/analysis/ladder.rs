@@ -53,17 +53,13 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
     let fairness: Vec<f64> = steps.iter().filter_map(|step| jain(&rates(step))).collect();
     let rtt: Vec<f64> = all().filter_map(|(_, of)| of.rtt_us).map(|rtt| rtt as f64).collect();
     let sums = || steps.iter().map(|step| rates(step).iter().sum());
-    LadderRow {
-        direction,
-        path: path.to_owned(),
-        variant: variant.to_owned(),
-        level,
-        sums_bps: if level > 1 { sums().collect() } else { Vec::new() },
-        hosts_bps,
-        jain: median(&fairness).filter(|_| level > 1),
-        retransmits: all().filter_map(|(_, of)| of.retransmits).reduce(u64::saturating_add),
-        rtt_us: median(&rtt).map(|rtt| rtt.round() as u64),
-    }
+    let mut row = LadderRow::new(direction, path, level, hosts_bps);
+    row.variant = variant.to_owned();
+    row.sums_bps = if level > 1 { sums().collect() } else { Vec::new() };
+    row.jain = median(&fairness).filter(|_| level > 1);
+    row.retransmits = all().filter_map(|(_, of)| of.retransmits).reduce(u64::saturating_add);
+    row.rtt_us = median(&rtt).map(|rtt| rtt.round() as u64);
+    row
 }
 
 fn rates(step: &[(&HostId, &Measurement)]) -> Vec<f64> {

@@ -25,13 +25,7 @@ pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option
     let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);
     let deviation = median_deviation(with_bps)?.max(median_deviation(without_bps)?);
     let noise = (SUM_SHARE * without).max(SCALES * DEVIATION_FACTOR * deviation);
-    Some(Poisoning {
-        with_bps: with,
-        without_bps: without,
-        own_bps: own,
-        gain_bps: without - with,
-        gain_explained_bps: own + noise,
-    })
+    Some(Poisoning::new(with, without, own, noise))
 }
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ fn explore_ladder<R: RoundRunner>(plan: &FleetPlan, hub: &HostId, mut run: Run<'
             let Some((rates, finding)) = ladder_analysis::poisoning(&steps, &suspect, &run.cells) else {
                 continue;
             };
-            poisonings.push(HostPoisoning { direction, suspect: suspect.clone(), rates });
+            poisonings.push(HostPoisoning::new(direction, suspect.clone(), rates));
             findings.extend(finding);
         }
     }

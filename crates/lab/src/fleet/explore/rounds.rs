@@ -167,8 +167,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
                 Some(ended) => ended.reason(),
                 None => NotRunReason::Failed,
             };
-            let outcome = CellOutcome::NotRun(NotRun { reason, detail: None });
-            self.cells.insert(task.clone(), Cell { task, mode, outcome });
+            let outcome = CellOutcome::NotRun(NotRun::new(reason));
+            self.cells.insert(task.clone(), Cell::new(task, mode, outcome));
         }
     }
 
@@ -211,12 +211,13 @@ fn complete(round: &Round, cells: Vec<Cell>) -> Vec<Cell> {
     let mut by_task: BTreeMap<Task, Cell> = cells.into_iter().map(|cell| (cell.task.clone(), cell)).collect();
     let of_task = |task: &Task| {
         let lacking = || {
-            let detail = Some("no result".to_owned());
-            let outcome = CellOutcome::NotRun(NotRun { reason: NotRunReason::Failed, detail });
-            Cell { task: task.clone(), mode: round.mode, outcome }
+            let mut not_run = NotRun::new(NotRunReason::Failed);
+            not_run.detail = Some("no result".to_owned());
+            Cell::new(task.clone(), round.mode, CellOutcome::NotRun(not_run))
         };
-        let cell = by_task.remove(task).unwrap_or_else(lacking);
-        Cell { mode: round.mode, ..cell }
+        let mut cell = by_task.remove(task).unwrap_or_else(lacking);
+        cell.mode = round.mode;
+        cell
     };
     round.tasks.iter().map(of_task).collect()
 }

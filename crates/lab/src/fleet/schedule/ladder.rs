@@ -88,7 +88,7 @@ pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Tas
 #[must_use]
 pub fn rounds(steps: &[Step], finished: &BTreeSet<Task>) -> Vec<Round> {
     let is_open = |step: &&Step| step.tasks.iter().any(|task| !finished.contains(task));
-    let round = |step: &Step| Round { tasks: step.tasks.clone(), mode: FleetMode::Ladder };
+    let round = |step: &Step| Round::new(step.tasks.clone(), FleetMode::Ladder);
     steps.iter().filter(is_open).map(round).collect()
 }
 
@@ -161,7 +161,10 @@ fn step(
             LadderDirection::Incast => (host.clone(), hub.clone()),
             LadderDirection::Fanout => (hub.clone(), host.clone()),
         };
-        Task { source, sink, path: Arc::clone(&shared_path), variant: Arc::clone(&full), repetition }
+        let mut task = Task::new(source, sink, Arc::clone(&shared_path));
+        task.variant = Arc::clone(&full);
+        task.repetition = repetition;
+        task
     };
     let tasks = hosts.iter().map(task).collect();
     Step { tasks, direction, level: hosts.len(), path: path.to_owned(), variant: variant.to_owned() }

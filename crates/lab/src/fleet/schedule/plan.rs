@@ -116,8 +116,10 @@ impl FleetPlan {
         for (path, variant) in self.treatments() {
             for (a, b) in pairs {
                 for (source, sink) in [(a, b), (b, a)] {
-                    let (source, sink) = (source.clone(), sink.clone());
-                    tasks.push(Task { source, sink, path: path.clone(), variant: variant.clone(), repetition });
+                    let mut task = Task::new(source.clone(), sink.clone(), Arc::clone(&path));
+                    task.variant = Arc::clone(&variant);
+                    task.repetition = repetition;
+                    tasks.push(task);
                 }
             }
         }

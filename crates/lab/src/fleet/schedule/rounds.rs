@@ -166,7 +166,7 @@ fn slots(units: &[&Unit<'_>], treatments: &[(&str, &str)], mode: FleetMode) -> V
     let round = |(repetition, wanted): (u32, (&str, &str))| {
         let is_in = |task: &&&Task| task.repetition == repetition && treatment(task) == wanted;
         let tasks: Vec<Task> = tasks().filter(is_in).map(|task| (*task).clone()).collect();
-        (!tasks.is_empty()).then_some(Round { tasks, mode })
+        (!tasks.is_empty()).then_some(Round::new(tasks, mode))
     };
     places.filter_map(round).collect()
 }

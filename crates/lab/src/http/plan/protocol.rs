@@ -74,7 +74,7 @@ impl From<Protocol> for Keys {
         let (cacert, pin_sha256) = match &protocol.trust {
             Trust::File(file) => (Some(file.to_string_lossy().into_owned()), None),
             Trust::Pinned(pin) => (None, Some(pin.iter().map(|byte| format!("{byte:02x}")).collect())),
-            Trust::System | Trust::Anything => (None, None),
+            _ => (None, None),
         };
         Self {
             version: protocol.version,

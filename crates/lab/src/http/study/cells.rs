@@ -9,7 +9,7 @@ use linerate_model::http::{
 
 use super::StudyInput;
 use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_header_bytes};
-use crate::http::cells::{by_product, closed};
+use crate::http::cells::by_product;
 use crate::http::facts::cell_facts;
 use crate::http::knee::{Point, Shape};
 use crate::http::medians::{counted, medians};
@@ -54,7 +54,7 @@ impl JudgedCells {
 
     /// The best stable cell of a row.
     pub(super) fn best_stable(&self, row: &Row) -> Option<&Cell> {
-        let key = closed(Phase::Matrix, row.payload_bytes, row.best_stable_connections?);
+        let key = CellKey::new(Phase::Matrix, row.payload_bytes, row.best_stable_connections?);
         self.cells.iter().find(|cell| cell.key == key)
     }
 }
@@ -110,16 +110,17 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
         None => Network::Unknown,
         Some(link) => Network::Link { bps: link.bps, bits_per_response },
     };
-    let facts = CellFacts {
-        is_one_host: is_one_host || share_a_kernel(input),
-        ..cell_facts(key, &runs, &median, network, input.setup.port)
-    };
+    let mut facts = cell_facts(key, &runs, &median, network, input.setup.port);
+    facts.is_one_host = is_one_host || share_a_kernel(input);
     let opposite_share = allowed.zip(median.ok_per_s).and_then(|((ceiling, load, header, payload), ok_per_s)| {
         let request_bytes = load.request_bytes? / load.requests.max(1);
         Some(ceiling.opposite_share(ok_per_s, request_bytes, header.saturating_add(payload)))
     });
-    let verdict = (input.setup.judge)(&facts);
-    Draft { cell: Cell { key, runs, median, ceiling_per_s, verdict }, facts, opposite_share }
+    let mut cell = Cell::new(key, (input.setup.judge)(&facts));
+    cell.runs = runs;
+    cell.median = median;
+    cell.ceiling_per_s = ceiling_per_s;
+    Draft { cell, facts, opposite_share }
 }
 
 /// Whether one of these classes fits.
@@ -179,8 +180,10 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
     // A low rate is not one of the points of a curve of throughput.
     let shape = shapes.get(&draft.cell.key.payload_bytes).filter(|_| draft.cell.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
-    let facts = CellFacts { position, ..draft.facts };
-    Cell { verdict: (input.setup.judge)(&facts), ..draft.cell }
+    let Draft { mut cell, mut facts, .. } = draft;
+    facts.position = position;
+    cell.verdict = (input.setup.judge)(&facts);
+    cell
 }
 
 /// Cells of phase 1 that phase 2 made: with their results, and without runs of their own.
@@ -190,13 +193,11 @@ fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
         .filter_map(|payload_bytes| {
             let key = by_product(&input.setup.plan, input.setup.phases, *payload_bytes)?;
             let cell = cells.iter().find(|cell| cell.key == key)?;
-            Some(Cell {
-                key: CellKey { phase: Phase::Payload, ..key },
-                runs: Vec::new(),
-                median: cell.median,
-                ceiling_per_s: cell.ceiling_per_s,
-                verdict: cell.verdict.clone(),
-            })
+            let mut twin = Cell::new(key, cell.verdict.clone());
+            twin.key.phase = Phase::Payload;
+            twin.median = cell.median;
+            twin.ceiling_per_s = cell.ceiling_per_s;
+            Some(twin)
         })
         .collect()
 }
@@ -227,7 +228,7 @@ pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
                 .filter(|draft| draft.cell.key.phase == Phase::Matrix && draft.cell.key.payload_bytes == payload_bytes);
             let added = of_row.filter(is_added).count();
             let connections = shape.refinement().filter(|_| added < REFINEMENTS_MAX)?;
-            Some(closed(Phase::Matrix, payload_bytes, connections))
+            Some(CellKey::new(Phase::Matrix, payload_bytes, connections))
         })
         .collect()
 }

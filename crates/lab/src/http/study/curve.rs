@@ -39,9 +39,9 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     let mut all = payloads.clone();
     all.extend(between.filter(|payload_bytes| (*first..*last).contains(payload_bytes)));
     all.into_iter()
-        .map(|payload_bytes| CeilingPoint {
-            payload_bytes,
-            responses_per_s: ceiling.responses_per_s(head_of(payload_bytes), payload_bytes),
+        .map(|payload_bytes| {
+            let responses_per_s = ceiling.responses_per_s(head_of(payload_bytes), payload_bytes);
+            CeilingPoint::new(payload_bytes, responses_per_s)
         })
         .collect()
 }
@@ -77,7 +77,7 @@ fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::http::{HttpVersion, NegotiatedProtocol};
+    use linerate_model::http::HttpVersion;
 
     use super::super::fixtures::{KIB, OwnedInput, seed_input, study_of};
 
@@ -104,7 +104,7 @@ mod tests {
             (
                 |owned| {
                     for load in owned.kept.runs.iter_mut().filter_map(|run| run.load.as_mut()) {
-                        load.protocol = Some(NegotiatedProtocol { http: HttpVersion::Http2, tls: None });
+                        load.protocol.get_or_insert_default().http = HttpVersion::Http2;
                     }
                 },
                 Some("HTTP/2"),

@@ -5,7 +5,7 @@
 //! network-bound and only wait. Everything else is a model: throughput of the other cells is the best or just below it,
 //! latency follows Little's law, the server has eight CPUs, its time is in proportion to the answers.
 
-use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Environment, Phase, Study};
+use linerate_model::http::{Baseline, CellKey, CellRun, Environment, Phase, Study};
 
 use super::{Kept, Setup, StudyInput, study};
 use crate::http::cells::Phases;
@@ -45,13 +45,11 @@ const SEED: [SeedRow; 3] = [
 ];
 
 pub(crate) fn seed_input() -> OwnedInput {
-    let host = Environment {
-        device: Some("enp1s0".to_owned()),
-        link_bps: Some(1_000_000_000),
-        mtu_bytes: Some(1500),
-        timestamps: Some(1),
-        ..Environment::default()
-    };
+    let mut host = Environment::default();
+    host.device = Some("enp1s0".to_owned());
+    host.link_bps = Some(1_000_000_000);
+    host.mtu_bytes = Some(1500);
+    host.timestamps = Some(1);
     let mut runs = Vec::new();
     for row in &SEED {
         for connections in CONNECTIONS {
@@ -80,7 +78,12 @@ pub(crate) fn seed_input() -> OwnedInput {
 }
 
 fn tcp(is_reverse: bool) -> Baseline {
-    Baseline { is_reverse, streams: 1, goodput_bps: 941.4e6, of_theory: Some(0.9999), ..Baseline::default() }
+    let mut baseline = Baseline::default();
+    baseline.is_reverse = is_reverse;
+    baseline.streams = 1;
+    baseline.goodput_bps = 941.4e6;
+    baseline.of_theory = Some(0.9999);
+    baseline
 }
 
 fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) -> CellRun {
@@ -91,15 +94,14 @@ fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) ->
     let frames = (http_bytes / load.ok).div_ceil(1448) * load.ok;
     let mut run = observed(run(load));
     let cpus = row.server_cpus * share_of_best;
-    run.key = CellKey { phase: Phase::Matrix, payload_bytes: row.payload_bytes, connections, rate_per_s: None };
+    run.key = CellKey::new(Phase::Matrix, row.payload_bytes, connections);
     run.repeat = repeat;
-    run.server = Some(EndpointStats {
-        cpus: Some(8),
-        cpu_busy: Some(cpus / SERVER_CPUS),
-        busiest_cpu_busy: Some((cpus / SERVER_CPUS + 0.05).min(1.0)),
-        process_cpu_ns: Some((cpus * resting().window_ns as f64) as u64),
-        ..resting()
-    });
+    let mut server = resting();
+    server.cpus = Some(8);
+    server.cpu_busy = Some(cpus / SERVER_CPUS);
+    server.busiest_cpu_busy = Some((cpus / SERVER_CPUS + 0.05).min(1.0));
+    server.process_cpu_ns = Some((cpus * server.window_ns as f64) as u64);
+    run.server = Some(server);
     let mut nic = idle_nic();
     nic.rx_packets = frames;
     nic.rx_bytes = http_bytes + 66 * frames;

@@ -20,8 +20,6 @@ use cells::JudgedCells;
 pub use cells::refinements;
 pub use sentences::path_defects;
 
-/// Version of the form of a study.
-pub const SCHEMA: &str = "linerate.http/1";
 /// Share of invalid cells above which the experiment is invalid.
 const INVALID_MAX: f64 = 0.2;
 
@@ -107,32 +105,29 @@ pub fn study(input: &StudyInput<'_>) -> Study {
     let (setup, kept) = (input.setup, input.kept);
     let judged = JudgedCells::of(input);
     let idle = c10k::idle(&kept.runs);
-    Study {
-        schema: SCHEMA.to_owned(),
-        target: setup.target.clone(),
-        started_unix_ms: setup.started_unix_ms,
-        elapsed_ns: input.elapsed_ns,
-        seed: setup.plan.seed,
-        plan: setup.plan.to_toml(),
-        protocol: protocol(&kept.runs),
-        is_complete: input.is_complete,
-        checks: setup.checks.clone(),
-        client: setup.client.clone(),
-        server: setup.server.clone(),
-        baseline: kept.baseline.clone(),
-        passes: sentences::passes(input, &judged, idle.as_ref()),
-        sentences: [
-            sentences::path(&kept.baseline),
-            sentences::isolation(&setup.plan, &judged),
-            sentences::whole(&judged, idle.as_ref()),
-        ],
-        ceiling: curve::ceiling_curve(input, &judged),
-        ceiling_missing: curve::ceiling_missing(input, &judged),
-        notes: [kept.notes.as_slice(), &judged.notes].concat(),
-        cells: judged.cells,
-        rows: judged.rows,
-        idle,
-    }
+    let mut study = Study::new(&setup.target, setup.plan.to_toml());
+    study.started_unix_ms = setup.started_unix_ms;
+    study.elapsed_ns = input.elapsed_ns;
+    study.seed = setup.plan.seed;
+    study.protocol = protocol(&kept.runs);
+    study.is_complete = input.is_complete;
+    study.checks = setup.checks.clone();
+    study.client = setup.client.clone();
+    study.server = setup.server.clone();
+    study.baseline = kept.baseline.clone();
+    study.passes = sentences::passes(input, &judged, idle.as_ref());
+    study.sentences = [
+        sentences::path(&kept.baseline),
+        sentences::isolation(&setup.plan, &judged),
+        sentences::whole(&judged, idle.as_ref()),
+    ];
+    study.ceiling = curve::ceiling_curve(input, &judged);
+    study.ceiling_missing = curve::ceiling_missing(input, &judged);
+    study.notes = [kept.notes.as_slice(), &judged.notes].concat();
+    study.cells = judged.cells;
+    study.rows = judged.rows;
+    study.idle = idle;
+    study
 }
 
 /// Each once, in the order in which it came up.

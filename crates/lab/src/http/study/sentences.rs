@@ -122,15 +122,13 @@ pub(super) fn passes(input: &StudyInput<'_>, judged: &JudgedCells, idle: Option<
 fn objective(input: &StudyInput<'_>, judged: &JudgedCells, row: &Row) -> Pass {
     let wanted = &input.setup.plan.objective;
     let latency = wanted.p99.map_or_else(String::new, |p99| format!(", 99 % within {}", duration_name(p99)));
-    Pass {
-        what: format!(
-            "{}: best throughput, steady, at most {} failed{latency}",
-            payload_name(row.payload_bytes),
-            percent(wanted.error_share)
-        ),
-        is_met: row.best_per_s.map(|_| row.best_stable_connections.is_some() && !row.is_limited_by_objective),
-        evidence: evidence(judged, row),
-    }
+    let what = format!(
+        "{}: best throughput, steady, at most {} failed{latency}",
+        payload_name(row.payload_bytes),
+        percent(wanted.error_share)
+    );
+    let is_met = row.best_per_s.map(|_| row.best_stable_connections.is_some() && !row.is_limited_by_objective);
+    Pass::new(what, is_met, evidence(judged, row))
 }
 
 fn evidence(judged: &JudgedCells, row: &Row) -> String {

@@ -145,12 +145,10 @@ fn knees_are_refined_twice_at_most_and_only_if_planned() {
     // Between 16 and 64 for small answers; 16 connections are the fewest of the others and wait already.
     assert_eq!(added, [(1, 32)]);
     for connections in [31, 33] {
-        let template = owned.kept.runs[0].clone();
-        owned.kept.runs.push(CellRun {
-            key: CellKey { connections, ..template.key },
-            load: Some(load_of(KIB, connections, 90_000.0)),
-            ..template
-        });
+        let mut run = owned.kept.runs[0].clone();
+        run.key.connections = connections;
+        run.load = Some(load_of(KIB, connections, 90_000.0));
+        owned.kept.runs.push(run);
     }
     assert!(refinements(&input(&owned)).is_empty());
     let mut unwanted = seed_input();
@@ -174,12 +172,10 @@ fn a_path_that_loses_or_is_slow_is_not_clean() {
 #[test]
 fn busy_connections_are_compared_with_the_best_of_their_payload() {
     let mut owned = seed_input();
-    let template = owned.kept.runs[1].clone();
-    owned.kept.runs.push(CellRun {
-        key: CellKey { phase: Phase::Active, connections: 10_000, ..template.key },
-        load: Some(load_of(KIB, 10_000, 80_000.0)),
-        ..template
-    });
+    let mut run = owned.kept.runs[1].clone();
+    run.key = CellKey::new(Phase::Active, run.key.payload_bytes, 10_000);
+    run.load = Some(load_of(KIB, 10_000, 80_000.0));
+    owned.kept.runs.push(run);
     let study = study_of(&owned);
     let active = study.cells.last().expect("the active cell");
     assert_eq!(active.verdict.primary.class, VerdictClass::QueueingBound, "{:#?}", active.verdict);

@@ -72,7 +72,7 @@ pub(super) fn cells(
     let cell = |cell: &PlannedCell| {
         let report = reports.remove(&cell.id).unwrap_or_default();
         let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);
-        Cell { task: cell.task.clone(), mode, outcome }
+        Cell::new(cell.task.clone(), mode, outcome)
     };
     planned.iter().map(cell).collect()
 }
@@ -100,7 +100,9 @@ impl TaskReport {
                 (Outcome::Aborted, Some("deadline")) => NotRunReason::Deadline,
                 _ => NotRunReason::Failed,
             };
-            return CellOutcome::NotRun(NotRun { reason, detail: end.reason.clone() });
+            let mut not_run = NotRun::new(reason);
+            not_run.detail = end.reason.clone();
+            return CellOutcome::NotRun(not_run);
         }
         let total_bps = end.bytes as f64 * 8e9 / end.elapsed_ns.max(1) as f64;
         let in_common = series.zip(period).map(|(series, period)| series.rate_bps(period));
@@ -108,21 +110,20 @@ impl TaskReport {
         if is_compared && series.is_some() && period.is_none() {
             flags.push(CellFlag::NoCommonPeriod);
         }
-        CellOutcome::Measured(Measurement {
-            goodput_bps: in_common.unwrap_or(total_bps),
-            nominal_bps: planned.nominal_bps,
-            retransmits: client.retransmits,
-            rtt_us: client.rtt_us,
-            // A client without an agent reports no start; its server does.
-            start: client.start().or_else(|| self.server.as_ref()?.start()),
-            flags,
-            ..Measurement::default()
-        })
+        let mut measurement = Measurement::default();
+        measurement.goodput_bps = in_common.unwrap_or(total_bps);
+        measurement.nominal_bps = planned.nominal_bps;
+        measurement.retransmits = client.retransmits;
+        measurement.rtt_us = client.rtt_us;
+        // A client without an agent reports no start; its server does.
+        measurement.start = client.start().or_else(|| self.server.as_ref()?.start());
+        measurement.flags = flags;
+        CellOutcome::Measured(measurement)
     }
 
     fn not_run(&self) -> NotRun {
         let Some((reason, detail)) = &self.not_run else {
-            return NotRun { reason: NotRunReason::Failed, detail: None };
+            return NotRun::new(NotRunReason::Failed);
         };
         let reason = match reason {
             Reason::HostOut => NotRunReason::Unreachable,
@@ -133,7 +134,9 @@ impl TaskReport {
             Reason::Cancelled => NotRunReason::Cancelled,
             _ => NotRunReason::Failed,
         };
-        NotRun { reason, detail: Some(detail.clone()) }
+        let mut not_run = NotRun::new(reason);
+        not_run.detail = Some(detail.clone());
+        not_run
     }
 
     /// What the sink received over time, on the coordinator's clock.
@@ -179,7 +182,7 @@ impl Received {
     fn start(&self) -> Option<StartTimes> {
         let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns.checked_neg()?);
         let end = &self.end;
-        Some(StartTimes { planned_ns: here(end.planned_ns?)?, actual_ns: here(end.started_ns?)? })
+        Some(StartTimes::new(here(end.planned_ns?)?, here(end.started_ns?)?))
     }
 }
 

@@ -171,8 +171,9 @@ fn with_hosts(mut outcome: FleetOutcome, found: &HostFindings, forwarders: &[For
     for cell in &mut outcome.cells {
         let ends = [&cell.task.source, &cell.task.sink];
         let Some((host, id)) = ends.iter().find_map(|host| found.excluded.get_key_value(*host)) else { continue };
-        let detail = Some(format!("{host} is excluded ({id})"));
-        cell.outcome = CellOutcome::NotRun(NotRun { reason: NotRunReason::Refused, detail });
+        let mut refused = NotRun::new(NotRunReason::Refused);
+        refused.detail = Some(format!("{host} is excluded ({id})"));
+        cell.outcome = CellOutcome::NotRun(refused);
     }
     outcome
 }

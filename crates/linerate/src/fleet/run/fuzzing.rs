@@ -23,13 +23,8 @@ const LENGTH_MAX_NS: u64 = 10_000_000_000;
 pub fn results(bytes: &[u8]) {
     let (own, text) = bytes.split_at(bytes.len().min(END_BYTES));
     let [client, server] = [Role::Client, Role::Server].map(|role| received(role, own, text));
-    let task = Task {
-        source: "a".parse().expect("a host"),
-        sink: "b".parse().expect("a host"),
-        path: "lab".into(),
-        variant: "".into(),
-        repetition: 0,
-    };
+    let [source, sink] = ["a", "b"].map(|id| id.parse().expect("a host"));
+    let task = Task::new(source, sink, "lab");
     let mut report = TaskReport::default();
     [client, server].into_iter().for_each(|received| report.take(received));
     let lengths = Lengths { omit_ns: word(own, 6) % LENGTH_MAX_NS, test_ns: word(own, 7) % LENGTH_MAX_NS };

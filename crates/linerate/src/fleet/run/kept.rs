@@ -33,7 +33,7 @@ impl KeptRun {
         let inputs = serde_json::to_value(spec).map_err(Error::failed)?;
         let recording = Run {
             kind: RunKind::Fleet,
-            body: Body::Fleet(Box::new(FleetRun { plan, inputs, report: None, unconfirmed: Vec::new() })),
+            body: Body::Fleet(Box::new(FleetRun::new(plan, inputs))),
             server: Some(spec.hosts.name()),
             spec_key: keys::spec_key("fleet", &plan),
             peer: None,

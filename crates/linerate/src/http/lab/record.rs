@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use linerate_lab::http::cells::PlannedRun;
 use linerate_lab::http::environment::StartRecord;
 use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::{Kept, SCHEMA};
-use linerate_model::http::{Baseline, CellRun, RunState, Study};
+use linerate_lab::http::study::Kept;
+use linerate_model::http::{Baseline, CellRun, HTTP_SCHEMA, RunState, Study};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -127,10 +127,10 @@ impl Record {
 pub(super) fn study(path: &Path) -> Result<Study, Error> {
     let file = if path.is_dir() { path.join(STUDY) } else { path.to_path_buf() };
     let study: Study = parse(&file)?;
-    if study.schema == SCHEMA {
+    if study.schema == HTTP_SCHEMA {
         Ok(study)
     } else {
-        Err(Error::usage(format!("{} is no experiment of the form {SCHEMA}", file.display())))
+        Err(Error::usage(format!("{} is no experiment of the form {HTTP_SCHEMA}", file.display())))
     }
 }
 

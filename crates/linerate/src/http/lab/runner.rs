@@ -287,16 +287,16 @@ impl Runner<'_> {
             let sent = measure::sent(&summary, flow)?;
             measure::retransmit_share(retransmits?, sent.bytes, self.mss_bytes?)
         };
-        Ok(Baseline {
-            is_reverse: flow == Flow::Reverse,
-            streams: planned.streams,
-            goodput_bps,
-            of_theory: link.and_then(Link::goodput_bps).map(|most| goodput_bps / most),
-            retransmits,
-            retransmit_share: retransmit_share(),
-            client_cpus: summary.cpu_local.map(measure::cpus),
-            server_cpus: summary.cpu_remote.map(measure::cpus),
-        })
+        let mut baseline = Baseline::default();
+        baseline.is_reverse = flow == Flow::Reverse;
+        baseline.streams = planned.streams;
+        baseline.goodput_bps = goodput_bps;
+        baseline.of_theory = link.and_then(Link::goodput_bps).map(|most| goodput_bps / most);
+        baseline.retransmits = retransmits;
+        baseline.retransmit_share = retransmit_share();
+        baseline.client_cpus = summary.cpu_local.map(measure::cpus);
+        baseline.server_cpus = summary.cpu_remote.map(measure::cpus);
+        Ok(baseline)
     }
 
     /// TCP alone by a download from the server under test.
@@ -304,12 +304,7 @@ impl Runner<'_> {
         if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
             return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
         }
-        let key = CellKey {
-            phase: Phase::Matrix,
-            payload_bytes: tcp_alone::BODY_BYTES,
-            connections: tcp_alone::CONNECTIONS,
-            rate_per_s: None,
-        };
+        let key = CellKey::new(Phase::Matrix, tcp_alone::BODY_BYTES, tcp_alone::CONNECTIONS);
         let planned = PlannedRun { key, repeat: 0 };
         let text = |error: Error| error.to_string();
         let load = self.load_spec(&planned).map_err(text)?;
@@ -348,17 +343,15 @@ impl Runner<'_> {
         let interrupted = flags.contains(&Flag::Interrupted).then(|| "interrupted".to_owned());
         let reason = result.outage.clone().or(interrupted);
         self.is_server_gone = result.outage.is_some();
-        CellRun {
-            key: planned.key,
-            repeat: planned.repeat,
-            state: if reason.is_some() { RunState::Aborted } else { RunState::Done },
-            reason,
-            started_unix_ms,
-            load: Some(result),
-            client: stats.client.unwrap_or_default(),
-            server: stats.server,
-            flags,
-        }
+        let state = if reason.is_some() { RunState::Aborted } else { RunState::Done };
+        let mut run = CellRun::new(planned.key, planned.repeat, state);
+        run.reason = reason;
+        run.started_unix_ms = started_unix_ms;
+        run.load = Some(result);
+        run.client = stats.client.unwrap_or_default();
+        run.server = stats.server;
+        run.flags = flags;
+        run
     }
 
     fn tcp_port(&self) -> u16 {

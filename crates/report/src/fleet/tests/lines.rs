@@ -38,7 +38,7 @@ fn announcement_has_amount_and_time() {
 fn progress() -> FleetProgress {
     let pairs = [("h1", "h6"), ("h2", "h5"), ("h7", "h8"), ("h3", "h4")].map(|(a, b)| (host(a), host(b)));
     let tasks = mesh(8).plan.tasks_of(&pairs, 0);
-    let round = Round { tasks, mode: Default::default() };
+    let round = Round::new(tasks, Default::default());
     FleetProgress { round, rounds_done: 2, rounds_planned: 7, cells_left: 32, left: Duration::from_secs(12) }
 }
 

@@ -58,6 +58,13 @@ fn only_cells_whose_runs_show_a_change_are_marked() {
 }
 
 fn progress() -> Progress {
+    let mut client = Reading::default();
+    (client.cpu_busy, client.busiest_cpu_busy) = (Some(0.41), Some(0.63));
+    let mut server = Reading::default();
+    server.window_ns = 200_000_000;
+    (server.cpu_busy, server.busiest_cpu_busy) = (Some(0.95), Some(1.0));
+    server.connections = Some(64);
+    (server.rx_bytes, server.tx_bytes) = (Some(300_000), Some(23_525_000));
     Progress {
         key: full().cells[4].key,
         repeat: 2,
@@ -71,16 +78,8 @@ fn progress() -> Progress {
         p99_ns: Some(1_200_000),
         errors: 0,
         open: 64,
-        client: Some(Reading { cpu_busy: Some(0.41), busiest_cpu_busy: Some(0.63), ..Reading::default() }),
-        server: Some(Reading {
-            window_ns: 200_000_000,
-            cpu_busy: Some(0.95),
-            busiest_cpu_busy: Some(1.0),
-            connections: Some(64),
-            rx_bytes: Some(300_000),
-            tx_bytes: Some(23_525_000),
-            ..Reading::default()
-        }),
+        client: Some(client),
+        server: Some(server),
     }
 }
 

@@ -76,10 +76,11 @@ fn quantile_of_too_few_values_is_missing() {
 #[test]
 fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     let mut study = full();
-    study.protocol = vec![NegotiatedProtocol {
-        http: HttpVersion::Http2,
-        tls: Some(NegotiatedTls { version: "1.3".to_owned(), cipher: "TLS13_AES_256_GCM_SHA384".to_owned() }),
-    }];
+    let mut tls = NegotiatedTls::default();
+    (tls.version, tls.cipher) = ("1.3".to_owned(), "TLS13_AES_256_GCM_SHA384".to_owned());
+    let mut protocol = NegotiatedProtocol::default();
+    (protocol.http, protocol.tls) = (HttpVersion::Http2, Some(tls));
+    study.protocol = vec![protocol];
     let load = study.cells[0].runs[0].load.as_mut().expect("a run");
     load.mode = Mode::Closed { pipeline: 8, think_ns: 0 };
     study.ceiling_missing = Some("the speed is unknown".to_owned());
@@ -120,15 +121,12 @@ fn runs_of_the_generator_read_as_reviewed() {
     // Too few answers for high quantiles.
     let mut short = run.load.clone().expect("a load");
     (short.latency.n, short.latency.p99, short.latency.p999) = (120, None, None);
-    let empty = LoadResult {
-        window_ns: 0,
-        requests: 0,
-        ok: 0,
-        latency: Latency::default(),
-        seconds: Vec::new(),
-        ..short.clone()
-    };
-    let idle = LoadResult { mode: Mode::Idle { heartbeat_ns: None }, latency: Latency::default(), ..empty.clone() };
+    let mut empty = short.clone();
+    (empty.window_ns, empty.requests, empty.ok) = (0, 0, 0);
+    empty.latency = Latency::default();
+    empty.seconds.clear();
+    let mut idle = empty.clone();
+    idle.mode = Mode::Idle { heartbeat_ns: None };
     let reports = [
         ("open", open),
         ("short", report(&short, None)),
