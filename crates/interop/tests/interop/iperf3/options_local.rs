@@ -6,7 +6,7 @@ use std::process::Command;
 
 use linerate_interop::{
     Pairing, Process, Report, Server, TIMEOUT, each_case, established, free_port, free_port_run, listens, original,
-    ours, ours_only, run_pair, wait_until, words,
+    ours, ours_only, run_pair, skip, traced, wait_until, words,
 };
 
 #[test]
@@ -30,17 +30,13 @@ fn a_file_arrives_as_it_was() {
 #[test]
 fn congestion_control_is_chosen_before_the_connection_is_made() {
     let program = ours_only!("the original chooses it afterwards");
-    if Command::new("strace").arg("-V").output().is_err() {
-        return linerate_interop::skip("strace is not installed");
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let trace = folder.path().join("trace");
     let server = Server::start(program, &[]);
-    let mut command = Command::new("strace");
-    command.args(["-f", "-e", "trace=setsockopt,connect", "-o"]).arg(&trace).arg(ours().path());
-    command.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K", "-C", "reno"]);
-    Process::start(command).finish().expect_clean();
-    let trace = fs::read_to_string(&trace).expect("the trace");
+    let mut client = Command::new(program.path());
+    client.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K", "-C", "reno"]);
+    let Some((finished, trace)) = traced(&client, "setsockopt,connect") else {
+        return skip("strace is not installed");
+    };
+    finished.expect_clean();
     let calls = ["TCP_CONGESTION", "connect("].map(|call| trace.rfind(call).expect(call));
     assert!(calls[0] < calls[1], "the last connection is the stream: {trace}");
 }

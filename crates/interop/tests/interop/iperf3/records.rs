@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use linerate_interop::{Process, Server, ours, ours_only};
+use linerate_interop::{Process, Server, ours_only, skip, traced};
 
 fn names(value: &serde_json::Value) -> Vec<String> {
     let members = value.as_object().into_iter().flatten();
@@ -43,18 +43,17 @@ fn a_history_that_cannot_be_written_is_one_line_on_stderr() {
 #[test]
 fn without_the_option_no_file_is_opened_for_writing() {
     let program = ours_only!("the original keeps no records");
-    if Command::new("strace").arg("-V").output().is_err() {
-        return linerate_interop::skip("strace is not installed");
-    }
     let folder = tempfile::tempdir().expect("a folder");
-    let (trace, history) = (folder.path().join("trace"), folder.path().join("history.db"));
+    let history = folder.path().join("history.db");
     let server = Server::start(program, &[]);
-    let port = server.port.to_string();
-    let mut command = Command::new("strace");
-    command.args(["-f", "-e", "trace=open,openat,creat", "-o"]).arg(&trace).arg(ours().path());
-    command.args(["iperf3", "-c", "127.0.0.1", "-p", &port, "-n", "64K"]).env("LINERATE_STORE", &history);
-    Process::start(command).finish().expect_clean();
-    let trace = fs::read_to_string(&trace).expect("the trace");
+    let mut client = Command::new(program.path());
+    client
+        .args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K"])
+        .env("LINERATE_STORE", &history);
+    let Some((finished, trace)) = traced(&client, "open,openat,creat") else {
+        return skip("strace is not installed");
+    };
+    finished.expect_clean();
     assert!(trace.contains("O_RDONLY"), "strace saw the program: {trace}");
     let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "creat("];
     let opened: Vec<&str> = trace.lines().filter(|line| writes.iter().any(|flag| line.contains(flag))).collect();

@@ -1,7 +1,7 @@
 //! Phases of `linerate test` that are run by name, and its transports: what a path of known properties yields.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{Finished, Process, ours, skip};
+use linerate_interop::{Finished, NativeHost, Process, ours, skip, traced};
 use serde_json::Value;
 
 /// A native server in a namespace, ready for clients.
@@ -225,4 +225,23 @@ fn requests_have_latency_and_cpu_time_of_both_ends() {
             assert!(number(&done[end]) > 1_000.0, "{end}: {finished:?}");
         }
     }
+}
+
+/// An algorithm that paces, once initialised at the handshake, leaves pacing switched on for the one that follows it.
+#[test]
+fn congestion_control_is_chosen_before_the_streams_connect() {
+    let (client, service) = (NativeHost::here(), NativeHost::here().serve(&[]));
+    let target = format!("127.0.0.1:{}", service.port);
+    let words = ["test", &target, "--store", "off", "--only", "up", "--time", "2", "--congestion", "reno"];
+    let Some((finished, trace)) = traced(&client.command(&words), "setsockopt,connect,close") else {
+        return skip("strace is not installed");
+    };
+    finished.expect_code(0);
+    let mut calls = trace.lines().skip_while(|line| !line.contains("TCP_CONGESTION"));
+    let set = calls.next().expect("the option is set");
+    let (_, descriptor) = set.split_once("setsockopt(").expect("a call");
+    let descriptor = descriptor.split_once(',').map(|(number, _)| number).expect("a descriptor");
+    let connects = format!("connect({descriptor},");
+    let next = calls.find(|line| line.contains(&connects) || line.contains(&format!("close({descriptor})")));
+    assert!(next.is_some_and(|line| line.contains(&connects)), "{trace}");
 }

@@ -277,6 +277,7 @@ impl NativeClient {
             target: self.probe_target(spec.dscp),
             transport: spec.transport,
             tls: self.tls.clone(),
+            congestion: spec.congestion.clone(),
             echoes: (!spec.raw).then(|| Arc::clone(echoes)),
         }
     }

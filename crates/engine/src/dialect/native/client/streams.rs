@@ -25,6 +25,8 @@ pub(super) struct StreamPlan {
     pub(super) target: ProbeTarget,
     pub(super) transport: PhaseTransport,
     pub(super) tls: ClientConfig,
+    /// Congestion control; absent for the default.
+    pub(super) congestion: Option<String>,
     /// Echoes within the streams; absent where they have none.
     pub(super) echoes: Option<Arc<EchoSamples>>,
 }
@@ -91,6 +93,10 @@ fn connect(plan: &StreamPlan, end: Instant) -> io::Result<OwnedFd> {
     let _ = sockopt::TCP_NODELAY.set(&fd, true);
     if *dscp != 0 {
         let _ = sockopt::set_tos(&fd, dscp << 2);
+    }
+    if let Some(name) = &plan.congestion {
+        // Here it also decides whether the kernel paces; what is refused, the load notes when it prepares its senders.
+        let _ = sockopt::set_congestion(&fd, name);
     }
     match socket::connect(&fd, remote).map_err(io::Error::other)? {
         Connect::Done => {}
