@@ -129,8 +129,10 @@ endif
 # Tables for unwinding take most of a megabyte. The compiler makes them as long as one function of the standard library has
 # some, so the linker leaves them out. Cargo starts the linker in this folder. The place of the sources is not part of the
 # program: it has the same bytes wherever it is built.
+REGISTRY := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 DIST_RUSTFLAGS = $(LINK_FLAGS) $(SIZE_FLAGS) $(LINKER_OPTION)--script=packaging/static.ld \
-	--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src=/registry
+	--remap-path-prefix=$(REGISTRY)=/registry
 VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 
@@ -171,7 +173,8 @@ define library
 endef
 
 libs: ## dist/lib/liblinerate.so.0 and dist/lib/libiperf.so.0, and the header dist/include/linerate.h
-	$(CARGO) build --profile libs --locked -p linerate-capi -p linerate-libiperf
+	$(CARGO) build --profile libs --locked -p linerate-capi -p linerate-libiperf \
+		--config "target.$(HOST).rustflags='--remap-path-prefix=$(REGISTRY)=/registry'"
 	mkdir -p dist/lib dist/include
 	$(call library,liblinerate_capi.so,liblinerate.so.0,1.0)
 	$(call library,libiperf.so,libiperf.so.0,0.0)

@@ -16,13 +16,13 @@ TREES := $(ARCHES:%=tree-%)
 DEBS := $(ARCHES:%=deb-%)
 TARBALLS := $(ARCHES:%=tarball-%)
 RPMS := $(ARCHES:%=rpm-%)
-.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) deb tarball image rpm sbom artefacts release test-deb test-image test-rpm \
-	test-tarball test-arm64
+.PHONY: $(TREES) $(DEBS) $(TARBALLS) $(RPMS) deb tarball libs-tarball image rpm sbom artefacts release \
+	test-deb test-image test-rpm test-tarball test-libs-tarball test-arm64
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
 $(TREES): tree-%:
 	$(MAKE) packaged DIST_TARGET=$(TARGET_$*)
-	packaging/licenses $(TARGET_$*) $(PACKAGED_FEATURES) >$(PROGRAMS_$*)/THIRD-PARTY-LICENSES
+	packaging/licenses $(TARGET_$*) -p linerate-cli $(PACKAGED_FEATURES) >$(PROGRAMS_$*)/THIRD-PARTY-LICENSES
 	rm -rf dist/tree/$*
 	RUN="$(RUN_$*)" packaging/tree $(PROGRAMS_$*) dist/tree/$*
 
@@ -34,7 +34,7 @@ $(DEBS): deb-%: tree-%
 
 tarball: $(TARBALLS) ## archives of the static programs, their manual and their units
 $(TARBALLS): tarball-%: tree-%
-	packaging/tarball $* $(VERSION) dist/tree/$* dist
+	packaging/tarball linerate-$(VERSION)-linux-$* dist/tree/$* dist
 
 image: $(TREES) ## container image of linerate for all of ARCHES: an OCI archive
 	packaging/image dist/linerate-$(VERSION)-oci.tar $(VERSION) \
@@ -68,7 +68,21 @@ sbom: ## bill of materials of the static program for each of ARCHES (CycloneDX)
 	$(foreach arch,$(ARCHES),PATH="$(TOOLS)/bin:$$PATH" packaging/sbom dist/linerate-$(VERSION)-linux-$(arch).cdx.json \
 		$(TARGET_$(arch)) $(PACKAGED_FEATURES) &&) true
 
-artefacts: deb tarball image rpm sbom
+# Of the architecture and the C library of this host.
+LIBS_ARCHIVE = linerate-libs-$(VERSION)-linux-$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(shell uname -m)))
+LIBS_DOC := dist/tree/libs/share/doc/linerate-libs
+libs-tarball: libs ## archive of the libraries for programs in C, and their header
+	rm -rf dist/tree/libs
+	mkdir -p $(LIBS_DOC)
+	cp -a dist/lib dist/include dist/tree/libs
+	cp docs/libraries.md LICENSE LICENSE-APACHE LICENSE-MIT $(LIBS_DOC)
+	packaging/licenses $(HOST) -p linerate-capi -p linerate-libiperf >$(LIBS_DOC)/THIRD-PARTY-LICENSES
+	packaging/tarball $(LIBS_ARCHIVE) dist/tree/libs dist
+
+test-libs-tarball: libs-tarball ## unpack the archive of the libraries and load them from C and Python
+	packaging/test-libs-tarball dist/$(LIBS_ARCHIVE).tar.gz $(VERSION)
+
+artefacts: deb tarball libs-tarball image rpm sbom
 
 release: ## all artefacts, built twice with the same bytes, in dist/release
 	packaging/release
