@@ -17,18 +17,39 @@ pub(super) struct StrategyUsed {
     pub(super) strategy: IoStrategy,
     /// Trials that led to it; `None` when nothing was left open.
     pub(super) trials: Option<u32>,
+    /// Threads of each role; absent when they have ended.
+    pub(super) threads: Option<ThreadsUsed>,
+}
+
+/// Threads that moved the data at the end of a test.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ThreadsUsed {
+    pub(super) senders: usize,
+    pub(super) receivers: usize,
+}
+
+impl ThreadsUsed {
+    /// One thread may send and receive in turns.
+    fn note(self, role: StreamRole) -> String {
+        match if role == StreamRole::Sender { self.senders } else { self.receivers } {
+            0 | 1 => "; 1 thread".to_owned(),
+            threads => format!("; {threads} threads"),
+        }
+    }
 }
 
 /// How the data of these streams moved, one path per role.
 pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream], used: StrategyUsed) -> impl Iterator<Item = DataPath> {
     [StreamRole::Sender, StreamRole::Receiver].into_iter().filter_map(move |role| {
         let first = streams.iter().find(|s| s.stream.role == role)?;
-        Some(match (spec.transport, role) {
+        let mut path = match (spec.transport, role) {
             (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
             (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec, used),
             (_, StreamRole::Sender) => bytes_out(spec, used),
             (_, StreamRole::Receiver) => bytes_in(spec, used),
-        })
+        };
+        path.description += &used.threads.map(|threads| threads.note(role)).unwrap_or_default();
+        Some(path)
     })
 }
 

@@ -312,32 +312,37 @@ impl TestRun {
     fn start_workers(&mut self, assignments: Vec<StreamAssignment>) -> Result<(), EngineError> {
         let is_paced = self.settings.spec.pacing.rate_bps.is_some();
         let pool = WorkerPool::start(&self.control, assignments, Placement { pin_to: self.settings.cpu, is_paced });
-        self.pool = Some(pool.map_err(Operation::CreateThread.failed())?);
+        let pool = pool.map_err(Operation::CreateThread.failed())?;
         if self.settings.local.io_strategy.is_none() {
-            let adjustable = adjustable(&self.settings.spec, &self.streams);
+            let adjustable = adjustable(&self.settings.spec, &self.streams, &pool);
             self.trials =
-                StrategyTrials::new(adjustable, self.streams.len(), clock::monotonic_ns(), Sequence::seeded());
+                StrategyTrials::new(&adjustable, self.streams.len(), clock::monotonic_ns(), Sequence::seeded());
         }
+        self.pool = Some(pool);
         Ok(())
     }
 
     /// Ends a slot of a trial, or begins one.
     fn advance_trials(&mut self, now_ns: u64) {
-        let (Some(trials), Some(pool)) = (&mut self.trials, &self.pool) else {
+        let (Some(trials), Some(pool)) = (&mut self.trials, &mut self.pool) else {
             return;
         };
         if now_ns < trials.next_ns() {
             return;
         }
         let (cpu_ns, waits) = pool.load();
-        let strategy = trials.advance(LoadSample {
+        let setting = trials.advance(LoadSample {
             at_ns: now_ns,
             bytes: self.sampler.total_bytes(),
             cpu_ns,
             waits,
             disturbed_segments: self.sampler.disturbed_segments(),
+            receivers: pool.receivers(),
         });
-        self.control.set_strategy(strategy);
+        self.control.set_strategy(setting.io);
+        if let Some(receivers) = setting.receivers {
+            pool.set_receivers(receivers);
+        }
     }
 
     /// When [`TestRun::poll`] has to be called even without a notice, monotonic ns.
@@ -355,7 +360,8 @@ impl TestRun {
             End::NotReached | End::Reached => None,
         });
         let trial = started.and(self.trials.as_ref()).map(StrategyTrials::next_ns);
-        [stopping, timeline, silence, flush, trial].into_iter().flatten().min()
+        let growth = started.and(self.pool.as_ref()).and_then(WorkerPool::next_check_ns);
+        [stopping, timeline, silence, flush, trial, growth].into_iter().flatten().min()
     }
 
     /// Handles notices and deadlines.
@@ -464,6 +470,9 @@ impl TestRun {
                 Due::End => self.reach_end(events),
             }
         }
+        if let Some(pool) = &mut self.pool {
+            pool.relieve_saturated(now_ns);
+        }
         self.advance_trials(now_ns);
         self.check_send_queues(now_ns, events);
         let received = self.sampler.received_bytes();
@@ -512,10 +521,11 @@ impl TestRun {
 }
 
 /// What a test leaves open to this end.
-fn adjustable(spec: &TestSpec, streams: &[OpenStream]) -> Adjustable {
+fn adjustable(spec: &TestSpec, streams: &[OpenStream], pool: &WorkerPool) -> Adjustable {
     let has = |role| streams.iter().any(|open| open.stream.role == role);
     Adjustable {
         blocks: is_adjustable(spec) && has(StreamRole::Sender),
         pause_max_us: if has(StreamRole::Receiver) { pause_max_us(spec) } else { 0 },
+        receivers: pool.receiver_range(),
     }
 }

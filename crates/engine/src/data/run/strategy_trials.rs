@@ -1,7 +1,8 @@
-//! Chooses how byte streams are written and read by comparing candidates while the test runs.
+//! Chooses how streams are written and read by comparing candidates while the test runs.
 //!
-//! How many blocks a send call should submit, and whether a receiver should pause between two reads, depends on the CPU,
-//! its caches, the placement of both ends and what else runs; constants of one machine are wrong on the next. So the
+//! How many blocks a send call should submit, whether a receiver should pause between two reads, and how many threads should
+//! receive, depends on the CPU, its caches, the placement of both ends and what else runs; constants of one machine are wrong
+//! on the next. So the
 //! current strategy is compared with one challenger at a time in pairs of short slots whose order is random, which
 //! cancels most of what neighbours of the machine do. Payload bytes per second decide; where they are equal, CPU time per
 //! byte does. The pairs are judged by their ranks (Wilcoxon's signed-rank interval), which a few slots without a CPU do not
@@ -13,6 +14,8 @@
 //!
 //! Streams of one end compete for the same CPUs, so they are judged together: a stream that was measured alone would
 //! choose what takes time from the others.
+
+use std::ops::RangeInclusive;
 
 use linerate_model::spec::IoStrategy;
 
@@ -30,15 +33,27 @@ pub(super) struct LoadSample {
     pub(super) waits: u64,
     /// Segments that were sent again or received out of order.
     pub(super) disturbed_segments: u64,
+    /// Workers that receive now.
+    pub(super) receivers: usize,
+}
+
+/// What is in force at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) io: IoStrategy,
+    /// Workers that receive; `None` where no trial decides on them.
+    pub(super) receivers: Option<usize>,
 }
 
 /// What the user left open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Adjustable {
     /// The number of blocks per send call.
     pub(super) blocks: bool,
     /// The longest pause between reads; 0 for none.
     pub(super) pause_max_us: u16,
+    /// The least and the most workers that may receive.
+    pub(super) receivers: RangeInclusive<usize>,
 }
 
 /// The comparison of strategies during one test.
@@ -57,7 +72,7 @@ pub(super) struct StrategyTrials {
 
 #[derive(Debug)]
 struct Candidate {
-    strategy: IoStrategy,
+    setting: Setting,
     /// No trial before this time.
     retry_ns: u64,
     /// Doubles with every rejection.
@@ -86,6 +101,25 @@ struct Trial {
     begin: LoadSample,
     until_ns: u64,
     pairs: Vec<Pair>,
+}
+
+impl Adjustable {
+    fn is_one_receiver_count(&self) -> bool {
+        self.receivers.start() >= self.receivers.end()
+    }
+}
+
+/// Numbers of receiving workers that are compared, each twice the one before, in the order of their trials: the least is where
+/// a test begins, and next to it more may be gained than further away.
+fn receiver_counts(range: &RangeInclusive<usize>) -> Vec<Option<usize>> {
+    let (least, most) = (*range.start(), *range.end());
+    if least >= most {
+        return vec![None];
+    }
+    let doubled = std::iter::successors(Some(least.max(1)), |count| Some(count.saturating_mul(2)));
+    let mut counts: Vec<_> = doubled.take_while(|count| *count < most).chain([most]).map(Some).collect();
+    counts.swap(0, 1);
+    counts
 }
 
 /// What happened in one slot.
@@ -153,20 +187,23 @@ const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 
 impl StrategyTrials {
     /// Trials of what is adjustable for this number of streams; `None` when nothing is.
-    pub(super) fn new(adjustable: Adjustable, streams: usize, now_ns: u64, random: Sequence) -> Option<Self> {
+    pub(super) fn new(adjustable: &Adjustable, streams: usize, now_ns: u64, random: Sequence) -> Option<Self> {
         let slot_ns = SLOT_PER_STREAM_NS.saturating_mul(streams as u64).clamp(SLOT_MIN_NS, SLOT_MAX_NS);
         let blocks = if adjustable.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
         let pauses = || PAUSES_US.iter().filter(|pause_us| **pause_us <= adjustable.pause_max_us);
-        let candidates: Vec<Candidate> = blocks
-            .iter()
-            .flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)))
-            .map(|(blocks_per_call, receive_pause_us)| Candidate {
-                strategy: IoStrategy { blocks_per_call, receive_pause_us },
-                retry_ns: 0,
-                backoff_ns: BACKOFF_MIN_NS,
+        let strategies = || blocks.iter().flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)));
+        let receivers = receiver_counts(&adjustable.receivers);
+        let settings = receivers.into_iter().flat_map(|receivers| {
+            strategies().map(move |(blocks_per_call, receive_pause_us)| Setting {
+                io: IoStrategy { blocks_per_call, receive_pause_us },
+                receivers,
             })
-            .collect();
-        let current = candidates.iter().position(|candidate| candidate.strategy == INITIAL)?;
+        });
+        let candidates: Vec<Candidate> =
+            settings.map(|setting| Candidate { setting, retry_ns: 0, backoff_ns: BACKOFF_MIN_NS }).collect();
+        let least = (!adjustable.is_one_receiver_count()).then_some(*adjustable.receivers.start());
+        let initial = Setting { io: INITIAL, receivers: least };
+        let current = candidates.iter().position(|candidate| candidate.setting == initial)?;
         (candidates.len() > 1).then(|| Self {
             candidates,
             current,
@@ -188,9 +225,9 @@ impl StrategyTrials {
         }
     }
 
-    /// The strategy that has won so far.
-    pub(super) fn current(&self) -> IoStrategy {
-        self.candidates[self.current].strategy
+    /// What has won so far.
+    pub(super) fn current(&self) -> Setting {
+        self.candidates[self.current].setting
     }
 
     /// Trials that came to a decision.
@@ -198,9 +235,13 @@ impl StrategyTrials {
         self.decided
     }
 
-    /// Takes the totals at the end of a slot or a hold; returns the strategy that is in force from now on.
-    pub(super) fn advance(&mut self, now: LoadSample) -> IoStrategy {
+    /// Takes the totals at the end of a slot or a hold; returns what is in force from now on.
+    pub(super) fn advance(&mut self, now: LoadSample) -> Setting {
         if now.at_ns < self.next_ns() {
+            return self.in_force();
+        }
+        if self.in_force().receivers.is_some_and(|receivers| receivers != now.receivers) {
+            self.follow_growth(now);
             return self.in_force();
         }
         match std::mem::replace(&mut self.state, State::Holding { since: now, until_ns: now.at_ns + HOLD_NS }) {
@@ -210,13 +251,28 @@ impl StrategyTrials {
         self.in_force()
     }
 
-    fn in_force(&self) -> IoStrategy {
+    fn in_force(&self) -> Setting {
         match &self.state {
             State::Comparing(trial) if trial.is_challenger_first == trial.first.is_none() => {
-                self.candidates[trial.challenger].strategy
+                self.candidates[trial.challenger].setting
             }
             _ => self.current(),
         }
+    }
+
+    /// Saturated workers were relieved by more: compares from there.
+    fn follow_growth(&mut self, now: LoadSample) {
+        let io = self.current().io;
+        let enough = |candidate: &Candidate| {
+            let receivers = candidate.setting.receivers.filter(|receivers| *receivers >= now.receivers)?;
+            (candidate.setting.io == io).then_some(receivers)
+        };
+        let nearest =
+            self.candidates.iter().enumerate().filter_map(|(index, candidate)| Some((enough(candidate)?, index)));
+        if let Some((_, index)) = nearest.min() {
+            self.current = index;
+        }
+        self.state = State::Holding { since: now, until_ns: now.at_ns + HOLD_NS };
     }
 
     /// Begins a trial when the workers are busy enough and a challenger is due.
@@ -224,7 +280,7 @@ impl StrategyTrials {
         let elapsed_ns = now.at_ns.saturating_sub(since.at_ns).max(1) as f64;
         let cpu_share = now.cpu_ns.saturating_sub(since.cpu_ns) as f64 / elapsed_ns;
         let waits_per_s = now.waits.saturating_sub(since.waits) as f64 * 1e9 / elapsed_ns;
-        if self.current().receive_pause_us > 0 && waits_per_s < WAITS_PER_S_PLAIN {
+        if self.current().io.receive_pause_us > 0 && waits_per_s < WAITS_PER_S_PLAIN {
             self.end_pause();
         }
         if cpu_share < CPU_SHARE_MIN || is_disturbed(since, now) {
@@ -246,8 +302,9 @@ impl StrategyTrials {
 
     /// The same strategy without a pause is current from now on.
     fn end_pause(&mut self) {
-        let plain = IoStrategy { receive_pause_us: 0, ..self.current() };
-        if let Some(index) = self.candidates.iter().position(|candidate| candidate.strategy == plain) {
+        let Setting { io, receivers } = self.current();
+        let without = Setting { io: IoStrategy { receive_pause_us: 0, ..io }, receivers };
+        if let Some(index) = self.candidates.iter().position(|candidate| candidate.setting == without) {
             self.current = index;
         }
     }
@@ -256,11 +313,16 @@ impl StrategyTrials {
     fn due_challenger(&self, now_ns: u64, waits_per_s: f64) -> Option<usize> {
         let current = self.current();
         let is_due = |candidate: &Candidate| {
-            let IoStrategy { blocks_per_call, receive_pause_us } = candidate.strategy;
-            let same_blocks = blocks_per_call == current.blocks_per_call;
-            let same_pause = receive_pause_us == current.receive_pause_us;
-            let spares_wake_ups = receive_pause_us <= current.receive_pause_us || waits_per_s >= WAITS_PER_S_PAUSE;
-            same_blocks != same_pause && spares_wake_ups && candidate.retry_ns <= now_ns
+            let Setting { io: IoStrategy { blocks_per_call, receive_pause_us }, receivers } = candidate.setting;
+            let differences = [
+                blocks_per_call != current.io.blocks_per_call,
+                receive_pause_us != current.io.receive_pause_us,
+                receivers != current.receivers,
+            ];
+            let spares_wake_ups = receive_pause_us <= current.io.receive_pause_us || waits_per_s >= WAITS_PER_S_PAUSE;
+            differences.iter().filter(|differs| **differs).count() == 1
+                && spares_wake_ups
+                && candidate.retry_ns <= now_ns
         };
         let due = self.candidates.iter().enumerate().filter(|(_, candidate)| is_due(candidate));
         due.min_by_key(|(_, candidate)| candidate.retry_ns).map(|(index, _)| index)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100 };
+const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100, receivers: 1..=1 };
 
 impl LoadSample {
     /// The sample after one busy CPU moved `bytes`, with a wait every 50 µs.
@@ -19,24 +19,36 @@ impl LoadSample {
 
 /// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
 fn run(
-    adjustable: Adjustable,
+    adjustable: &Adjustable,
     seed: u64,
     seconds: u64,
     noise: f64,
     path: impl Fn(IoStrategy) -> (f64, f64),
 ) -> StrategyTrials {
+    run_settings(adjustable, seed, seconds, noise, |setting| path(setting.io))
+}
+
+/// The same where the number of receivers matters too. The number of workers is the one the trials set.
+fn run_settings(
+    adjustable: &Adjustable,
+    seed: u64,
+    seconds: u64,
+    noise: f64,
+    path: impl Fn(Setting) -> (f64, f64),
+) -> StrategyTrials {
     let mut trials = StrategyTrials::new(adjustable, 1, 0, Sequence::new(seed)).expect("something is adjustable");
     let mut random = Sequence::new(seed.wrapping_add(77));
-    let (mut now, mut strategy) = (LoadSample::default(), INITIAL);
+    let (mut now, mut setting) = (LoadSample::default(), trials.current());
     while now.at_ns < seconds * 1_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         // A sum of uniform numbers is close to a normal one; their standard deviation is 1.
         let normal: f64 = (0..12).map(|_| (random.next() % 1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
-        let (bytes_per_ns, cpu_ns_per_byte) = path(strategy);
+        let (bytes_per_ns, cpu_ns_per_byte) = path(setting);
         let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
         let cpu_ns = now.cpu_ns + (bytes * cpu_ns_per_byte) as u64;
-        now = LoadSample { cpu_ns, ..now.after(elapsed_ns, bytes as u64) };
-        strategy = trials.advance(now);
+        let receivers = setting.receivers.unwrap_or_default();
+        now = LoadSample { cpu_ns, receivers, ..now.after(elapsed_ns, bytes as u64) };
+        setting = trials.advance(now);
     }
     trials
 }
@@ -54,8 +66,8 @@ fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
 #[test]
 fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
     for seed in 1..=20 {
-        assert_eq!(run(BOTH, seed, 6, 0.2, plain_is_best).current(), IoStrategy::PLAIN, "{seed}");
-        let found = run(BOTH, seed, 4, 0.1, long_pause_is_best).current();
+        assert_eq!(run(&BOTH, seed, 6, 0.2, plain_is_best).current().io, IoStrategy::PLAIN, "{seed}");
+        let found = run(&BOTH, seed, 4, 0.1, long_pause_is_best).current().io;
         assert_eq!(found.receive_pause_us, 100, "{seed}");
     }
 }
@@ -63,13 +75,13 @@ fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
 #[test]
 fn cpu_time_decides_between_equal_rates() {
     let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 30 { 0.15 } else { 0.3 });
-    let pause = Adjustable { blocks: false, pause_max_us: 100 };
-    assert_eq!(run(pause, 5, 3, 0.01, path).current().receive_pause_us, 30);
+    let pause = Adjustable { blocks: false, ..BOTH };
+    assert_eq!(run(&pause, 5, 3, 0.01, path).current().io.receive_pause_us, 30);
 }
 
 #[test]
 fn trials_take_a_small_part_of_a_long_test() {
-    let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(3)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(3)).expect("something is adjustable");
     let (mut now, mut in_trials_ns) = (LoadSample::default(), 0);
     while now.at_ns < 60_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -86,14 +98,14 @@ fn trials_take_a_small_part_of_a_long_test() {
 #[test]
 fn challengers_cost_little_however_slow_they_are() {
     let slow = |strategy: IoStrategy| if strategy == INITIAL { 5.0 } else { 1.0 };
-    let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(9)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(9)).expect("something is adjustable");
     let (mut now, mut strategy) = (LoadSample::default(), INITIAL);
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, (elapsed_ns as f64 * slow(strategy)) as u64);
-        strategy = trials.advance(now);
+        strategy = trials.advance(now).io;
     }
-    assert_eq!(trials.current(), INITIAL);
+    assert_eq!(trials.current().io, INITIAL);
     assert!(trials.decided() > 4, "{}", trials.decided());
     let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(INITIAL));
     assert!(of_best > 0.98, "{of_best}");
@@ -101,13 +113,13 @@ fn challengers_cost_little_however_slow_they_are() {
 
 #[test]
 fn equal_strategies_are_not_exchanged_because_of_noise() {
-    let changed = (1..=100).filter(|seed| run(BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current() != INITIAL);
+    let changed = (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != INITIAL);
     assert!(changed.count() < 30);
 }
 
 #[test]
 fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
-    let trials = StrategyTrials::new(BOTH, 1_000, 0, Sequence::new(2)).expect("something is adjustable");
+    let trials = StrategyTrials::new(&BOTH, 1_000, 0, Sequence::new(2)).expect("something is adjustable");
     assert_eq!(trials.slot_ns, SLOT_MAX_NS);
     assert!(trials.next_ns() >= 2_000_000_000);
 }
@@ -121,36 +133,36 @@ fn interval_of_a_few_values() {
 #[test]
 fn slow_path_is_left_alone() {
     // 100 Mbit/s, a hundredth of a CPU.
-    let slow = run(BOTH, 9, 5, 0.1, |_| (0.0125, 0.8));
-    assert_eq!((slow.current(), slow.decided()), (INITIAL, 0));
+    let slow = run(&BOTH, 9, 5, 0.1, |_| (0.0125, 0.8));
+    assert_eq!((slow.current().io, slow.decided()), (INITIAL, 0));
 }
 
 #[test]
 fn pause_ends_when_data_becomes_rare() {
-    let mut trials = run(BOTH, 4, 2, 0.05, long_pause_is_best);
-    assert!(trials.current().receive_pause_us > 0);
+    let mut trials = run(&BOTH, 4, 2, 0.05, long_pause_is_best);
+    assert!(trials.current().io.receive_pause_us > 0);
     let mut now = LoadSample { at_ns: trials.next_ns(), bytes: u64::MAX / 2, ..LoadSample::default() };
     // A trial that runs ends first, because nothing moves.
     for _ in 0..3 {
         now.at_ns = trials.next_ns();
         trials.advance(now);
     }
-    assert_eq!(trials.current().receive_pause_us, 0);
+    assert_eq!(trials.current().io.receive_pause_us, 0);
 }
 
 /// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and trials that were decided. The
 /// challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
-    let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(6)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(6)).expect("something is adjustable");
     let mut now = LoadSample::default();
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         let is_comparing = matches!(trials.state, State::Comparing(_));
-        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force() == INITIAL { 2 } else { 5 });
+        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force().io == INITIAL { 2 } else { 5 });
         now.disturbed_segments += if is_comparing { segments } else { 0 };
         trials.advance(now);
     }
-    (trials.current(), trials.decided())
+    (trials.current().io, trials.decided())
 }
 
 #[test]
@@ -166,6 +178,34 @@ fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
 
 #[test]
 fn nothing_adjustable_needs_no_trials() {
-    let none = Adjustable { blocks: false, pause_max_us: 0 };
-    assert!(StrategyTrials::new(none, 1, 0, Sequence::new(1)).is_none());
+    let none = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=1 };
+    assert!(StrategyTrials::new(&none, 1, 0, Sequence::new(1)).is_none());
+}
+
+const RECEIVERS: Adjustable = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=4 };
+
+#[test]
+fn number_of_receivers_with_the_highest_rate_is_found() {
+    let receivers = |setting: Setting| setting.receivers.expect("a trial decides");
+    for best in [1, 2, 4] {
+        let path = |setting| (if receivers(setting) == best { 5.0 } else { 4.0 }, 0.2);
+        for seed in 1..=20 {
+            assert_eq!(run_settings(&RECEIVERS, seed, 4, 0.05, path).current().receivers, Some(best), "{seed}");
+        }
+    }
+}
+
+#[test]
+fn trials_go_on_from_the_number_of_receivers_that_relief_led_to() {
+    let mut trials = StrategyTrials::new(&RECEIVERS, 1, 0, Sequence::new(3)).expect("something is adjustable");
+    assert_eq!(trials.current().receivers, Some(1));
+    let sample = LoadSample { receivers: 3, ..LoadSample::default().after(trials.next_ns(), 1 << 30) };
+    assert_eq!(trials.advance(sample).receivers, Some(4));
+}
+
+#[test]
+fn numbers_of_receivers_double_up_to_the_most() {
+    assert_eq!(receiver_counts(&(1..=4)), [Some(2), Some(1), Some(4)]);
+    assert_eq!(receiver_counts(&(3..=10)), [Some(6), Some(3), Some(10)]);
+    assert_eq!(receiver_counts(&(2..=2)), [None]);
 }

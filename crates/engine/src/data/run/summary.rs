@@ -6,8 +6,9 @@ use linerate_model::summary::{FileSummary, StreamSummary, Summary};
 use linerate_model::{Event, Flow, StreamRole, Transport};
 use std::os::fd::AsFd;
 
-use super::data_path::{self, StrategyUsed};
-use super::{TestRun, strategy_trials};
+use super::TestRun;
+use super::data_path::{self, StrategyUsed, ThreadsUsed};
+use super::strategy_trials::{self, StrategyTrials};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
 
@@ -49,12 +50,14 @@ impl TestRun {
     }
 
     fn strategy_used(&self) -> StrategyUsed {
-        match &self.trials {
-            Some(trials) => StrategyUsed { strategy: trials.current(), trials: Some(trials.decided()) },
-            None => StrategyUsed {
-                strategy: self.settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL),
-                trials: None,
-            },
+        let fixed = || self.settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL);
+        StrategyUsed {
+            strategy: self.trials.as_ref().map_or_else(fixed, |trials| trials.current().io),
+            trials: self.trials.as_ref().map(StrategyTrials::decided),
+            threads: self
+                .pool
+                .as_ref()
+                .map(|pool| ThreadsUsed { senders: pool.senders(), receivers: pool.receivers() }),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Threads whose streams have one role.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -7,36 +8,60 @@ use linerate_sys::poll::EventFd;
 use linerate_sys::{OsError, cpu};
 
 use super::control::RunControl;
-use super::inbox::{Inbox, StreamAssignment};
+use super::inbox::{Inbox, Part, Share, StreamAssignment};
 use super::worker_loop::{Worker, WorkerLoad};
 
 /// The workers of a test that send, or those that receive.
 pub(super) struct WorkerGroup {
     control: Arc<RunControl>,
     workers: Vec<WorkerHandle>,
-    workers_max: usize,
+    /// The first so many have the streams; the others sleep.
+    active: usize,
+    limits: GroupSize,
     pin_to: Option<u32>,
-    /// Streams taken on so far; decides who gets the next one.
-    assigned: usize,
+}
+
+/// Number of workers of a group that has enough streams.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GroupSize {
+    pub(super) initial: usize,
+    /// Most of them, once those that run have no idle time.
+    pub(super) max: usize,
 }
 
 struct WorkerHandle {
     wake: Arc<EventFd>,
     inbox: Arc<Inbox>,
     load: Arc<WorkerLoad>,
+    /// Streams assigned to it, ended ones included.
+    streams: usize,
+    /// CPU time in ns and number of waits at the last check.
+    checked: (u64, u64),
     thread: Option<JoinHandle<()>>,
 }
 
+/// A worker that never waited is saturated if it ran for this part of the time: another process may have had its CPU for the rest.
+const SATURATED_CPU_SHARE: u64 = 4;
+
+impl WorkerHandle {
+    /// It never waited since the last check, `period_ns` ago.
+    fn was_saturated(&mut self, period_ns: u64) -> bool {
+        let now = (self.load.cpu_ns(), self.load.waits());
+        let (cpu_ns, waits) = std::mem::replace(&mut self.checked, now);
+        now.1 == waits && now.0.saturating_sub(cpu_ns) > period_ns / SATURATED_CPU_SHARE
+    }
+}
+
 impl WorkerGroup {
-    /// Starts as few threads as the streams need, and at most `workers_max`.
+    /// Starts as few threads as the streams need, and at most the initial number.
     pub(super) fn start(
         control: &Arc<RunControl>,
-        workers_max: usize,
+        limits: GroupSize,
         streams: Vec<StreamAssignment>,
         pin_to: Option<u32>,
     ) -> linerate_sys::Result<Self> {
-        let mut group = Self { control: Arc::clone(control), workers: Vec::new(), workers_max, pin_to, assigned: 0 };
-        let size = streams.len().min(workers_max);
+        let mut group = Self { control: Arc::clone(control), workers: Vec::new(), active: 0, limits, pin_to };
+        let size = streams.len().min(limits.initial);
         let mut shares: Vec<Vec<StreamAssignment>> = (0..size).map(|_| Vec::new()).collect();
         for (i, stream) in streams.into_iter().enumerate() {
             shares[i % size].push(stream);
@@ -49,25 +74,106 @@ impl WorkerGroup {
 
     /// Takes on one more stream while the others run.
     pub(super) fn add(&mut self, stream: StreamAssignment) -> linerate_sys::Result<()> {
-        if self.workers.len() < self.workers_max {
+        if self.active == self.workers.len() && self.active < self.limits.initial {
             return self.spawn(vec![stream]);
         }
-        let worker = &self.workers[self.assigned % self.workers.len()];
-        self.assigned += 1;
+        let Some(worker) = self.workers[..self.active].iter_mut().min_by_key(|worker| worker.streams) else {
+            return Ok(());
+        };
+        worker.streams += 1;
         worker.inbox.put(stream);
         worker.wake.signal();
         Ok(())
     }
 
-    fn spawn(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
-        self.assigned += share.len();
-        let pin_to = self.pin_to;
+    /// Each worker that had no idle time for `period_ns` gives half of its streams to another one. True if one did.
+    pub(super) fn relieve_saturated(&mut self, period_ns: u64) -> bool {
+        let before = self.active;
+        for index in 0..before {
+            if self.workers[index].was_saturated(period_ns) {
+                self.relieve(index);
+            }
+        }
+        self.active > before
+    }
+
+    /// So many workers have the streams from now on, as far as there are enough streams.
+    pub(super) fn set_active(&mut self, wanted: usize) {
+        while self.active > wanted.max(1) {
+            self.retire_last();
+        }
+        while self.active < wanted {
+            let most = (0..self.active).max_by_key(|index| self.workers[*index].streams);
+            if most.is_none_or(|index| !self.relieve(index)) {
+                return;
+            }
+        }
+    }
+
+    /// The worker gives half of its streams to one that has none. False if it has a single one, or there may be no more workers.
+    fn relieve(&mut self, index: usize) -> bool {
+        if self.active == self.limits.max || self.workers[index].streams < 2 {
+            return false;
+        }
+        if self.active < self.workers.len() {
+            self.active += 1;
+        } else if self.spawn(Vec::new()).is_err() {
+            // Without a further thread the test goes on as it is.
+            return false;
+        }
+        self.transfer(Part::Half, index, self.active - 1);
+        true
+    }
+
+    /// The last of the active workers gives its streams to the one that has fewest.
+    fn retire_last(&mut self) {
+        self.active -= 1;
+        if let Some(fewest) = (0..self.active).min_by_key(|index| self.workers[*index].streams) {
+            self.transfer(Part::All, self.active, fewest);
+        }
+    }
+
+    fn transfer(&mut self, part: Part, from: usize, to: usize) {
+        let moved = part.of(self.workers[from].streams);
+        let receiver = &mut self.workers[to];
+        receiver.streams += moved;
+        let share = Share::promise(part, &receiver.inbox, &receiver.wake);
+        let giver = &mut self.workers[from];
+        giver.streams -= moved;
+        giver.inbox.ask_for(share);
+        giver.wake.signal();
+    }
+
+    pub(super) fn active(&self) -> usize {
+        self.active
+    }
+
+    /// The least and the most workers that may be active with the streams there are.
+    pub(super) fn range(&self) -> RangeInclusive<usize> {
+        let streams: usize = self.workers.iter().map(|worker| worker.streams).sum();
+        streams.min(self.limits.initial)..=streams.min(self.limits.max)
+    }
+
+    /// Promises all streams of a worker that the test plays itself.
+    #[cfg(test)]
+    pub(super) fn promise_to_first(&self) -> Share {
+        Share::promise(Part::All, &self.workers[0].inbox, &self.workers[0].wake)
+    }
+
+    /// There may be more active workers.
+    pub(super) fn can_grow(&self) -> bool {
+        self.active < self.limits.max && self.workers[..self.active].iter().any(|worker| worker.streams > 1)
+    }
+
+    /// Starts one more worker when all are active.
+    fn spawn(&mut self, streams: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
+        let (pin_to, stream_count) = (self.pin_to, streams.len());
         let wake = Arc::new(EventFd::new()?);
         let inbox = Arc::new(Inbox::default());
         let load = Arc::new(WorkerLoad::default());
         let (control, for_worker) = (Arc::clone(&self.control), Arc::clone(&load));
         let mut worker = Worker::new(control, Arc::clone(&wake), Arc::clone(&inbox), for_worker)?;
-        worker.assign(share)?;
+        worker.assign(streams)?;
         let thread = std::thread::Builder::new()
             .name("linerate-data".into())
             .spawn(move || {
@@ -78,7 +184,9 @@ impl WorkerGroup {
                 worker.run();
             })
             .map_err(|source| OsError::new("create thread", "", source))?;
-        self.workers.push(WorkerHandle { wake, inbox, load, thread: Some(thread) });
+        let streams = stream_count;
+        self.workers.push(WorkerHandle { wake, inbox, load, streams, checked: (0, 0), thread: Some(thread) });
+        self.active += 1;
         Ok(())
     }
 

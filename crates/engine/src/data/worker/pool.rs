@@ -1,12 +1,13 @@
 //! The threads of a test.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use linerate_model::StreamRole;
-use linerate_sys::cpu;
+use linerate_sys::{clock, cpu};
 
 use super::control::{Phase, RunControl};
-use super::group::WorkerGroup;
+use super::group::{GroupSize, WorkerGroup};
 use super::inbox::StreamAssignment;
 
 /// The threads of one test.
@@ -14,10 +15,27 @@ pub(crate) struct WorkerPool {
     control: Arc<RunControl>,
     senders: WorkerGroup,
     receivers: WorkerGroup,
+    growth: Growth,
+    /// A trial has decided, or decides, how many receivers there are.
+    are_receivers_in_trial: bool,
 }
+
+/// When to look for workers without idle time.
+struct Growth {
+    checked_ns: u64,
+    period_ns: u64,
+}
+
+/// Period of these checks at first, and after a check that led to more workers. It holds thousands of calls.
+const CHECK_MIN_NS: u64 = 20_000_000;
+/// It doubles up to this with each check that did not.
+const CHECK_MAX_NS: u64 = 640_000_000;
 
 /// A sender without a rate always has work: more of them than CPUs only take the CPU from each other and from the receivers.
 const SENDERS_PER_CPU: usize = 1;
+/// Workers of each role are fewer at first. The peer's process may be on this machine: with one thread of each role per CPU
+/// a peer with a single thread has half of a CPU, and is what limits the test.
+const CPUS_PER_INITIAL_WORKER: usize = 2;
 /// The scheduler divides a CPU evenly among threads that have work. With two shares of it receivers keep their queues short, so
 /// that the data is still in a cache when it is read. With more threads small writes cause more wake-ups.
 const RECEIVERS_PER_CPU: usize = 2;
@@ -50,7 +68,7 @@ impl Placement {
 }
 
 impl WorkerPool {
-    /// Starts as few threads as the streams need and never more than a small multiple of the CPUs.
+    /// Starts as few threads as the streams need, and fewer than CPUs.
     pub(crate) fn start(
         control: &Arc<RunControl>,
         streams: Vec<StreamAssignment>,
@@ -60,12 +78,62 @@ impl WorkerPool {
         let takes_turns = placement.takes_turns(&streams);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
-        let start = |workers_max, streams| WorkerGroup::start(control, workers_max, streams, placement.pin_to);
+        let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
+        let initial = (cpus / CPUS_PER_INITIAL_WORKER).max(1);
+        let senders_max = SENDERS_PER_CPU * cpus;
+        // Senders with a rate sleep between portions however many streams share a thread, and are late then.
+        let senders_initial = if placement.is_paced { senders_max } else { initial };
         Ok(Self {
             control: Arc::clone(control),
-            senders: start(SENDERS_PER_CPU * cpus, senders)?,
-            receivers: start(RECEIVERS_PER_CPU * cpus, receivers)?,
+            senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
+            receivers: start(GroupSize { initial, max: RECEIVERS_PER_CPU * cpus }, receivers)?,
+            growth: Growth { checked_ns: clock::monotonic_ns(), period_ns: CHECK_MIN_NS },
+            are_receivers_in_trial: false,
         })
+    }
+
+    /// When to call [`WorkerPool::relieve_saturated`] next, monotonic ns; `None` when there are as many workers as there may be.
+    pub(crate) fn next_check_ns(&self) -> Option<u64> {
+        let can_grow = self.senders.can_grow() || !self.are_receivers_in_trial && self.receivers.can_grow();
+        can_grow.then(|| self.growth.checked_ns.saturating_add(self.growth.period_ns))
+    }
+
+    /// Once a call is due, each worker that had no idle time since the last one gives half of its streams to another worker.
+    pub(crate) fn relieve_saturated(&mut self, now_ns: u64) {
+        if self.next_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
+            return;
+        }
+        let elapsed_ns = now_ns.saturating_sub(self.growth.checked_ns);
+        let mut has_grown = self.senders.relieve_saturated(elapsed_ns);
+        if !self.are_receivers_in_trial {
+            has_grown |= self.receivers.relieve_saturated(elapsed_ns);
+        }
+        let period_ns = if has_grown { CHECK_MIN_NS } else { (2 * self.growth.period_ns).min(CHECK_MAX_NS) };
+        self.growth = Growth { checked_ns: now_ns, period_ns };
+    }
+
+    /// Workers that have streams to send.
+    pub(crate) fn senders(&self) -> usize {
+        self.senders.active()
+    }
+
+    /// Workers that have streams to receive.
+    pub(crate) fn receivers(&self) -> usize {
+        self.receivers.active()
+    }
+
+    /// Shares the streams that are received out among so many workers, as far as there are enough streams. They are not relieved
+    /// from then on: how many are best has been measured, or is.
+    pub(crate) fn set_receivers(&mut self, workers: usize) {
+        if workers != self.receivers.active() {
+            self.are_receivers_in_trial = true;
+            self.receivers.set_active(workers);
+        }
+    }
+
+    /// The least and the most workers that may receive so many streams.
+    pub(crate) fn receiver_range(&self) -> RangeInclusive<usize> {
+        self.receivers.range()
     }
 
     /// Takes on one more stream while the others run.
@@ -109,51 +177,5 @@ impl Drop for WorkerPool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::fd::OwnedFd;
-    use std::os::unix::net::UnixStream;
-
-    use linerate_model::StreamId;
-    use linerate_model::spec::IoStrategy;
-
-    use super::*;
-    use crate::data::worker::{Pump, Pumped, Scratch};
-
-    struct Idle;
-
-    impl Pump for Idle {
-        fn pump(&mut self, _now_ns: u64, _scratch: &mut Scratch) -> Pumped {
-            Pumped::Blocked
-        }
-    }
-
-    fn threads(roles: &[StreamRole], placement: Placement) -> usize {
-        let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
-        let (socket, _peer) = UnixStream::pair().expect("two sockets");
-        let streams = roles.iter().enumerate().map(|(index, role)| StreamAssignment {
-            id: StreamId(u32::try_from(index).expect("a small number")),
-            fd: Arc::new(OwnedFd::from(socket.try_clone().expect("a descriptor"))),
-            role: *role,
-            pump: Box::new(Idle),
-        });
-        WorkerPool::start(&control, streams.collect(), placement).expect("threads").size()
-    }
-
-    #[test]
-    fn many_senders_have_a_thread_per_cpu_and_many_receivers_have_two() {
-        let any = Placement { pin_to: None, is_paced: false };
-        assert_eq!(threads(&[StreamRole::Sender; 128], any), cpu::online_cpus());
-        assert_eq!(threads(&[StreamRole::Receiver; 128], any), 2 * cpu::online_cpus());
-        assert_eq!(threads(&[StreamRole::Sender], any), 1);
-    }
-
-    #[test]
-    fn a_stream_each_way_on_one_cpu_has_one_thread_unless_it_keeps_a_rate() {
-        let both = [StreamRole::Sender, StreamRole::Receiver];
-        let on_first = Placement { pin_to: Some(0), is_paced: false };
-        assert_eq!(threads(&both, on_first), 1);
-        assert_eq!(threads(&both, Placement { is_paced: true, ..on_first }), 2);
-        assert_eq!(threads(&[both, both].concat(), on_first), 3);
-        assert_eq!(threads(&[StreamRole::Receiver; 2], on_first), 2);
-    }
-}
+#[path = "pool_tests.rs"]
+mod tests;

@@ -14,7 +14,7 @@ use linerate_sys::clock::{self, ThreadCpuClock};
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
 use super::control::{Notice, Phase, RunControl};
-use super::inbox::{Inbox, StreamAssignment};
+use super::inbox::{Inbox, Share, StreamAssignment};
 use super::{Ended, Pumped, Scratch};
 
 struct Slot {
@@ -105,15 +105,41 @@ impl Worker {
         Ok(())
     }
 
-    /// Streams that came while this one was at work.
+    /// Streams that came while this one was at work, and requests for some of its own.
     fn take_assignments(&mut self) {
-        for stream in self.inbox.take() {
+        loop {
+            let (streams, request) = self.inbox.take();
+            self.assign_each(streams);
+            let Some(share) = request else {
+                return;
+            };
+            // After a stop each worker keeps what it has counted.
+            if !self.stopped {
+                self.give(&share);
+            }
+        }
+    }
+
+    fn assign_each(&mut self, streams: Vec<StreamAssignment>) {
+        for stream in streams {
             let id = stream.id;
             if let Err(error) = self.assign(vec![stream]) {
                 let error = io::Error::other(error);
                 self.control.notify(Notice::Ended(id, Ended::Failed(error)));
             }
         }
+    }
+
+    /// Gives some streams to another worker. Those that stay are assigned anew, because their tokens are their places.
+    fn give(&mut self, share: &Share) {
+        let mut kept = Vec::new();
+        let open = std::mem::take(&mut self.slots).into_iter().filter(|slot| slot.state != SlotState::Done);
+        for (index, slot) in open.enumerate() {
+            // The descriptor is open: the stream holds it.
+            let _ = self.epoll.remove(&slot.stream.fd);
+            if share.part().contains(index) { share.give(slot.stream) } else { kept.push(slot.stream) }
+        }
+        self.assign_each(kept);
     }
 
     pub(super) fn run(mut self) {
@@ -127,6 +153,7 @@ impl Worker {
         loop {
             match self.control.phase() {
                 Phase::Run => {}
+                Phase::StopSending | Phase::StopAndDrain if self.inbox.expects_streams() => {}
                 Phase::StopSending if !self.stopped => self.stop(false, &mut scratch),
                 Phase::StopAndDrain if !self.stopped => self.stop(true, &mut scratch),
                 Phase::Quit => return,

@@ -1,0 +1,215 @@
+//! How many threads move the data, and that no byte is lost when streams change threads.
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use linerate_model::StreamId;
+use linerate_model::spec::IoStrategy;
+use linerate_sys::poll::{self, Interest};
+
+use super::*;
+use crate::data::worker::{Notice, Pump, Pumped, Scratch};
+
+const ANY_CPU: Placement = Placement { pin_to: None, is_paced: false };
+const DEADLINE: Duration = Duration::from_secs(20);
+
+struct Idle;
+
+impl Pump for Idle {
+    fn pump(&mut self, _now_ns: u64, _scratch: &mut Scratch) -> Pumped {
+        Pumped::Blocked
+    }
+}
+
+/// Always has more to do; reports by which thread it is called.
+struct Busy {
+    index: usize,
+    calls: Sender<(usize, ThreadId)>,
+}
+
+impl Pump for Busy {
+    fn pump(&mut self, _now_ns: u64, _scratch: &mut Scratch) -> Pumped {
+        let until = Instant::now() + Duration::from_micros(200);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        // The test may be over.
+        let _ = self.calls.send((self.index, std::thread::current().id()));
+        Pumped::Again
+    }
+}
+
+/// Reads a byte per call and counts it.
+struct Counting {
+    socket: UnixStream,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Pump for Counting {
+    fn pump(&mut self, _now_ns: u64, _scratch: &mut Scratch) -> Pumped {
+        match self.socket.read(&mut [0]) {
+            Ok(1..) => {
+                self.bytes.fetch_add(1, Ordering::Relaxed);
+                Pumped::Again
+            }
+            _ => Pumped::Blocked,
+        }
+    }
+}
+
+fn assignment(index: usize, socket: &UnixStream, role: StreamRole, pump: Box<dyn Pump>) -> StreamAssignment {
+    let fd = Arc::new(OwnedFd::from(socket.try_clone().expect("a descriptor")));
+    StreamAssignment { id: StreamId(u32::try_from(index).expect("a small number")), fd, role, pump }
+}
+
+fn threads(roles: &[StreamRole], placement: Placement) -> usize {
+    let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+    let (socket, _peer) = UnixStream::pair().expect("two sockets");
+    let streams = roles.iter().enumerate().map(|(index, role)| assignment(index, &socket, *role, Box::new(Idle)));
+    WorkerPool::start(&control, streams.collect(), placement).expect("threads").size()
+}
+
+/// A pool whose receivers always have more to do, and their calls.
+fn saturated(streams: usize, role: StreamRole) -> (WorkerPool, Receiver<(usize, ThreadId)>) {
+    let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+    let (socket, _peer) = UnixStream::pair().expect("two sockets");
+    let (calls, received) = mpsc::channel();
+    let streams = (0..streams).map(|index| {
+        let pump = Busy { index, calls: calls.clone() };
+        assignment(index, &socket, role, Box::new(pump))
+    });
+    (WorkerPool::start(&control, streams.collect(), ANY_CPU).expect("threads"), received)
+}
+
+/// Waits until each of the streams was called last by one of so many threads.
+fn wait_for_threads(threads: usize, streams: usize, calls: &Receiver<(usize, ThreadId)>, mut meanwhile: impl FnMut()) {
+    let (deadline, mut last) = (Instant::now() + DEADLINE, vec![None; streams]);
+    loop {
+        meanwhile();
+        let (index, thread) = calls.recv_timeout(DEADLINE).expect("workers run");
+        last[index] = Some(thread);
+        let mut distinct: Vec<ThreadId> = Vec::new();
+        for id in last.iter().flatten() {
+            if !distinct.contains(id) {
+                distinct.push(*id);
+            }
+        }
+        if last.iter().all(Option::is_some) && distinct.len() == threads {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{} threads instead of {threads}", distinct.len());
+    }
+}
+
+#[test]
+fn a_test_begins_with_a_thread_of_each_role_for_two_cpus() {
+    let initial = (cpu::online_cpus() / 2).max(1);
+    assert_eq!(threads(&[StreamRole::Sender; 128], ANY_CPU), initial);
+    assert_eq!(threads(&[StreamRole::Receiver; 128], ANY_CPU), initial);
+    assert_eq!(threads(&[StreamRole::Sender], ANY_CPU), 1);
+    let paced = Placement { is_paced: true, ..ANY_CPU };
+    assert_eq!(threads(&[StreamRole::Sender; 128], paced), cpu::online_cpus());
+}
+
+#[test]
+fn a_stream_each_way_on_one_cpu_has_one_thread_unless_it_keeps_a_rate() {
+    let both = [StreamRole::Sender, StreamRole::Receiver];
+    let on_first = Placement { pin_to: Some(0), is_paced: false };
+    assert_eq!(threads(&both, on_first), 1);
+    assert_eq!(threads(&both, Placement { is_paced: true, ..on_first }), 2);
+    assert_eq!(threads(&[both, both].concat(), on_first), 2);
+}
+
+#[test]
+fn saturated_receivers_get_up_to_two_threads_per_cpu_and_senders_one() {
+    for (role, most) in [(StreamRole::Receiver, 2 * cpu::online_cpus()), (StreamRole::Sender, cpu::online_cpus())] {
+        let streams = 4 * most;
+        let (mut pool, calls) = saturated(streams, role);
+        wait_for_threads(most, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
+        assert_eq!(pool.size(), most);
+        assert_eq!(pool.next_check_ns(), None);
+    }
+}
+
+#[test]
+fn threads_that_wait_get_no_help() {
+    let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+    let (socket, _peer) = UnixStream::pair().expect("two sockets");
+    let streams = (0..8).map(|index| assignment(index, &socket, StreamRole::Receiver, Box::new(Idle))).collect();
+    let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
+    let size = pool.size();
+    for _ in 0..20 {
+        let due_ns = pool.next_check_ns().expect("it may grow");
+        pool.relieve_saturated(due_ns);
+    }
+    assert_eq!(pool.size(), size);
+}
+
+#[test]
+fn streams_follow_the_number_of_receivers_up_and_down() {
+    let most = 2 * cpu::online_cpus();
+    let streams = 3 * most;
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver);
+    for count in [most, 1, 2, most] {
+        pool.set_receivers(count);
+        assert_eq!(pool.receivers(), count);
+        wait_for_threads(count, streams, &calls, || {});
+    }
+    assert_eq!(pool.receiver_range(), (cpu::online_cpus() / 2).max(1)..=most);
+}
+
+/// A stream that has received so many bytes, which are counted when they are read, and its peer.
+fn with_data(index: usize, sent: usize, counted: &Arc<AtomicUsize>) -> (StreamAssignment, UnixStream) {
+    let (socket, mut peer) = UnixStream::pair().expect("two sockets");
+    socket.set_nonblocking(true).expect("an option");
+    peer.write_all(&vec![0; sent]).expect("room in the buffer");
+    let pump = Counting { socket: socket.try_clone().expect("a descriptor"), bytes: Arc::clone(counted) };
+    (assignment(index, &socket, StreamRole::Receiver, Box::new(pump)), peer)
+}
+
+fn wait_for_stop(control: &RunControl, mut missing: usize) {
+    let deadline = Instant::now() + DEADLINE;
+    while missing > 0 {
+        assert!(Instant::now() < deadline, "{missing} workers do not stop");
+        poll::wait_fd(control.notice_fd(), Interest::READ, Some(DEADLINE)).expect("a descriptor");
+        missing -= control.take_notices().iter().filter(|notice| matches!(notice, Notice::Stopped)).count();
+    }
+}
+
+#[test]
+fn a_stop_while_streams_change_threads_still_reads_all_that_has_arrived() {
+    const STREAMS: usize = 16;
+    const BYTES: usize = 50;
+    for _ in 0..100 {
+        let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let (streams, _peers): (Vec<_>, Vec<_>) = (0..STREAMS).map(|index| with_data(index, BYTES, &bytes)).unzip();
+        let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
+        pool.set_receivers(2);
+        pool.request_stop(true);
+        wait_for_stop(&control, pool.size());
+        assert_eq!(bytes.load(Ordering::Relaxed), STREAMS * BYTES);
+    }
+}
+
+#[test]
+fn a_stop_waits_for_streams_that_are_promised() {
+    let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let (first, _peer) = with_data(0, 1, &bytes);
+    let (promised, _other_peer) = with_data(1, 1, &bytes);
+    let pool = WorkerPool::start(&control, vec![first], ANY_CPU).expect("threads");
+    let share = pool.receivers.promise_to_first();
+    pool.request_stop(true);
+    let early = poll::wait_fd(control.notice_fd(), Interest::READ, Some(Duration::from_millis(50)));
+    assert!(!early.expect("a descriptor"), "it has not all of its streams");
+    share.give(promised);
+    drop(share);
+    wait_for_stop(&control, pool.size());
+    assert_eq!(bytes.load(Ordering::Relaxed), 2);
+}
