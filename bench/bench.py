@@ -135,9 +135,9 @@ def main():
     facts = environment(options)
     print(headline(facts), flush=True)
     print(TABLE_HEAD, flush=True)
-    with tempfile.TemporaryDirectory() as folder, Place(options.place) as place:
+    with tempfile.TemporaryDirectory() as folder, Place(options.place, options.congestion) as place:
         programs = links(folder, options)
-        floor = Floor(folder, options)
+        floor = Floor(folder, options, place)
         for row in ROWS:
             if options.only and not (row.name == options.only if options.exact else options.only in row.name):
                 continue
@@ -166,7 +166,7 @@ def common_arguments(parser, rounds):
     parser.add_argument("--json", help="write all measurements to this file")
     parser.add_argument("--cpus", help="CPU of the client and CPU of the server, such as 0,1")
     parser.add_argument("--place", choices=["loopback", "veth"], default="loopback", help="veth needs root")
-    parser.add_argument("--congestion", help="TCP congestion control algorithm of both, such as cubic")
+    parser.add_argument("--congestion", help="default congestion control where the tests run, such as cubic; needs root")
 
 
 def write_json(options, measurements):
@@ -194,8 +194,9 @@ def links(folder, options):
 class Floor:
     """The minimal program. It is built and run only where it has a counterpart."""
 
-    def __init__(self, folder, options):
+    def __init__(self, folder, options, place):
         self.options = options
+        self.prefix = place.prefix(0)
         self.program = os.path.join(folder, "floor")
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "floor.c")
         if options.place == "loopback":
@@ -213,7 +214,7 @@ class Floor:
 
     def rate(self, setting):
         """bit/s of all that run at once."""
-        commands = [[self.program, "-t", str(self.options.seconds), *one.split()] for one in setting.split(" + ")]
+        commands = [[*self.prefix, self.program, "-t", str(self.options.seconds), *one.split()] for one in setting.split(" + ")]
         running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
         reports = [program.communicate()[0] for program in running]
         if any(program.returncode for program in running):
@@ -236,9 +237,6 @@ def measure(row, programs, floor, place, options):
         "peer": (programs["peer"], programs["peer"]),
     }
     words = {"peer": row.options.split(), "ours": f"{row.options} {row.ours_only}".split()}
-    if options.congestion and "-u" not in words["peer"]:
-        for who in words:
-            words[who] += [row.dialect.congestion_option, options.congestion]
     settings = floor.settings(row)
     rounds = interleaved(
         options.rounds,

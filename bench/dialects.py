@@ -14,7 +14,6 @@ class Iperf3:
     """iperf3: the client tells everything, the server of one test ends by itself."""
 
     name = "iperf3"
-    congestion_option = "-C"
     ending = None
 
     @staticmethod
@@ -49,7 +48,6 @@ class Iperf2:
     """iperf 2: the server tells what arrived, and ends when it is interrupted."""
 
     name = "iperf"
-    congestion_option = "-Z"
     ending = signal.SIGINT
     connected = re.compile(r"^\[ *\*?\d+\] local .* connected with ", re.MULTILINE)
     total = re.compile(r"^\[ *\*?\d+\] +([\d.]+)-([\d.]+) sec +(\d+) Bytes .*?(?:(\d+)/ *(\d+) \(|$)", re.MULTILINE)

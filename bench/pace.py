@@ -69,7 +69,7 @@ def main():
     options = arguments()
     facts = environment(options)
     print(headline(facts), flush=True)
-    with tempfile.TemporaryDirectory() as folder, Place(options.place) as place:
+    with tempfile.TemporaryDirectory() as folder, Place(options.place, options.congestion) as place:
         programs = links(folder, options)["iperf3"]
         print(RATES_HEAD, flush=True)
         rates = []

@@ -39,7 +39,7 @@ def main():
     print(headline(facts), flush=True)
     print(TABLE_HEAD, flush=True)
     rows = []
-    with tempfile.TemporaryDirectory() as folder, Place(options.place) as place:
+    with tempfile.TemporaryDirectory() as folder, Place(options.place, options.congestion) as place:
         program = os.path.join(folder, "iperf3")
         os.symlink(resolve(options.ours), program)
         for name, words in MODES.items():
@@ -58,7 +58,6 @@ def arguments():
 
 
 def measure(name, words, program, place, options):
-    words = words + (["-C", options.congestion] if options.congestion else [])
     rounds = interleaved(
         options.rounds,
         lambda name: run_test(Iperf3, (program, program), words, place, options, ["--lr-io", SETTINGS[name]]).rate,
