@@ -44,8 +44,13 @@ def table(path):
         return http_table(facts, result["rows"])
     else:
         subject, lines = facts["peer"], [bench.TABLE_HEAD, *map(bench.markdown, result["rows"])]
-    title = f"### {facts['cpu']}: {facts['place']}, {facts['congestion']}, CPUs {facts['pinned']}, {subject}"
+    title = f"### {machine(facts)}: {facts['place']}, {facts['congestion']}, CPUs {facts['pinned']}, {subject}"
     return "\n".join([title, "", bench.headline(facts), *lines, ""])
+
+
+def machine(facts):
+    """The CPU with its first cache: generations of one vendor may have the same model name in a guest."""
+    return ", ".join([facts["cpu"], *facts.get("caches", [])[:1]])
 
 
 def http_table(facts, rows):

@@ -8,7 +8,8 @@ use linerate_sys::poll::EventFd;
 use linerate_sys::{OsError, cpu};
 
 use super::control::RunControl;
-use super::inbox::{Inbox, Part, Share, StreamAssignment};
+use super::inbox::{Inbox, StreamAssignment};
+use super::share::{Part, Share};
 use super::worker_loop::{Worker, WorkerLoad};
 
 /// The workers of a test that send, or those that receive.

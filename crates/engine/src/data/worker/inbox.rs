@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::{StreamId, StreamRole};
-use linerate_sys::poll::EventFd;
 
 use super::Pump;
+use super::share::Share;
 
 /// What other threads give to a worker that runs already, and what they ask it for.
 #[derive(Default)]
 pub(super) struct Inbox {
     is_full: AtomicBool,
-    /// How often a worker was asked to give some of its streams to this one, and how often one has done so.
+    /// Shares of other workers' streams that the owner was promised, and those that have come.
     promised: AtomicUsize,
     kept: AtomicUsize,
     contents: Mutex<Contents>,
@@ -36,6 +36,16 @@ struct Request {
 impl Inbox {
     pub(super) fn put(&self, stream: StreamAssignment) {
         self.change(|contents| contents.streams.push(stream));
+    }
+
+    /// Another worker will give some of its streams to the owner.
+    pub(super) fn expect_share(&self) {
+        self.promised.fetch_add(1, Ordering::Release);
+    }
+
+    /// It has given what it had.
+    pub(super) fn end_share(&self) {
+        self.kept.fetch_add(1, Ordering::Release);
     }
 
     /// Asks the owner for a part of its streams.
@@ -68,62 +78,6 @@ impl Inbox {
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut contents);
         self.is_full.store(true, Ordering::Release);
-    }
-}
-
-/// A part of the streams of one worker, promised to another one. Dropping it keeps the promise, whatever was given.
-pub(super) struct Share {
-    part: Part,
-    inbox: Arc<Inbox>,
-    wake: Arc<EventFd>,
-}
-
-/// Which streams of a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Every second one; one of an odd number stays.
-    Half,
-    All,
-}
-
-impl Part {
-    /// Of so many streams.
-    pub(super) fn of(self, streams: usize) -> usize {
-        match self {
-            Self::Half => streams / 2,
-            Self::All => streams,
-        }
-    }
-
-    /// Includes the stream at this place.
-    pub(super) fn contains(self, index: usize) -> bool {
-        match self {
-            Self::Half => index % 2 == 1,
-            Self::All => true,
-        }
-    }
-}
-
-impl Share {
-    /// A promise to the worker with this inbox.
-    pub(super) fn promise(part: Part, inbox: &Arc<Inbox>, wake: &Arc<EventFd>) -> Self {
-        inbox.promised.fetch_add(1, Ordering::Release);
-        Self { part, inbox: Arc::clone(inbox), wake: Arc::clone(wake) }
-    }
-
-    pub(super) fn part(&self) -> Part {
-        self.part
-    }
-
-    pub(super) fn give(&self, stream: StreamAssignment) {
-        self.inbox.put(stream);
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.inbox.kept.fetch_add(1, Ordering::Release);
-        self.wake.signal();
     }
 }
 

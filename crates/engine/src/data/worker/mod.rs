@@ -17,6 +17,7 @@ mod pace;
 mod pool;
 mod scratch;
 mod sequence;
+mod share;
 mod stream_receiver;
 mod stream_sender;
 mod target;

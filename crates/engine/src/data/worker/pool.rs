@@ -68,7 +68,7 @@ impl Placement {
 }
 
 impl WorkerPool {
-    /// Starts as few threads as the streams need, and fewer than CPUs.
+    /// Starts a few threads; there may be more while the streams move data.
     pub(crate) fn start(
         control: &Arc<RunControl>,
         streams: Vec<StreamAssignment>,
@@ -95,7 +95,7 @@ impl WorkerPool {
     /// When to call [`WorkerPool::relieve_saturated`] next, monotonic ns; `None` when there are as many workers as there may be.
     pub(crate) fn next_check_ns(&self) -> Option<u64> {
         let can_grow = self.senders.can_grow() || !self.are_receivers_in_trial && self.receivers.can_grow();
-        can_grow.then(|| self.growth.checked_ns.saturating_add(self.growth.period_ns))
+        (can_grow && self.is_running()).then(|| self.growth.checked_ns.saturating_add(self.growth.period_ns))
     }
 
     /// Once a call is due, each worker that had no idle time since the last one gives half of its streams to another worker.
@@ -125,7 +125,7 @@ impl WorkerPool {
     /// Shares the streams that are received out among so many workers, as far as there are enough streams. They are not relieved
     /// from then on: how many are best has been measured, or is.
     pub(crate) fn set_receivers(&mut self, workers: usize) {
-        if workers != self.receivers.active() {
+        if workers != self.receivers.active() && self.is_running() {
             self.are_receivers_in_trial = true;
             self.receivers.set_active(workers);
         }
@@ -159,6 +159,11 @@ impl WorkerPool {
     /// Stops the senders; with `drain` the receivers read what has arrived before they acknowledge.
     pub(crate) fn request_stop(&self, drain: bool) {
         self.set_phase(if drain { Phase::StopAndDrain } else { Phase::StopSending });
+    }
+
+    /// No stop has been requested: each worker that runs then acknowledges it, and there may be no more.
+    fn is_running(&self) -> bool {
+        self.control.phase() == Phase::Run
     }
 
     fn set_phase(&self, phase: Phase) {

@@ -213,3 +213,13 @@ fn a_stop_waits_for_streams_that_are_promised() {
     wait_for_stop(&control, pool.size());
     assert_eq!(bytes.load(Ordering::Relaxed), 2);
 }
+
+#[test]
+fn no_thread_starts_after_a_stop() {
+    let (mut pool, _calls) = saturated(8, StreamRole::Receiver);
+    let size = pool.size();
+    pool.request_stop(false);
+    assert_eq!(pool.next_check_ns(), None);
+    pool.set_receivers(2 * cpu::online_cpus());
+    assert_eq!(pool.size(), size);
+}

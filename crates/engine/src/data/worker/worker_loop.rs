@@ -14,7 +14,8 @@ use linerate_sys::clock::{self, ThreadCpuClock};
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
 use super::control::{Notice, Phase, RunControl};
-use super::inbox::{Inbox, Share, StreamAssignment};
+use super::inbox::{Inbox, StreamAssignment};
+use super::share::Share;
 use super::{Ended, Pumped, Scratch};
 
 struct Slot {
