@@ -17,6 +17,8 @@ pub(super) struct StrategyUsed {
     pub(super) strategy: IoStrategy,
     /// Trials that led to it; `None` when nothing was left open.
     pub(super) trials: Option<u32>,
+    /// The most a sender's socket held unsent, in bytes; absent where the host's default held.
+    pub(super) unsent_limit_bytes: Option<u32>,
     /// Threads of each role; absent when they have ended.
     pub(super) threads: Option<ThreadsUsed>,
 }
@@ -72,7 +74,8 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
         _ if spec.coalesce && spec.block_len_explicit => "; small writes are gathered".to_owned(),
         _ => String::new(),
     };
-    let mut path = DataPath::new(StreamRole::Sender, method, format!("Send path: {how}, {size}{note}"));
+    let unsent = used.unsent_limit_bytes.map(|bytes| format!("; at most {bytes} bytes unsent")).unwrap_or_default();
+    let mut path = DataPath::new(StreamRole::Sender, method, format!("Send path: {how}, {size}{note}{unsent}"));
     path.per_call = Some(PerCall::Bytes(call));
     path
 }

@@ -1,7 +1,7 @@
 //! Chooses how streams are written and read by comparing candidates while the test runs.
 //!
-//! How many blocks a send call should submit, whether a receiver should pause between two reads, and how many threads should
-//! receive, depends on the CPU, its caches, the placement of both ends and what else runs; constants of one machine are wrong
+//! How many blocks a send call should submit, how much a socket should hold unsent, whether a receiver should pause between two
+//! reads, and how many threads should receive, depends on the CPU, its caches, the placement of both ends and what else runs; constants of one machine are wrong
 //! on the next. So the
 //! current strategy is compared with one challenger at a time in pairs of short slots whose order is random, which
 //! cancels most of what neighbours of the machine do. Payload bytes per second decide; where they are equal, CPU time per
@@ -43,6 +43,8 @@ pub(super) struct Setting {
     pub(super) io: IoStrategy,
     /// Workers that receive; `None` where no trial decides on them.
     pub(super) receivers: Option<usize>,
+    /// Sockets hold little that is not sent yet.
+    pub(super) limits_unsent: bool,
 }
 
 /// What the user left open.
@@ -54,6 +56,8 @@ pub(super) struct Adjustable {
     pub(super) pause_max_us: u16,
     /// The least and the most workers that may receive.
     pub(super) receivers: RangeInclusive<usize>,
+    /// Whether sockets hold little that is not sent yet.
+    pub(super) unsent_limit: bool,
 }
 
 /// The comparison of strategies during one test.
@@ -192,17 +196,21 @@ impl StrategyTrials {
         let blocks = if adjustable.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
         let pauses = || PAUSES_US.iter().filter(|pause_us| **pause_us <= adjustable.pause_max_us);
         let strategies = || blocks.iter().flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)));
+        let limits = if adjustable.unsent_limit { &[true, false][..] } else { &[false] };
         let receivers = receiver_counts(&adjustable.receivers);
         let settings = receivers.into_iter().flat_map(|receivers| {
-            strategies().map(move |(blocks_per_call, receive_pause_us)| Setting {
-                io: IoStrategy { blocks_per_call, receive_pause_us },
-                receivers,
+            limits.iter().flat_map(move |limits_unsent| {
+                strategies().map(move |(blocks_per_call, receive_pause_us)| Setting {
+                    io: IoStrategy { blocks_per_call, receive_pause_us },
+                    receivers,
+                    limits_unsent: *limits_unsent,
+                })
             })
         });
         let candidates: Vec<Candidate> =
             settings.map(|setting| Candidate { setting, retry_ns: 0, backoff_ns: BACKOFF_MIN_NS }).collect();
         let least = (!adjustable.is_one_receiver_count()).then_some(*adjustable.receivers.start());
-        let initial = Setting { io: INITIAL, receivers: least };
+        let initial = Setting { io: INITIAL, receivers: least, limits_unsent: adjustable.unsent_limit };
         let current = candidates.iter().position(|candidate| candidate.setting == initial)?;
         (candidates.len() > 1).then(|| Self {
             candidates,
@@ -251,7 +259,8 @@ impl StrategyTrials {
         self.in_force()
     }
 
-    fn in_force(&self) -> Setting {
+    /// What the workers do now.
+    pub(super) fn in_force(&self) -> Setting {
         match &self.state {
             State::Comparing(trial) if trial.is_challenger_first == trial.first.is_none() => {
                 self.candidates[trial.challenger].setting
@@ -262,10 +271,10 @@ impl StrategyTrials {
 
     /// Saturated workers were relieved by more: compares from there.
     fn follow_growth(&mut self, now: LoadSample) {
-        let io = self.current().io;
+        let current = self.current();
         let enough = |candidate: &Candidate| {
             let receivers = candidate.setting.receivers.filter(|receivers| *receivers >= now.receivers)?;
-            (candidate.setting.io == io).then_some(receivers)
+            (Setting { receivers: current.receivers, ..candidate.setting } == current).then_some(receivers)
         };
         let nearest =
             self.candidates.iter().enumerate().filter_map(|(index, candidate)| Some((enough(candidate)?, index)));
@@ -302,8 +311,8 @@ impl StrategyTrials {
 
     /// The same strategy without a pause is current from now on.
     fn end_pause(&mut self) {
-        let Setting { io, receivers } = self.current();
-        let without = Setting { io: IoStrategy { receive_pause_us: 0, ..io }, receivers };
+        let current = self.current();
+        let without = Setting { io: IoStrategy { receive_pause_us: 0, ..current.io }, ..current };
         if let Some(index) = self.candidates.iter().position(|candidate| candidate.setting == without) {
             self.current = index;
         }
@@ -313,11 +322,13 @@ impl StrategyTrials {
     fn due_challenger(&self, now_ns: u64, waits_per_s: f64) -> Option<usize> {
         let current = self.current();
         let is_due = |candidate: &Candidate| {
-            let Setting { io: IoStrategy { blocks_per_call, receive_pause_us }, receivers } = candidate.setting;
+            let Setting { io: IoStrategy { blocks_per_call, receive_pause_us }, receivers, limits_unsent } =
+                candidate.setting;
             let differences = [
                 blocks_per_call != current.io.blocks_per_call,
                 receive_pause_us != current.io.receive_pause_us,
                 receivers != current.receivers,
+                limits_unsent != current.limits_unsent,
             ];
             let spares_wake_ups = receive_pause_us <= current.io.receive_pause_us || waits_per_s >= WAITS_PER_S_PAUSE;
             differences.iter().filter(|differs| **differs).count() == 1

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100, receivers: 1..=1 };
+const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100, receivers: 1..=1, unsent_limit: false };
 
 impl LoadSample {
     /// The sample after one busy CPU moved `bytes`, with a wait every 50 µs.
@@ -178,11 +178,11 @@ fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
 
 #[test]
 fn nothing_adjustable_needs_no_trials() {
-    let none = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=1 };
+    let none = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=1, unsent_limit: false };
     assert!(StrategyTrials::new(&none, 1, 0, Sequence::new(1)).is_none());
 }
 
-const RECEIVERS: Adjustable = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=4 };
+const RECEIVERS: Adjustable = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=4, unsent_limit: false };
 
 #[test]
 fn number_of_receivers_with_the_highest_rate_is_found() {
@@ -208,4 +208,15 @@ fn numbers_of_receivers_double_up_to_the_most() {
     assert_eq!(receiver_counts(&(1..=4)), [Some(2), Some(1), Some(4)]);
     assert_eq!(receiver_counts(&(3..=10)), [Some(6), Some(3), Some(10)]);
     assert_eq!(receiver_counts(&(2..=2)), [None]);
+}
+
+#[test]
+fn unsent_data_is_limited_unless_that_costs_rate() {
+    let unsent = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=1, unsent_limit: true };
+    for is_faster in [true, false] {
+        let path = |setting: Setting| (if setting.limits_unsent == is_faster { 5.0 } else { 4.0 }, 0.2);
+        assert_eq!(run_settings(&unsent, 8, 3, 0.05, path).current().limits_unsent, is_faster);
+    }
+    let first = StrategyTrials::new(&unsent, 1, 0, Sequence::new(1)).expect("something is adjustable").current();
+    assert!(first.limits_unsent);
 }

@@ -6,9 +6,9 @@ use linerate_model::summary::{FileSummary, StreamSummary, Summary};
 use linerate_model::{Event, Flow, StreamRole, Transport};
 use std::os::fd::AsFd;
 
-use super::TestRun;
 use super::data_path::{self, StrategyUsed, ThreadsUsed};
 use super::strategy_trials::{self, StrategyTrials};
+use super::{TestRun, UNSENT_LIMIT_BYTES};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
 
@@ -50,10 +50,12 @@ impl TestRun {
     }
 
     fn strategy_used(&self) -> StrategyUsed {
+        let limits_unsent = self.trials.as_ref().is_some_and(|trials| trials.current().limits_unsent);
         let fixed = || self.settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL);
         StrategyUsed {
             strategy: self.trials.as_ref().map_or_else(fixed, |trials| trials.current().io),
             trials: self.trials.as_ref().map(StrategyTrials::decided),
+            unsent_limit_bytes: limits_unsent.then_some(UNSENT_LIMIT_BYTES),
             threads: self
                 .pool
                 .as_ref()

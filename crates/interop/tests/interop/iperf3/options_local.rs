@@ -41,6 +41,22 @@ fn congestion_control_is_chosen_before_the_connection_is_made() {
     assert!(calls[0] < calls[1], "the last connection is the stream: {trace}");
 }
 
+/// What a full window leaves unsent in a socket the kernel sends on the CPU of a peer on this machine.
+#[test]
+fn senders_hold_little_unsent_unless_options_decide_how_they_write() {
+    let program = ours_only!("the original leaves the option alone");
+    for (options, is_limited) in [(&[][..], true), (&["-l", "64K"], false), (&["-w", "256K"], false), (&["-R"], false)] {
+        let server = Server::start(program, &[]);
+        let mut client = Command::new(program.path());
+        client.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K"]).args(options);
+        let Some((finished, trace)) = traced(&client, "setsockopt") else {
+            return skip("strace is not installed");
+        };
+        finished.expect_clean();
+        assert_eq!(trace.contains("TCP_NOTSENT_LOWAT, [524288]"), is_limited, "{options:?}: {trace}");
+    }
+}
+
 #[test]
 fn a_file_arrives_in_the_reverse_direction() {
     each_case(&Pairing::ALL, |pairing| {
