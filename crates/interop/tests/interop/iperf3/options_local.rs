@@ -45,7 +45,8 @@ fn congestion_control_is_chosen_before_the_connection_is_made() {
 #[test]
 fn senders_hold_little_unsent_unless_options_decide_how_they_write() {
     let program = ours_only!("the original leaves the option alone");
-    for (options, is_limited) in [(&[][..], true), (&["-l", "64K"], false), (&["-w", "256K"], false), (&["-R"], false)] {
+    for (options, is_limited) in [(&[][..], true), (&["-l", "64K"], false), (&["-w", "256K"], false), (&["-R"], false)]
+    {
         let server = Server::start(program, &[]);
         let mut client = Command::new(program.path());
         client.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K"]).args(options);
