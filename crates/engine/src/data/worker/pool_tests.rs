@@ -44,14 +44,16 @@ impl Pump for Busy {
     }
 }
 
-/// Reads a byte per call and counts it.
+/// Reads a byte per call and counts it, after a delay.
 struct Counting {
     socket: UnixStream,
     bytes: Arc<AtomicUsize>,
+    delay: Duration,
 }
 
 impl Pump for Counting {
     fn pump(&mut self, _now_ns: u64, _scratch: &mut Scratch) -> Pumped {
+        std::thread::sleep(self.delay);
         match self.socket.read(&mut [0]) {
             Ok(1..) => {
                 self.bytes.fetch_add(1, Ordering::Relaxed);
@@ -164,11 +166,11 @@ fn streams_follow_the_number_of_receivers_up_and_down() {
 }
 
 /// A stream that has received so many bytes, which are counted when they are read, and its peer.
-fn with_data(index: usize, sent: usize, counted: &Arc<AtomicUsize>) -> (StreamAssignment, UnixStream) {
+fn with_data(index: usize, sent: usize, counted: &Arc<AtomicUsize>, delay: Duration) -> (StreamAssignment, UnixStream) {
     let (socket, mut peer) = UnixStream::pair().expect("two sockets");
     socket.set_nonblocking(true).expect("an option");
     peer.write_all(&vec![0; sent]).expect("room in the buffer");
-    let pump = Counting { socket: socket.try_clone().expect("a descriptor"), bytes: Arc::clone(counted) };
+    let pump = Counting { socket: socket.try_clone().expect("a descriptor"), bytes: Arc::clone(counted), delay };
     (assignment(index, &socket, StreamRole::Receiver, Box::new(pump)), peer)
 }
 
@@ -188,7 +190,8 @@ fn a_stop_while_streams_change_threads_still_reads_all_that_has_arrived() {
     for _ in 0..100 {
         let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
         let bytes = Arc::new(AtomicUsize::new(0));
-        let (streams, _peers): (Vec<_>, Vec<_>) = (0..STREAMS).map(|index| with_data(index, BYTES, &bytes)).unzip();
+        let (streams, _peers): (Vec<_>, Vec<_>) =
+            (0..STREAMS).map(|index| with_data(index, BYTES, &bytes, Duration::ZERO)).unzip();
         let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
         pool.set_receivers(2);
         pool.request_stop(true);
@@ -201,8 +204,9 @@ fn a_stop_while_streams_change_threads_still_reads_all_that_has_arrived() {
 fn a_stop_waits_for_streams_that_are_promised() {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let bytes = Arc::new(AtomicUsize::new(0));
-    let (first, _peer) = with_data(0, 1, &bytes);
-    let (promised, _other_peer) = with_data(1, 1, &bytes);
+    let (first, _peer) = with_data(0, 1, &bytes, Duration::ZERO);
+    // A worker that acknowledges the stop before it reads is seen.
+    let (promised, _other_peer) = with_data(1, 1, &bytes, Duration::from_millis(20));
     let pool = WorkerPool::start(&control, vec![first], ANY_CPU).expect("threads");
     let share = pool.receivers.promise_to_first();
     pool.request_stop(true);

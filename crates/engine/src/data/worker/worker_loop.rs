@@ -237,6 +237,8 @@ impl Worker {
     }
 
     fn stop(&mut self, drain: bool, scratch: &mut Scratch) {
+        // Streams that were promised have come, and are to be read as well.
+        self.take_assignments();
         self.stopped = true;
         let until_ns = clock::monotonic_ns().saturating_add(DRAIN_TIME_NS);
         for slot in &mut self.slots {
