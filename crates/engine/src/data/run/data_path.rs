@@ -33,9 +33,10 @@ pub(super) struct ThreadsUsed {
 impl ThreadsUsed {
     /// One thread may send and receive in turns.
     fn note(self, role: StreamRole) -> String {
-        match if role == StreamRole::Sender { self.senders } else { self.receivers } {
+        let threads = if role == StreamRole::Sender { self.senders } else { self.receivers };
+        match threads {
             0 | 1 => "; 1 thread".to_owned(),
-            threads => format!("; {threads} threads"),
+            _ => format!("; {threads} threads"),
         }
     }
 }

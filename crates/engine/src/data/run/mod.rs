@@ -4,6 +4,7 @@
 //! control thread, calls [`TestRun::poll`] when a deadline passed or a worker sent a notice, and gets back the
 //! events it has to handle.
 
+mod adjusting;
 mod amount;
 mod data_path;
 mod pump_factory;
@@ -24,10 +25,7 @@ use linerate_sys::{OsError, clock, sockopt};
 
 use crate::data::idle_timeout::IdleTimeout;
 use crate::data::quota::Quota;
-use crate::data::worker::{
-    DatagramFormat, Ended, Notice, Placement, Pump, RunControl, StreamAssignment, WorkerPool, is_adjustable,
-    pause_max_us,
-};
+use crate::data::worker::{DatagramFormat, Ended, Notice, Placement, Pump, RunControl, StreamAssignment, WorkerPool};
 use crate::error::{EngineError, Operation};
 use crate::measure::counters::{Counts, StreamCounters};
 use crate::measure::cpu_usage::CpuMeter;
@@ -40,7 +38,7 @@ use amount::Amount;
 use pump_factory::PumpFactory;
 pub(crate) use receiver_drain::ReceiverDrain;
 pub(crate) use sender_drain::SenderDrain;
-use strategy_trials::{Adjustable, LoadSample, StrategyTrials};
+use strategy_trials::StrategyTrials;
 
 /// What the owner of a run has to react to.
 #[derive(Debug)]
@@ -139,10 +137,6 @@ enum Stop {
     },
     Done,
 }
-
-/// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the peer where that is this machine. What
-/// is not there yet the sender sends on its own CPU. 512 KiB are 40 µs at 100 Gbit/s: time to wake it.
-const UNSENT_LIMIT_BYTES: u32 = 512 << 10;
 
 /// A worker acknowledges a stop within microseconds; this bound only keeps a broken one from hanging the process.
 const STOP_TIMEOUT_NS: u64 = 2_000_000_000;
@@ -329,40 +323,13 @@ impl TestRun {
         let pool = WorkerPool::start(&self.control, assignments, Placement { pin_to: self.settings.cpu, is_paced });
         let pool = pool.map_err(Operation::CreateThread.failed())?;
         if self.settings.local.io_strategy.is_none() {
-            let adjustable = adjustable(&self.settings.spec, &self.streams, &pool);
-            limit_unsent(&self.streams, adjustable.unsent_limit);
+            let adjustable = adjusting::adjustable(&self.settings.spec, &self.streams, &pool);
+            adjusting::limit_unsent(&self.streams, adjustable.unsent_limit);
             self.trials =
                 StrategyTrials::new(&adjustable, self.streams.len(), clock::monotonic_ns(), Sequence::seeded());
         }
         self.pool = Some(pool);
         Ok(())
-    }
-
-    /// Ends a slot of a trial, or begins one.
-    fn advance_trials(&mut self, now_ns: u64) {
-        let (Some(trials), Some(pool)) = (&mut self.trials, &mut self.pool) else {
-            return;
-        };
-        if now_ns < trials.next_ns() {
-            return;
-        }
-        let (cpu_ns, waits) = pool.load();
-        let before = trials.in_force();
-        let setting = trials.advance(LoadSample {
-            at_ns: now_ns,
-            bytes: self.sampler.total_bytes(),
-            cpu_ns,
-            waits,
-            disturbed_segments: self.sampler.disturbed_segments(),
-            receivers: pool.receivers(),
-        });
-        self.control.set_strategy(setting.io);
-        if before.limits_unsent != setting.limits_unsent {
-            limit_unsent(&self.streams, setting.limits_unsent);
-        }
-        if let Some(receivers) = setting.receivers {
-            pool.set_receivers(receivers);
-        }
     }
 
     /// When [`TestRun::poll`] has to be called even without a notice, monotonic ns.
@@ -537,31 +504,5 @@ impl TestRun {
     /// Streams on which nothing has moved yet.
     pub(crate) fn untouched(&self) -> impl Iterator<Item = &Stream> {
         self.streams.iter().filter(|s| s.counters.read().bytes == 0).map(|s| &s.stream)
-    }
-}
-
-/// What a test leaves open to this end.
-fn adjustable(spec: &TestSpec, streams: &[OpenStream], pool: &WorkerPool) -> Adjustable {
-    let has = |role| streams.iter().any(|open| open.stream.role == role);
-    Adjustable {
-        blocks: is_adjustable(spec) && has(StreamRole::Sender),
-        pause_max_us: if has(StreamRole::Receiver) { pause_max_us(spec) } else { 0 },
-        receivers: pool.receiver_range(),
-        unsent_limit: is_adjustable(spec) && spec.socket.window_bytes.is_none() && limitable(streams).next().is_some(),
-    }
-}
-
-/// Senders whose sockets may be limited. A dialect that makes its pumps sets the options of their sockets too.
-fn limitable(streams: &[OpenStream]) -> impl Iterator<Item = &OpenStream> {
-    streams.iter().filter(|open| open.stream.role == StreamRole::Sender && !open.has_own_pump)
-}
-
-/// Lets the sockets of senders hold little that is not sent yet, or what the host allows.
-fn limit_unsent(streams: &[OpenStream], is_limited: bool) {
-    const HOST_DEFAULT: u32 = 0;
-    let bytes = if is_limited { UNSENT_LIMIT_BYTES } else { HOST_DEFAULT };
-    for open in limitable(streams) {
-        // Without it the data takes the same way in longer queues.
-        let _ = sockopt::TCP_NOTSENT_LOWAT.set(open.fd.as_fd(), bytes);
     }
 }

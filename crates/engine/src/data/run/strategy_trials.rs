@@ -1,8 +1,8 @@
 //! Chooses how streams are written and read by comparing candidates while the test runs.
 //!
-//! How many blocks a send call should submit, how much a socket should hold unsent, whether a receiver should pause between two
-//! reads, and how many threads should receive, depends on the CPU, its caches, the placement of both ends and what else runs; constants of one machine are wrong
-//! on the next. So the
+//! How many blocks a send call should submit, how much a socket should hold unsent, whether a receiver should pause between
+//! two reads, and how many threads should receive, depends on the CPU, its caches, the placement of both ends and what else
+//! runs; constants of one machine are wrong on the next. So the
 //! current strategy is compared with one challenger at a time in pairs of short slots whose order is random, which
 //! cancels most of what neighbours of the machine do. Payload bytes per second decide; where they are equal, CPU time per
 //! byte does. The pairs are judged by their ranks (Wilcoxon's signed-rank interval), which a few slots without a CPU do not
@@ -107,12 +107,6 @@ struct Trial {
     pairs: Vec<Pair>,
 }
 
-impl Adjustable {
-    fn is_one_receiver_count(&self) -> bool {
-        self.receivers.start() >= self.receivers.end()
-    }
-}
-
 /// Numbers of receiving workers that are compared, each twice the one before, in the order of their trials: the least is where
 /// a test begins, and next to it more may be gained than further away.
 fn receiver_counts(range: &RangeInclusive<usize>) -> Vec<Option<usize>> {
@@ -198,6 +192,7 @@ impl StrategyTrials {
         let strategies = || blocks.iter().flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)));
         let limits = if adjustable.unsent_limit { &[true, false][..] } else { &[false] };
         let receivers = receiver_counts(&adjustable.receivers);
+        let least = receivers.iter().copied().min().flatten();
         let settings = receivers.into_iter().flat_map(|receivers| {
             limits.iter().flat_map(move |limits_unsent| {
                 strategies().map(move |(blocks_per_call, receive_pause_us)| Setting {
@@ -209,7 +204,6 @@ impl StrategyTrials {
         });
         let candidates: Vec<Candidate> =
             settings.map(|setting| Candidate { setting, retry_ns: 0, backoff_ns: BACKOFF_MIN_NS }).collect();
-        let least = (!adjustable.is_one_receiver_count()).then_some(*adjustable.receivers.start());
         let initial = Setting { io: INITIAL, receivers: least, limits_unsent: adjustable.unsent_limit };
         let current = candidates.iter().position(|candidate| candidate.setting == initial)?;
         (candidates.len() > 1).then(|| Self {

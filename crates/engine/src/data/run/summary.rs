@@ -6,9 +6,10 @@ use linerate_model::summary::{FileSummary, StreamSummary, Summary};
 use linerate_model::{Event, Flow, StreamRole, Transport};
 use std::os::fd::AsFd;
 
+use super::TestRun;
+use super::adjusting::UNSENT_LIMIT_BYTES;
 use super::data_path::{self, StrategyUsed, ThreadsUsed};
 use super::strategy_trials::{self, StrategyTrials};
-use super::{TestRun, UNSENT_LIMIT_BYTES};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
 

@@ -16,7 +16,7 @@ use super::worker_loop::{Worker, WorkerLoad};
 pub(super) struct WorkerGroup {
     control: Arc<RunControl>,
     workers: Vec<WorkerHandle>,
-    /// The first so many have the streams; the others sleep.
+    /// Number of workers that have streams, the first ones; the others sleep.
     active: usize,
     limits: GroupSize,
     pin_to: Option<u32>,
@@ -98,7 +98,7 @@ impl WorkerGroup {
         self.active > before
     }
 
-    /// So many workers have the streams from now on, as far as there are enough streams.
+    /// From now on this number of workers has the streams, as far as there are enough streams.
     pub(super) fn set_active(&mut self, wanted: usize) {
         while self.active > wanted.max(1) {
             self.retire_last();

@@ -26,7 +26,7 @@ struct Growth {
     period_ns: u64,
 }
 
-/// Period of these checks at first, and after a check that led to more workers. It holds thousands of calls.
+/// Period of these checks at first, and after a check that led to more workers. It holds about a thousand calls at rates where threads are saturated.
 const CHECK_MIN_NS: u64 = 20_000_000;
 /// It doubles up to this with each check that did not.
 const CHECK_MAX_NS: u64 = 640_000_000;
@@ -122,8 +122,8 @@ impl WorkerPool {
         self.receivers.active()
     }
 
-    /// Shares the streams that are received out among so many workers, as far as there are enough streams. They are not relieved
-    /// from then on: how many are best has been measured, or is.
+    /// Shares the streams that are received out among this number of workers, as far as there are enough streams. They are not
+    /// relieved from then on: how many are best has been measured, or is.
     pub(crate) fn set_receivers(&mut self, workers: usize) {
         if workers != self.receivers.active() && self.is_running() {
             self.are_receivers_in_trial = true;
@@ -131,7 +131,7 @@ impl WorkerPool {
         }
     }
 
-    /// The least and the most workers that may receive so many streams.
+    /// The least and the most workers that may receive the streams there are.
     pub(crate) fn receiver_range(&self) -> RangeInclusive<usize> {
         self.receivers.range()
     }

@@ -88,7 +88,7 @@ fn saturated(streams: usize, role: StreamRole) -> (WorkerPool, Receiver<(usize, 
     (WorkerPool::start(&control, streams.collect(), ANY_CPU).expect("threads"), received)
 }
 
-/// Waits until each of the streams was called last by one of so many threads.
+/// Waits until the last calls of all streams came from this number of threads.
 fn wait_for_threads(threads: usize, streams: usize, calls: &Receiver<(usize, ThreadId)>, mut meanwhile: impl FnMut()) {
     let (deadline, mut last) = (Instant::now() + DEADLINE, vec![None; streams]);
     loop {
@@ -165,7 +165,7 @@ fn streams_follow_the_number_of_receivers_up_and_down() {
     assert_eq!(pool.receiver_range(), (cpu::online_cpus() / 2).max(1)..=most);
 }
 
-/// A stream that has received so many bytes, which are counted when they are read, and its peer.
+/// A stream that has received `sent` bytes, which are counted when they are read, and its peer.
 fn with_data(index: usize, sent: usize, counted: &Arc<AtomicUsize>, delay: Duration) -> (StreamAssignment, UnixStream) {
     let (socket, mut peer) = UnixStream::pair().expect("two sockets");
     socket.set_nonblocking(true).expect("an option");

@@ -45,7 +45,7 @@ impl Drop for Share {
 }
 
 impl Part {
-    /// Of so many streams.
+    /// How many of this number of streams.
     pub(super) fn of(self, streams: usize) -> usize {
         match self {
             Self::Half => streams / 2,

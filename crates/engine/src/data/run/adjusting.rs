@@ -1,0 +1,69 @@
+//! What trials change while a test runs.
+
+use std::os::fd::AsFd;
+
+use linerate_model::{StreamRole, TestSpec};
+use linerate_sys::sockopt;
+
+use super::strategy_trials::{Adjustable, LoadSample};
+use super::{OpenStream, TestRun};
+use crate::data::worker::{WorkerPool, is_adjustable, pause_max_us};
+
+/// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the peer where that is this machine. What
+/// is not there yet the sender sends on its own CPU. 512 KiB are 40 µs at 100 Gbit/s: time to wake it.
+pub(super) const UNSENT_LIMIT_BYTES: u32 = 512 << 10;
+
+impl TestRun {
+    /// Ends a slot of a trial, or begins one.
+    pub(super) fn advance_trials(&mut self, now_ns: u64) {
+        let (Some(trials), Some(pool)) = (&mut self.trials, &mut self.pool) else {
+            return;
+        };
+        if now_ns < trials.next_ns() {
+            return;
+        }
+        let (cpu_ns, waits) = pool.load();
+        let before = trials.in_force();
+        let setting = trials.advance(LoadSample {
+            at_ns: now_ns,
+            bytes: self.sampler.total_bytes(),
+            cpu_ns,
+            waits,
+            disturbed_segments: self.sampler.disturbed_segments(),
+            receivers: pool.receivers(),
+        });
+        self.control.set_strategy(setting.io);
+        if before.limits_unsent != setting.limits_unsent {
+            limit_unsent(&self.streams, setting.limits_unsent);
+        }
+        if let Some(receivers) = setting.receivers {
+            pool.set_receivers(receivers);
+        }
+    }
+}
+
+/// What a test leaves open to this end.
+pub(super) fn adjustable(spec: &TestSpec, streams: &[OpenStream], pool: &WorkerPool) -> Adjustable {
+    let has = |role| streams.iter().any(|open| open.stream.role == role);
+    Adjustable {
+        blocks: is_adjustable(spec) && has(StreamRole::Sender),
+        pause_max_us: if has(StreamRole::Receiver) { pause_max_us(spec) } else { 0 },
+        receivers: pool.receiver_range(),
+        unsent_limit: is_adjustable(spec) && spec.socket.window_bytes.is_none() && limitable(streams).next().is_some(),
+    }
+}
+
+/// Senders whose sockets may be limited. A dialect that makes its pumps sets the options of their sockets too.
+fn limitable(streams: &[OpenStream]) -> impl Iterator<Item = &OpenStream> {
+    streams.iter().filter(|open| open.stream.role == StreamRole::Sender && !open.has_own_pump)
+}
+
+/// Lets the sockets of senders hold little that is not sent yet, or what the host allows.
+pub(super) fn limit_unsent(streams: &[OpenStream], is_limited: bool) {
+    const HOST_DEFAULT: u32 = 0;
+    let bytes = if is_limited { UNSENT_LIMIT_BYTES } else { HOST_DEFAULT };
+    for open in limitable(streams) {
+        // Without it the data takes the same way in longer queues.
+        let _ = sockopt::TCP_NOTSENT_LOWAT.set(open.fd.as_fd(), bytes);
+    }
+}
