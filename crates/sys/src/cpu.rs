@@ -125,6 +125,12 @@ impl Affinity {
     pub fn cpus(&self) -> impl Iterator<Item = usize> + '_ {
         (0..MASK_WORDS * 64).filter(|cpu| self.mask[cpu / 64] & (1 << (cpu % 64)) != 0)
     }
+
+    /// The number of the CPU, if it is one.
+    #[must_use]
+    pub fn only(&self) -> Option<usize> {
+        self.cpus().next().filter(|_| self.count() == 1)
+    }
 }
 
 /// Whether the calling thread may run on this CPU; true when the kernel does not report it.

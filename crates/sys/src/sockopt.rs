@@ -49,6 +49,9 @@ pub const SO_SNDBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_SNDBUF);
 /// Receive buffer in bytes (socket(7)), capped at `net.core.rmem_max`; else as [`SO_SNDBUF`].
 pub const SO_RCVBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUF);
 
+/// Number of the CPU that processed the last packet of the socket (socket(7), Linux 3.19).
+pub const SO_INCOMING_CPU: SocketOption<u32> = option!(SOL_SOCKET, SO_INCOMING_CPU);
+
 /// Probes an idle connection so that a vanished peer is noticed (socket(7)).
 pub const SO_KEEPALIVE: SocketOption<bool> = option!(SOL_SOCKET, SO_KEEPALIVE);
 

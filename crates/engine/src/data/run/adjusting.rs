@@ -31,6 +31,7 @@ impl TestRun {
             waits,
             disturbed_segments: self.sampler.disturbed_segments(),
             receivers: pool.receivers(),
+            arrives_on_only_cpu: pool.only_cpu().is_some_and(|cpu| arrives_on(&self.streams, cpu)),
         });
         self.control.set_strategy(setting.io);
         if before.limits_unsent != setting.limits_unsent {
@@ -51,6 +52,12 @@ pub(super) fn adjustable(spec: &TestSpec, streams: &[OpenStream], pool: &WorkerP
         receivers: pool.receiver_range(),
         unsent_limit: is_adjustable(spec) && spec.socket.window_bytes.is_none() && limitable(streams).next().is_some(),
     }
+}
+
+/// Whether the kernel processes what a stream receives on this CPU. One stream stands for all of them.
+fn arrives_on(streams: &[OpenStream], cpu: u32) -> bool {
+    let receiver = streams.iter().find(|open| open.stream.role == StreamRole::Receiver);
+    receiver.is_some_and(|open| sockopt::SO_INCOMING_CPU.get(open.fd.as_fd()).is_ok_and(|incoming| incoming == cpu))
 }
 
 /// Senders whose sockets may be limited. A dialect that makes its pumps sets the options of their sockets too.

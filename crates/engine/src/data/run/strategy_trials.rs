@@ -35,6 +35,8 @@ pub(super) struct LoadSample {
     pub(super) disturbed_segments: u64,
     /// Workers that receive now.
     pub(super) receivers: usize,
+    /// Data arrives on the only CPU of the workers: to wake one takes no interrupt of another CPU.
+    pub(super) arrives_on_only_cpu: bool,
 }
 
 /// What is in force at a time.
@@ -67,6 +69,10 @@ pub(super) struct StrategyTrials {
     /// Index of the strategy in force outside of trials.
     current: usize,
     state: State,
+    /// No trial begins before this time.
+    trials_from_ns: u64,
+    /// Frequent sleeps lead to a pause without a trial, once.
+    presumes_pause: bool,
     /// Trials that came to a decision.
     decided: u32,
     /// Shortest slot with this number of streams.
@@ -139,9 +145,14 @@ const BLOCKS: [u16; 3] = [8, 1, 32];
 /// Pauses that are compared, in the order of their trials: what may gain most is first. None is plain. The longest bounds how much
 /// later data is read.
 const PAUSES_US: [u16; 3] = [100, 30, 0];
-/// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths
-/// and short tests.
+/// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths.
 pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_pause_us: 0 };
+
+/// The pause that frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
+/// tests too short for a trial gain too: 30 µs were never much behind the best pause, a longer one sometimes was.
+const PRESUMED_PAUSE_US: u16 = 30;
+/// When sleeps are counted first: after a hundred at the least rate that is frequent.
+const FIRST_CHECK_NS: u64 = 25_000_000;
 
 /// Slots before the first trial: as many as the shortest trial has. Connections leave slow start, and a test too short to gain
 /// from trials has none.
@@ -211,8 +222,10 @@ impl StrategyTrials {
             current,
             state: State::Holding {
                 since: LoadSample { at_ns: now_ns, ..LoadSample::default() },
-                until_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
+                until_ns: now_ns.saturating_add(FIRST_CHECK_NS),
             },
+            trials_from_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
+            presumes_pause: true,
             decided: 0,
             slot_ns,
             random,
@@ -284,9 +297,17 @@ impl StrategyTrials {
         let cpu_share = now.cpu_ns.saturating_sub(since.cpu_ns) as f64 / elapsed_ns;
         let waits_per_s = now.waits.saturating_sub(since.waits) as f64 * 1e9 / elapsed_ns;
         if self.current().io.receive_pause_us > 0 && waits_per_s < WAITS_PER_S_PLAIN {
-            self.end_pause();
+            self.set_pause(0);
         }
         if cpu_share < CPU_SHARE_MIN || is_disturbed(since, now) {
+            return;
+        }
+        if self.presumes_pause && waits_per_s >= WAITS_PER_S_PAUSE && !now.arrives_on_only_cpu {
+            self.presumes_pause = false;
+            self.set_pause(PRESUMED_PAUSE_US);
+            return;
+        }
+        if now.at_ns < self.trials_from_ns {
             return;
         }
         if let Some(challenger) = self.due_challenger(now.at_ns, waits_per_s) {
@@ -303,11 +324,11 @@ impl StrategyTrials {
         }
     }
 
-    /// The same strategy without a pause is current from now on.
-    fn end_pause(&mut self) {
+    /// The same strategy with this pause is current from now on, if it is a candidate.
+    fn set_pause(&mut self, receive_pause_us: u16) {
         let current = self.current();
-        let without = Setting { io: IoStrategy { receive_pause_us: 0, ..current.io }, ..current };
-        if let Some(index) = self.candidates.iter().position(|candidate| candidate.setting == without) {
+        let wanted = Setting { io: IoStrategy { receive_pause_us, ..current.io }, ..current };
+        if let Some(index) = self.candidates.iter().position(|candidate| candidate.setting == wanted) {
             self.current = index;
         }
     }

@@ -3,6 +3,8 @@
 use super::*;
 
 const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100, receivers: 1..=1, unsent_limit: false };
+/// What trials begin with where sleeps are frequent.
+const PRESUMED: IoStrategy = IoStrategy { receive_pause_us: PRESUMED_PAUSE_US, ..INITIAL };
 
 impl LoadSample {
     /// The sample after one busy CPU moved `bytes`, with a wait every 50 µs.
@@ -53,6 +55,13 @@ fn run_settings(
     trials
 }
 
+/// The first check of a worker that sleeps often.
+fn first_check(trials: &mut StrategyTrials) -> (LoadSample, IoStrategy) {
+    let elapsed_ns = trials.next_ns();
+    let now = LoadSample::default().after(elapsed_ns, elapsed_ns * 5);
+    (now, trials.advance(now).io)
+}
+
 fn plain_is_best(strategy: IoStrategy) -> (f64, f64) {
     let loss =
         if strategy.blocks_per_call > 1 { 0.7 } else { 1.0 } * if strategy.receive_pause_us > 0 { 0.6 } else { 1.0 };
@@ -97,23 +106,49 @@ fn trials_take_a_small_part_of_a_long_test() {
 
 #[test]
 fn challengers_cost_little_however_slow_they_are() {
-    let slow = |strategy: IoStrategy| if strategy == INITIAL { 5.0 } else { 1.0 };
+    let slow = |strategy: IoStrategy| if strategy == PRESUMED { 5.0 } else { 1.0 };
     let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(9)).expect("something is adjustable");
-    let (mut now, mut strategy) = (LoadSample::default(), INITIAL);
+    let (mut now, mut strategy) = first_check(&mut trials);
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, (elapsed_ns as f64 * slow(strategy)) as u64);
         strategy = trials.advance(now).io;
     }
-    assert_eq!(trials.current().io, INITIAL);
+    assert_eq!(trials.current().io, PRESUMED);
     assert!(trials.decided() > 4, "{}", trials.decided());
-    let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(INITIAL));
+    let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(PRESUMED));
     assert!(of_best > 0.98, "{of_best}");
+}
+
+/// What is in force after the first check, when a worker slept every `wait_ns`.
+fn after_first_check(adjustable: &Adjustable, wait_ns: u64, arrives_on_only_cpu: bool) -> Setting {
+    let mut trials = StrategyTrials::new(adjustable, 64, 0, Sequence::new(4)).expect("something is adjustable");
+    let at_ns = trials.next_ns();
+    let waits = at_ns / wait_ns;
+    trials.advance(LoadSample {
+        at_ns,
+        bytes: at_ns,
+        cpu_ns: at_ns,
+        waits,
+        arrives_on_only_cpu,
+        ..LoadSample::default()
+    })
+}
+
+#[test]
+fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
+    let pause_us =
+        |adjustable, wait_ns, is_one_cpu| after_first_check(adjustable, wait_ns, is_one_cpu).io.receive_pause_us;
+    assert_eq!(pause_us(&BOTH, 100_000, false), PRESUMED_PAUSE_US);
+    assert_eq!(pause_us(&BOTH, 1_000_000, false), 0, "a sleep each millisecond");
+    assert_eq!(pause_us(&BOTH, 100_000, true), 0, "no other CPU");
+    let without = Adjustable { pause_max_us: 0, ..BOTH };
+    assert_eq!(pause_us(&without, 100_000, false), 0, "pauses are not adjustable");
 }
 
 #[test]
 fn equal_strategies_are_not_exchanged_because_of_noise() {
-    let changed = (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != INITIAL);
+    let changed = (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != PRESUMED);
     assert!(changed.count() < 30);
 }
 
@@ -121,7 +156,7 @@ fn equal_strategies_are_not_exchanged_because_of_noise() {
 fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
     let trials = StrategyTrials::new(&BOTH, 1_000, 0, Sequence::new(2)).expect("something is adjustable");
     assert_eq!(trials.slot_ns, SLOT_MAX_NS);
-    assert!(trials.next_ns() >= 2_000_000_000);
+    assert!(trials.trials_from_ns >= 2_000_000_000);
 }
 
 #[test]
@@ -154,11 +189,11 @@ fn pause_ends_when_data_becomes_rare() {
 /// challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
     let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(6)).expect("something is adjustable");
-    let mut now = LoadSample::default();
+    let (mut now, _) = first_check(&mut trials);
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         let is_comparing = matches!(trials.state, State::Comparing(_));
-        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force().io == INITIAL { 2 } else { 5 });
+        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force().io == PRESUMED { 2 } else { 5 });
         now.disturbed_segments += if is_comparing { segments } else { 0 };
         trials.advance(now);
     }
@@ -167,13 +202,13 @@ fn disturbed(segments: u64) -> (IoStrategy, u32) {
 
 #[test]
 fn retransmissions_that_set_the_rate_end_a_trial_without_a_decision() {
-    assert_eq!(disturbed(100), (INITIAL, 0));
+    assert_eq!(disturbed(100), (PRESUMED, 0));
 }
 
 #[test]
 fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
     let (current, decided) = disturbed(2);
-    assert!(current != INITIAL && decided > 4, "{current:?}, {decided}");
+    assert!(current != PRESUMED && decided > 4, "{current:?}, {decided}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(crate) struct WorkerPool {
     control: Arc<RunControl>,
     senders: WorkerGroup,
     receivers: WorkerGroup,
+    only_cpu: Option<u32>,
     growth: Growth,
     /// A trial has decided, or decides, how many receivers there are.
     are_receivers_in_trial: bool,
@@ -59,6 +60,11 @@ impl Placement {
         if self.pin_to.is_some() { 1 } else { cpu::online_cpus() }
     }
 
+    /// The CPU of all threads, if they may use no other.
+    fn only_cpu(self) -> Option<u32> {
+        self.pin_to.or_else(|| u32::try_from(cpu::affinity().ok()?.only()?).ok())
+    }
+
     /// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue holds one portion then, not
     /// all that is sent until the scheduler switches threads.
     fn takes_turns(self, streams: &[StreamAssignment]) -> bool {
@@ -87,6 +93,7 @@ impl WorkerPool {
             control: Arc::clone(control),
             senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
             receivers: start(GroupSize { initial, max: RECEIVERS_PER_CPU * cpus }, receivers)?,
+            only_cpu: placement.only_cpu(),
             growth: Growth { checked_ns: clock::monotonic_ns(), period_ns: CHECK_MIN_NS },
             are_receivers_in_trial: false,
         })
@@ -110,6 +117,11 @@ impl WorkerPool {
         }
         let period_ns = if has_grown { CHECK_MIN_NS } else { (2 * self.growth.period_ns).min(CHECK_MAX_NS) };
         self.growth = Growth { checked_ns: now_ns, period_ns };
+    }
+
+    /// The CPU of all workers, if they may use no other.
+    pub(crate) fn only_cpu(&self) -> Option<u32> {
+        self.only_cpu
     }
 
     /// Workers that have streams to send.
