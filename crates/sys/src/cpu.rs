@@ -145,6 +145,31 @@ pub fn online_cpus() -> usize {
     affinity().map_or(1, |affinity| affinity.count().max(1))
 }
 
+/// How long the CPUs that the calling thread may run on were idle so far, together: idle or waiting for I/O, in ticks of 10 ms
+/// (`/proc/stat`, proc_stat(5)).
+///
+/// # Errors
+/// The operating system's.
+pub fn idle_time() -> Result<Duration> {
+    const FILE: &str = "/proc/stat";
+    let allowed = affinity()?;
+    let text = fs::read_to_string(FILE).during("read", FILE)?;
+    let ticks = allowed.cpus().filter_map(|cpu| idle_ticks(&text, cpu)).sum::<u64>();
+    Ok(Duration::from_millis(ticks.saturating_mul(TICK_MS)))
+}
+
+/// The kernel's unit of time in files (`USER_HZ` is 100).
+const TICK_MS: u64 = 10;
+
+/// Fields 4 and 5 of the line of a CPU in `/proc/stat`.
+fn idle_ticks(stat: &str, cpu: usize) -> Option<u64> {
+    let name = format!("cpu{cpu} ");
+    let fields = stat.lines().find_map(|line| line.strip_prefix(&name))?;
+    let mut fields = fields.split_ascii_whitespace().skip(3).map(str::parse::<u64>);
+    let (idle, io_wait) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some(idle.saturating_add(io_wait))
+}
+
 fn set_process_mask(mask: &Mask) -> io::Result<()> {
     for entry in fs::read_dir("/proc/self/task")? {
         let Some(thread) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -184,6 +209,13 @@ const CALLING_THREAD: pid_t = 0;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn idle_time_of_a_cpu_includes_its_waits_for_io() {
+        let stat = "cpu  9 9 9 9 9\ncpu0 1 2 3 40 5 6 7 8 0 0\ncpu1 1 2 3 70 0 6 7 8 0 0\nintr 1\n";
+        assert_eq!([0, 1, 2].map(|cpu| idle_ticks(stat, cpu)), [Some(45), Some(70), None]);
+        assert!(idle_time().expect("every kernel has the file") > Duration::ZERO);
+    }
 
     #[test]
     fn a_process_has_a_clock_that_runs_and_a_missing_one_has_none() {

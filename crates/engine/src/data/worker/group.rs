@@ -41,15 +41,18 @@ struct WorkerHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A worker that never waited is saturated if it ran for this part of the time: another process may have had its CPU for the rest.
+/// A saturated worker waits at most once in this time. A sender at full speed finds a full window now and then.
+const SATURATED_WAIT_NS: u64 = 10_000_000;
+/// It runs for this part of the time: another process may have its CPU for the rest.
 const SATURATED_CPU_SHARE: u64 = 4;
 
 impl WorkerHandle {
-    /// It never waited since the last check, `period_ns` ago.
+    /// It hardly waited since the last check, `period_ns` ago.
     fn was_saturated(&mut self, period_ns: u64) -> bool {
         let now = (self.load.cpu_ns(), self.load.waits());
         let (cpu_ns, waits) = std::mem::replace(&mut self.checked, now);
-        now.1 == waits && now.0.saturating_sub(cpu_ns) > period_ns / SATURATED_CPU_SHARE
+        now.1.saturating_sub(waits) <= period_ns / SATURATED_WAIT_NS
+            && now.0.saturating_sub(cpu_ns) > period_ns / SATURATED_CPU_SHARE
     }
 }
 
@@ -87,11 +90,13 @@ impl WorkerGroup {
         Ok(())
     }
 
-    /// Each worker that had no idle time for `period_ns` gives half of its streams to another one. True if one did.
-    pub(super) fn relieve_saturated(&mut self, period_ns: u64) -> bool {
+    /// Each worker that hardly waited for `period_ns` gives half of its streams to another one, as long as there are at most
+    /// `more_max` more. True if one did.
+    pub(super) fn relieve_saturated(&mut self, period_ns: u64, more_max: usize) -> bool {
         let before = self.active;
         for index in 0..before {
-            if self.workers[index].was_saturated(period_ns) {
+            // Each is asked, so that the next period begins now for all of them.
+            if self.workers[index].was_saturated(period_ns) && self.active - before < more_max {
                 self.relieve(index);
             }
         }

@@ -11,6 +11,7 @@ mod control;
 mod datagram_receiver;
 mod datagram_sender;
 mod group;
+mod growth;
 mod inbox;
 mod metered;
 mod pace;

@@ -8,6 +8,7 @@ use linerate_sys::{clock, cpu};
 
 use super::control::{Phase, RunControl};
 use super::group::{GroupSize, WorkerGroup};
+use super::growth::{Growth, idle_time};
 use super::inbox::StreamAssignment;
 
 /// The threads of one test.
@@ -20,17 +21,6 @@ pub(crate) struct WorkerPool {
     /// A trial has decided, or decides, how many receivers there are.
     are_receivers_in_trial: bool,
 }
-
-/// When to look for workers without idle time.
-struct Growth {
-    checked_ns: u64,
-    period_ns: u64,
-}
-
-/// Period of these checks at first, and after a check that led to more workers. It holds about a thousand calls at rates where threads are saturated.
-const CHECK_MIN_NS: u64 = 20_000_000;
-/// It doubles up to this with each check that did not.
-const CHECK_MAX_NS: u64 = 640_000_000;
 
 /// A sender without a rate always has work: more of them than CPUs only take the CPU from each other and from the receivers.
 const SENDERS_PER_CPU: usize = 1;
@@ -94,7 +84,7 @@ impl WorkerPool {
             senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
             receivers: start(GroupSize { initial, max: RECEIVERS_PER_CPU * cpus }, receivers)?,
             only_cpu: placement.only_cpu(),
-            growth: Growth { checked_ns: clock::monotonic_ns(), period_ns: CHECK_MIN_NS },
+            growth: Growth::new(clock::monotonic_ns(), idle_time),
             are_receivers_in_trial: false,
         })
     }
@@ -102,21 +92,21 @@ impl WorkerPool {
     /// When to call [`WorkerPool::relieve_saturated`] next, monotonic ns; `None` when there are as many workers as there may be.
     pub(crate) fn next_check_ns(&self) -> Option<u64> {
         let can_grow = self.senders.can_grow() || !self.are_receivers_in_trial && self.receivers.can_grow();
-        (can_grow && self.is_running()).then(|| self.growth.checked_ns.saturating_add(self.growth.period_ns))
+        (can_grow && self.is_running()).then(|| self.growth.next_ns())
     }
 
-    /// Once a call is due, each worker that had no idle time since the last one gives half of its streams to another worker.
+    /// Once a call is due, each worker that hardly waited since the last one gives half of its streams to another worker. Senders
+    /// only where a CPU was idle: else they would take time from a receiver on this machine, which may be the peer's only thread.
     pub(crate) fn relieve_saturated(&mut self, now_ns: u64) {
         if self.next_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
-        let elapsed_ns = now_ns.saturating_sub(self.growth.checked_ns);
-        let mut has_grown = self.senders.relieve_saturated(elapsed_ns);
+        let period = self.growth.end_period(now_ns);
+        let mut has_grown = self.senders.relieve_saturated(period.elapsed_ns, period.idle_cpus);
         if !self.are_receivers_in_trial {
-            has_grown |= self.receivers.relieve_saturated(elapsed_ns);
+            has_grown |= self.receivers.relieve_saturated(period.elapsed_ns, usize::MAX);
         }
-        let period_ns = if has_grown { CHECK_MIN_NS } else { (2 * self.growth.period_ns).min(CHECK_MAX_NS) };
-        self.growth = Growth { checked_ns: now_ns, period_ns };
+        self.growth.begin_period(has_grown);
     }
 
     /// The CPU of all workers, if they may use no other.

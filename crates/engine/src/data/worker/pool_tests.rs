@@ -132,10 +132,27 @@ fn saturated_receivers_get_up_to_two_threads_per_cpu_and_senders_one() {
     for (role, most) in [(StreamRole::Receiver, 2 * cpu::online_cpus()), (StreamRole::Sender, cpu::online_cpus())] {
         let streams = 4 * most;
         let (mut pool, calls) = saturated(streams, role);
+        pool.growth = Growth::new(clock::monotonic_ns(), || None);
         wait_for_threads(most, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
         assert_eq!(pool.size(), most);
         assert_eq!(pool.next_check_ns(), None);
     }
+}
+
+#[test]
+fn senders_get_no_more_threads_while_no_cpu_is_idle() {
+    let streams = 4 * cpu::online_cpus();
+    let (mut pool, calls) = saturated(streams, StreamRole::Sender);
+    let size = pool.size();
+    pool.growth = Growth::new(clock::monotonic_ns(), || Some(Duration::ZERO));
+    for _ in 0..4 {
+        let due_ns = pool.next_check_ns().expect("it may grow");
+        while clock::monotonic_ns() < due_ns {
+            calls.recv_timeout(DEADLINE).expect("workers run");
+        }
+        pool.relieve_saturated(clock::monotonic_ns());
+    }
+    assert_eq!(pool.size(), size);
 }
 
 #[test]
