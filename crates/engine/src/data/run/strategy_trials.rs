@@ -71,6 +71,8 @@ pub(super) struct StrategyTrials {
     state: State,
     /// No trial begins before this time.
     trials_from_ns: u64,
+    /// When the test ends, if time decides that.
+    end_ns: Option<u64>,
     /// Frequent sleeps lead to a pause without a trial, once.
     presumes_pause: bool,
     /// Trials that came to a decision.
@@ -196,7 +198,13 @@ const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 
 impl StrategyTrials {
     /// Trials of what is adjustable for this number of streams; `None` when nothing is.
-    pub(super) fn new(adjustable: &Adjustable, streams: usize, now_ns: u64, random: Sequence) -> Option<Self> {
+    pub(super) fn new(
+        adjustable: &Adjustable,
+        streams: usize,
+        now_ns: u64,
+        end_ns: Option<u64>,
+        random: Sequence,
+    ) -> Option<Self> {
         let slot_ns = SLOT_PER_STREAM_NS.saturating_mul(streams as u64).clamp(SLOT_MIN_NS, SLOT_MAX_NS);
         let blocks = if adjustable.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
         let pauses = || PAUSES_US.iter().filter(|pause_us| **pause_us <= adjustable.pause_max_us);
@@ -225,6 +233,7 @@ impl StrategyTrials {
                 until_ns: now_ns.saturating_add(FIRST_CHECK_NS),
             },
             trials_from_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
+            end_ns,
             presumes_pause: true,
             decided: 0,
             slot_ns,
@@ -307,7 +316,7 @@ impl StrategyTrials {
             self.set_pause(PRESUMED_PAUSE_US);
             return;
         }
-        if now.at_ns < self.trials_from_ns {
+        if now.at_ns < self.trials_from_ns || !self.can_decide_before_end(now.at_ns) {
             return;
         }
         if let Some(challenger) = self.due_challenger(now.at_ns, waits_per_s) {
@@ -322,6 +331,12 @@ impl StrategyTrials {
                 pairs: Vec::with_capacity(PAIRS_MAX),
             });
         }
+    }
+
+    /// The shortest trial would be over before the end of the test: otherwise it could only cost.
+    fn can_decide_before_end(&self, now_ns: u64) -> bool {
+        let shortest_ns = 2 * PAIRS_MIN as u64 * (self.slot_ns + self.slot_ns / 4);
+        self.end_ns.is_none_or(|end_ns| now_ns.saturating_add(shortest_ns) < end_ns)
     }
 
     /// The same strategy with this pause is current from now on, if it is a candidate.

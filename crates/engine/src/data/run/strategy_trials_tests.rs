@@ -38,7 +38,7 @@ fn run_settings(
     noise: f64,
     path: impl Fn(Setting) -> (f64, f64),
 ) -> StrategyTrials {
-    let mut trials = StrategyTrials::new(adjustable, 1, 0, Sequence::new(seed)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(adjustable, 1, 0, None, Sequence::new(seed)).expect("something is adjustable");
     let mut random = Sequence::new(seed.wrapping_add(77));
     let (mut now, mut setting) = (LoadSample::default(), trials.current());
     while now.at_ns < seconds * 1_000_000_000 {
@@ -90,7 +90,7 @@ fn cpu_time_decides_between_equal_rates() {
 
 #[test]
 fn trials_take_a_small_part_of_a_long_test() {
-    let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(3)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(3)).expect("something is adjustable");
     let (mut now, mut in_trials_ns) = (LoadSample::default(), 0);
     while now.at_ns < 60_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -107,7 +107,7 @@ fn trials_take_a_small_part_of_a_long_test() {
 #[test]
 fn challengers_cost_little_however_slow_they_are() {
     let slow = |strategy: IoStrategy| if strategy == PRESUMED { 5.0 } else { 1.0 };
-    let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(9)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(9)).expect("something is adjustable");
     let (mut now, mut strategy) = first_check(&mut trials);
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -122,7 +122,7 @@ fn challengers_cost_little_however_slow_they_are() {
 
 /// What is in force after the first check, when a worker slept every `wait_ns`.
 fn after_first_check(adjustable: &Adjustable, wait_ns: u64, arrives_on_only_cpu: bool) -> Setting {
-    let mut trials = StrategyTrials::new(adjustable, 64, 0, Sequence::new(4)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(adjustable, 64, 0, None, Sequence::new(4)).expect("something is adjustable");
     let at_ns = trials.next_ns();
     let waits = at_ns / wait_ns;
     trials.advance(LoadSample {
@@ -154,9 +154,31 @@ fn equal_strategies_are_not_exchanged_because_of_noise() {
 
 #[test]
 fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
-    let trials = StrategyTrials::new(&BOTH, 1_000, 0, Sequence::new(2)).expect("something is adjustable");
+    let trials = StrategyTrials::new(&BOTH, 1_000, 0, None, Sequence::new(2)).expect("something is adjustable");
     assert_eq!(trials.slot_ns, SLOT_MAX_NS);
     assert!(trials.trials_from_ns >= 2_000_000_000);
+}
+
+#[test]
+fn no_trial_begins_that_could_not_come_to_a_decision_before_the_end() {
+    const END_NS: u64 = 1_000_000_000;
+    let has_compared = |streams, end_ns| {
+        let mut trials =
+            StrategyTrials::new(&BOTH, streams, 0, end_ns, Sequence::new(2)).expect("something is adjustable");
+        let mut now = LoadSample::default();
+        while now.at_ns < END_NS {
+            let elapsed_ns = trials.next_ns() - now.at_ns;
+            now = now.after(elapsed_ns, elapsed_ns * 5);
+            trials.advance(now);
+            if matches!(trials.state, State::Comparing(_)) {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(has_compared(1, Some(END_NS)));
+    assert!(!has_compared(64, Some(END_NS)));
+    assert!(has_compared(64, None), "an amount decides the end");
 }
 
 #[test]
@@ -188,7 +210,7 @@ fn pause_ends_when_data_becomes_rare() {
 /// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and trials that were decided. The
 /// challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
-    let mut trials = StrategyTrials::new(&BOTH, 1, 0, Sequence::new(6)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(6)).expect("something is adjustable");
     let (mut now, _) = first_check(&mut trials);
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
@@ -214,7 +236,7 @@ fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
 #[test]
 fn nothing_adjustable_needs_no_trials() {
     let none = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=1, unsent_limit: false };
-    assert!(StrategyTrials::new(&none, 1, 0, Sequence::new(1)).is_none());
+    assert!(StrategyTrials::new(&none, 1, 0, None, Sequence::new(1)).is_none());
 }
 
 const RECEIVERS: Adjustable = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=4, unsent_limit: false };
@@ -232,7 +254,7 @@ fn number_of_receivers_with_the_highest_rate_is_found() {
 
 #[test]
 fn trials_go_on_from_the_number_of_receivers_that_relief_led_to() {
-    let mut trials = StrategyTrials::new(&RECEIVERS, 1, 0, Sequence::new(3)).expect("something is adjustable");
+    let mut trials = StrategyTrials::new(&RECEIVERS, 1, 0, None, Sequence::new(3)).expect("something is adjustable");
     assert_eq!(trials.current().receivers, Some(1));
     let sample = LoadSample { receivers: 3, ..LoadSample::default().after(trials.next_ns(), 1 << 30) };
     assert_eq!(trials.advance(sample).receivers, Some(4));
@@ -252,6 +274,6 @@ fn unsent_data_is_limited_unless_that_costs_rate() {
         let path = |setting: Setting| (if setting.limits_unsent == is_faster { 5.0 } else { 4.0 }, 0.2);
         assert_eq!(run_settings(&unsent, 8, 3, 0.05, path).current().limits_unsent, is_faster);
     }
-    let first = StrategyTrials::new(&unsent, 1, 0, Sequence::new(1)).expect("something is adjustable").current();
+    let first = StrategyTrials::new(&unsent, 1, 0, None, Sequence::new(1)).expect("something is adjustable").current();
     assert!(first.limits_unsent);
 }
