@@ -90,14 +90,18 @@ impl WorkerGroup {
         Ok(())
     }
 
-    /// Each worker that hardly waited for `period_ns` gives half of its streams to another one, as long as there are at most
-    /// `more_max` more. True if one did.
-    pub(super) fn relieve_saturated(&mut self, period_ns: u64, more_max: usize) -> bool {
+    /// Workers that hardly waited since the last call, `period_ns` ago.
+    pub(super) fn saturated(&mut self, period_ns: u64) -> Vec<usize> {
+        let active = self.workers[..self.active].iter_mut().enumerate();
+        active.filter_map(|(index, worker)| worker.was_saturated(period_ns).then_some(index)).collect()
+    }
+
+    /// Each of these workers gives half of its streams to another one, as long as there are at most `more_max` more. True if one did.
+    pub(super) fn relieve(&mut self, saturated: &[usize], more_max: usize) -> bool {
         let before = self.active;
-        for index in 0..before {
-            // Each is asked, so that the next period begins now for all of them.
-            if self.workers[index].was_saturated(period_ns) && self.active - before < more_max {
-                self.relieve(index);
+        for index in saturated {
+            if self.active - before < more_max {
+                self.halve(*index);
             }
         }
         self.active > before
@@ -110,14 +114,14 @@ impl WorkerGroup {
         }
         while self.active < wanted {
             let most = (0..self.active).max_by_key(|index| self.workers[*index].streams);
-            if most.is_none_or(|index| !self.relieve(index)) {
+            if most.is_none_or(|index| !self.halve(index)) {
                 return;
             }
         }
     }
 
     /// The worker gives half of its streams to one that has none. False if it has a single one, or there may be no more workers.
-    fn relieve(&mut self, index: usize) -> bool {
+    fn halve(&mut self, index: usize) -> bool {
         if self.active == self.limits.max || self.workers[index].streams < 2 {
             return false;
         }

@@ -9,20 +9,12 @@ pub(super) struct Growth {
     checked_ns: u64,
     period_ns: u64,
     idle_time: IdleTime,
-    /// Idle time at the last check.
-    idle: Option<Duration>,
+    /// When the idle time was read last, monotonic ns, and what it was.
+    idle: Option<(u64, Duration)>,
 }
 
 /// Idle time so far of the CPUs that workers may use, together; `None` when it is not known.
 pub(super) type IdleTime = fn() -> Option<Duration>;
-
-/// What a check found out about the time since the last one.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Period {
-    pub(super) elapsed_ns: u64,
-    /// Number of CPUs that had time for one more thread.
-    pub(super) idle_cpus: usize,
-}
 
 /// Period of checks at first, and after a check that led to more workers. It holds about a thousand calls at rates where threads are saturated.
 const CHECK_MIN_NS: u64 = 20_000_000;
@@ -45,17 +37,19 @@ impl Growth {
         self.checked_ns.saturating_add(self.period_ns)
     }
 
-    pub(super) fn end_period(&mut self, now_ns: u64) -> Period {
-        let elapsed_ns = now_ns.saturating_sub(std::mem::replace(&mut self.checked_ns, now_ns)).max(1);
-        let idle = (self.idle_time)();
-        let before = std::mem::replace(&mut self.idle, idle);
-        let idle_cpus = match (before, idle) {
-            (_, None) => usize::MAX,
-            // A test that is over before the first check does not ask. Until then a peer on this machine may not be at work.
-            (None, _) => 0,
-            (Some(before), Some(idle)) => idle_cpus(clock::as_ns(idle.saturating_sub(before)), elapsed_ns),
-        };
-        Period { elapsed_ns, idle_cpus }
+    /// Time since the last check, ns.
+    pub(super) fn end_period(&mut self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(std::mem::replace(&mut self.checked_ns, now_ns)).max(1)
+    }
+
+    /// Number of CPUs that had time for one more thread since the last call; none at the first one, when a peer on this machine may
+    /// not be at work yet. To ask costs milliseconds on a machine with hundreds of CPUs.
+    pub(super) fn idle_cpus(&mut self, now_ns: u64) -> usize {
+        let Some(idle) = (self.idle_time)() else { return usize::MAX };
+        let before = self.idle.replace((now_ns, idle));
+        before.map_or(0, |(since_ns, before)| {
+            idle_cpus(clock::as_ns(idle.saturating_sub(before)), now_ns.saturating_sub(since_ns))
+        })
     }
 
     /// Sets when the next check is due.
@@ -100,14 +94,14 @@ mod tests {
 
     #[test]
     fn unknown_idle_time_forbids_nothing() {
-        let mut growth = Growth::new(0, || None);
-        let period = growth.end_period(20 * MS);
-        assert_eq!((period.elapsed_ns, period.idle_cpus), (20 * MS, usize::MAX));
+        assert_eq!(Growth::new(0, || None).idle_cpus(20 * MS), usize::MAX);
     }
 
     #[test]
-    fn idle_time_before_the_first_check_does_not_count() {
+    fn idle_time_counts_from_the_first_question_on() {
         let mut growth = Growth::new(0, || Some(Duration::from_secs(9)));
-        assert_eq!(growth.end_period(200 * MS).idle_cpus, 0);
+        assert_eq!(growth.idle_cpus(200 * MS), 0);
+        growth.idle_time = || Some(Duration::from_millis(9_200));
+        assert_eq!(growth.idle_cpus(400 * MS), 1);
     }
 }

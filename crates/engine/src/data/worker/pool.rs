@@ -101,10 +101,13 @@ impl WorkerPool {
         if self.next_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
-        let period = self.growth.end_period(now_ns);
-        let mut has_grown = self.senders.relieve_saturated(period.elapsed_ns, period.idle_cpus);
+        let elapsed_ns = self.growth.end_period(now_ns);
+        let saturated = self.senders.saturated(elapsed_ns);
+        let idle_cpus = if saturated.is_empty() { 0 } else { self.growth.idle_cpus(now_ns) };
+        let mut has_grown = self.senders.relieve(&saturated, idle_cpus);
         if !self.are_receivers_in_trial {
-            has_grown |= self.receivers.relieve_saturated(period.elapsed_ns, usize::MAX);
+            let saturated = self.receivers.saturated(elapsed_ns);
+            has_grown |= self.receivers.relieve(&saturated, usize::MAX);
         }
         self.growth.begin_period(has_grown);
     }
