@@ -83,11 +83,14 @@ impl Timeline {
         None
     }
 
+    /// When time will end the test, monotonic ns, also while the omitted part lasts; `None` for an end by amount.
+    pub(crate) fn planned_end_ns(&self) -> Option<u64> {
+        let measured_from_ns = self.omit_end_ns.unwrap_or(self.part_start_ns);
+        Some(measured_from_ns.saturating_add(as_ns(self.duration?)))
+    }
+
     fn end_ns(&self) -> Option<u64> {
-        match (self.omit_end_ns, self.duration) {
-            (None, Some(duration)) => Some(self.part_start_ns.saturating_add(as_ns(duration))),
-            _ => None,
-        }
+        self.planned_end_ns().filter(|_| self.omit_end_ns.is_none())
     }
 
     /// The first point of the grid after `now_ns` that is worth a report of its own.

@@ -326,18 +326,11 @@ impl TestRun {
             let adjustable = adjusting::adjustable(&self.settings.spec, &self.streams, &pool);
             adjusting::limit_unsent(&self.streams, adjustable.unsent_limit);
             let now_ns = clock::monotonic_ns();
-            let end_ns = self.end_ns(now_ns);
+            let end_ns = self.started.as_ref().and_then(|started| started.timeline.planned_end_ns());
             self.trials = StrategyTrials::new(&adjustable, self.streams.len(), now_ns, end_ns, Sequence::seeded());
         }
         self.pool = Some(pool);
         Ok(())
-    }
-
-    /// When time ends the test, monotonic ns; `None` for an end by amount.
-    fn end_ns(&self, start_ns: u64) -> Option<u64> {
-        let spec = &self.settings.spec;
-        let duration = spec.end.duration()?;
-        Some(start_ns.saturating_add(clock::as_ns(spec.omit)).saturating_add(clock::as_ns(duration)))
     }
 
     /// When [`TestRun::poll`] has to be called even without a notice, monotonic ns.

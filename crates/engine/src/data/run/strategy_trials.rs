@@ -196,6 +196,26 @@ const CPU_SHARE_MIN: f64 = 0.25;
 const WAITS_PER_S_PAUSE: f64 = 4_000.0;
 const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 
+impl Adjustable {
+    /// Every combination, in the order of the trials.
+    fn settings(&self) -> Vec<Setting> {
+        let blocks = if self.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
+        let pauses = || PAUSES_US.iter().filter(|pause_us| **pause_us <= self.pause_max_us);
+        let strategies = || blocks.iter().flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)));
+        let limits = if self.unsent_limit { &[true, false][..] } else { &[false] };
+        let settings = receiver_counts(&self.receivers).into_iter().flat_map(|receivers| {
+            limits.iter().flat_map(move |limits_unsent| {
+                strategies().map(move |(blocks_per_call, receive_pause_us)| Setting {
+                    io: IoStrategy { blocks_per_call, receive_pause_us },
+                    receivers,
+                    limits_unsent: *limits_unsent,
+                })
+            })
+        });
+        settings.collect()
+    }
+}
+
 impl StrategyTrials {
     /// Trials of what is adjustable for this number of streams; `None` when nothing is.
     pub(super) fn new(
@@ -206,24 +226,11 @@ impl StrategyTrials {
         random: Sequence,
     ) -> Option<Self> {
         let slot_ns = SLOT_PER_STREAM_NS.saturating_mul(streams as u64).clamp(SLOT_MIN_NS, SLOT_MAX_NS);
-        let blocks = if adjustable.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
-        let pauses = || PAUSES_US.iter().filter(|pause_us| **pause_us <= adjustable.pause_max_us);
-        let strategies = || blocks.iter().flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)));
-        let limits = if adjustable.unsent_limit { &[true, false][..] } else { &[false] };
-        let receivers = receiver_counts(&adjustable.receivers);
-        let least = receivers.iter().copied().min().flatten();
-        let settings = receivers.into_iter().flat_map(|receivers| {
-            limits.iter().flat_map(move |limits_unsent| {
-                strategies().map(move |(blocks_per_call, receive_pause_us)| Setting {
-                    io: IoStrategy { blocks_per_call, receive_pause_us },
-                    receivers,
-                    limits_unsent: *limits_unsent,
-                })
-            })
-        });
+        let settings = adjustable.settings().into_iter();
         let candidates: Vec<Candidate> =
             settings.map(|setting| Candidate { setting, retry_ns: 0, backoff_ns: BACKOFF_MIN_NS }).collect();
-        let initial = Setting { io: INITIAL, receivers: least, limits_unsent: adjustable.unsent_limit };
+        let receivers = candidates.iter().map(|candidate| candidate.setting.receivers).min().flatten();
+        let initial = Setting { io: INITIAL, receivers, limits_unsent: adjustable.unsent_limit };
         let current = candidates.iter().position(|candidate| candidate.setting == initial)?;
         (candidates.len() > 1).then(|| Self {
             candidates,
