@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::sockopt;
 
-use super::strategy_trials::{Adjustable, LoadSample};
+use super::load_sample::LoadSample;
+use super::strategy_trials::Adjustable;
 use super::{OpenStream, TestRun};
 use crate::data::worker::{WorkerPool, is_adjustable, pause_max_us};
 

@@ -7,9 +7,11 @@
 mod adjusting;
 mod amount;
 mod data_path;
+mod load_sample;
 mod pump_factory;
 mod receiver_drain;
 mod sender_drain;
+mod slot_pairs;
 mod stopping;
 mod strategy_trials;
 mod summary;

@@ -19,25 +19,9 @@ use std::ops::RangeInclusive;
 
 use linerate_model::spec::IoStrategy;
 
+use super::load_sample::LoadSample;
+use super::slot_pairs::{PAIRS_MAX, PAIRS_MIN, Pair, Slot, is_better};
 use crate::random::Sequence;
-
-/// Cumulative totals of one end of a test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct LoadSample {
-    pub(super) at_ns: u64,
-    /// Payload of all streams, both directions.
-    pub(super) bytes: u64,
-    /// CPU time of the workers.
-    pub(super) cpu_ns: u64,
-    /// How often workers have slept until data arrived or a pause was over.
-    pub(super) waits: u64,
-    /// Segments that were sent again or received out of order.
-    pub(super) disturbed_segments: u64,
-    /// Workers that receive now.
-    pub(super) receivers: usize,
-    /// Data arrives on the only CPU of the workers: to wake one takes no interrupt of another CPU.
-    pub(super) arrives_on_only_cpu: bool,
-}
 
 /// What is in force at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,20 +112,6 @@ fn receiver_counts(range: &RangeInclusive<usize>) -> Vec<Option<usize>> {
     counts
 }
 
-/// What happened in one slot.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    bytes_per_s: f64,
-    cpu_ns_per_byte: f64,
-}
-
-/// Natural logarithms of challenger over current strategy.
-#[derive(Debug, Clone, Copy)]
-struct Pair {
-    rate: f64,
-    cpu: f64,
-}
-
 /// Blocks per call that are compared, in the order of their trials; one is plain.
 const BLOCKS: [u16; 3] = [8, 1, 32];
 /// Pauses that are compared, in the order of their trials: what may gain most is first. None is plain. The longest bounds how much
@@ -173,20 +143,6 @@ const TRIAL_COST: f64 = 0.01;
 const HOLD_NS: u64 = 100_000_000;
 const BACKOFF_MIN_NS: u64 = 1_000_000_000;
 const BACKOFF_MAX_NS: u64 = 32_000_000_000;
-const PAIRS_MIN: usize = 5;
-const PAIRS_MAX: usize = 16;
-/// How many Walsh averages lie outside of either end of a one-sided 95 % interval, by number of pairs from [`PAIRS_MIN`] on
-/// (critical values of the signed-rank statistic).
-const RANKS_OUTSIDE: [usize; PAIRS_MAX - PAIRS_MIN + 1] = [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 30, 35];
-/// A gain below 1 % is none.
-const GAIN_MIN: f64 = 0.01;
-/// Rates that differ by less are equal where CPU time decides.
-const RATE_MARGIN: f64 = 0.03;
-/// At equal rates, CPU time per byte must fall by 10 %.
-const CPU_MARGIN: f64 = 0.1;
-/// A challenger that loses 14 % in each of the first two pairs is rejected: more pairs would cost more than a wrong rejection,
-/// which the next trial corrects.
-const EARLY_REJECTION: f64 = -0.15;
 /// Payload for each segment that was sent again or received out of order, from which on these do not set the rate: a
 /// hundredth of the largest segments. A loopback loses some at full speed, and no path does whose rate depends on them.
 const PAYLOAD_PER_DISTURBANCE_BYTES: u64 = 100 << 16;
@@ -440,79 +396,10 @@ impl Trial {
     }
 }
 
-impl Slot {
-    /// `None` when nothing moved.
-    fn between(begin: LoadSample, end: LoadSample) -> Option<Self> {
-        let bytes = end.bytes.saturating_sub(begin.bytes) as f64;
-        let ns = end.at_ns.saturating_sub(begin.at_ns) as f64;
-        let cpu_ns = end.cpu_ns.saturating_sub(begin.cpu_ns) as f64;
-        (bytes > 0.0 && ns > 0.0).then(|| Self {
-            bytes_per_s: bytes / ns * 1e9,
-            // A nanosecond keeps the logarithm finite.
-            cpu_ns_per_byte: (cpu_ns + 1.0) / bytes,
-        })
-    }
-}
-
-impl Pair {
-    fn of(challenger: Slot, current: Slot) -> Self {
-        Self {
-            rate: (challenger.bytes_per_s / current.bytes_per_s).ln(),
-            cpu: (challenger.cpu_ns_per_byte / current.cpu_ns_per_byte).ln(),
-        }
-    }
-}
-
 /// Whether congestion control may have set the rate between two samples.
 fn is_disturbed(begin: LoadSample, end: LoadSample) -> bool {
     let segments = end.disturbed_segments.saturating_sub(begin.disturbed_segments);
     segments.saturating_mul(PAYLOAD_PER_DISTURBANCE_BYTES) > end.bytes.saturating_sub(begin.bytes)
-}
-
-/// Whether the challenger is better; `None` while undecided.
-fn is_better(pairs: &[Pair]) -> Option<bool> {
-    if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
-        return Some(false);
-    }
-    let outside = *RANKS_OUTSIDE.get(pairs.len().checked_sub(PAIRS_MIN)?)?;
-    let rate = Interval::of(pairs.iter().map(|pair| pair.rate), outside);
-    let cpu = Interval::of(pairs.iter().map(|pair| pair.cpu), outside);
-    let is_faster = rate.low > 0.0 && rate.middle > GAIN_MIN;
-    let is_as_fast_and_cheaper = rate.low > -RATE_MARGIN && cpu.high < -CPU_MARGIN;
-    if is_faster || is_as_fast_and_cheaper {
-        Some(true)
-    } else if rate.high < 0.0 {
-        Some(false)
-    } else {
-        // Of two that noise cannot tell apart, the one that was ahead.
-        (pairs.len() >= PAIRS_MAX).then_some(rate.low > -RATE_MARGIN && rate.middle > GAIN_MIN)
-    }
-}
-
-/// Where the median of a symmetric distribution lies: the Hodges-Lehmann estimate and its one-sided 95 % bounds.
-#[derive(Debug, Clone, Copy)]
-struct Interval {
-    low: f64,
-    middle: f64,
-    high: f64,
-}
-
-impl Interval {
-    /// `outside` Walsh averages (means of two values or of one and itself) lie beyond each bound; there are more than twice as
-    /// many.
-    fn of(values: impl Iterator<Item = f64>, outside: usize) -> Self {
-        let values: Vec<f64> = values.collect();
-        let mut averages: Vec<f64> = (0..values.len())
-            .flat_map(|i| values[i..].iter().map(move |other| (i, *other)))
-            .map(|(i, other)| (values[i] + other) / 2.0)
-            .collect();
-        averages.sort_unstable_by(f64::total_cmp);
-        Self {
-            low: averages[outside],
-            middle: averages[averages.len() / 2],
-            high: averages[averages.len() - 1 - outside],
-        }
-    }
 }
 
 #[cfg(test)]

@@ -182,12 +182,6 @@ fn no_trial_begins_that_could_not_come_to_a_decision_before_the_end() {
 }
 
 #[test]
-fn interval_of_a_few_values() {
-    let interval = Interval::of([1.0, 2.0, 3.0, 4.0, 5.0].into_iter(), 0);
-    assert_eq!((interval.low, interval.middle, interval.high), (1.0, 3.0, 5.0));
-}
-
-#[test]
 fn slow_path_is_left_alone() {
     // 100 Mbit/s, a hundredth of a CPU.
     let slow = run(&BOTH, 9, 5, 0.1, |_| (0.0125, 0.8));

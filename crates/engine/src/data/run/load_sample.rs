@@ -1,0 +1,19 @@
+//! What trials know about the load of one end.
+
+/// Cumulative totals of one end of a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LoadSample {
+    pub(super) at_ns: u64,
+    /// Payload of all streams, both directions.
+    pub(super) bytes: u64,
+    /// CPU time of the workers.
+    pub(super) cpu_ns: u64,
+    /// How often workers have slept until data arrived or a pause was over.
+    pub(super) waits: u64,
+    /// Segments that were sent again or received out of order.
+    pub(super) disturbed_segments: u64,
+    /// Workers that receive now.
+    pub(super) receivers: usize,
+    /// Data arrives on the only CPU of the workers: to wake one takes no interrupt of another CPU.
+    pub(super) arrives_on_only_cpu: bool,
+}
