@@ -123,7 +123,7 @@ pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_
 /// The pause that frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
 /// tests too short for a trial gain too: 30 µs were never much behind the best pause, a longer one sometimes was.
 const PRESUMED_PAUSE_US: u16 = 30;
-/// When sleeps are counted first: after a hundred at the least rate that is frequent.
+/// Period in which sleeps are counted before the first trial: a hundred at the least rate that is frequent.
 const FIRST_CHECK_NS: u64 = 25_000_000;
 
 /// Slots before the first trial: as many as the shortest trial has. Connections leave slow start, and a test too short to gain
@@ -231,7 +231,8 @@ impl StrategyTrials {
             self.follow_growth(now);
             return self.in_force();
         }
-        match std::mem::replace(&mut self.state, State::Holding { since: now, until_ns: now.at_ns + HOLD_NS }) {
+        let until_ns = now.at_ns + self.check_period_ns(now.at_ns);
+        match std::mem::replace(&mut self.state, State::Holding { since: now, until_ns }) {
             State::Holding { since, .. } => self.end_hold(since, now),
             State::Comparing(trial) => self.end_slot(trial, now),
         }
@@ -248,6 +249,11 @@ impl StrategyTrials {
         }
     }
 
+    /// Time to the next check. Sleeps are counted often at first: streams may begin late in the first period.
+    fn check_period_ns(&self, now_ns: u64) -> u64 {
+        if self.presumes_pause && now_ns < self.trials_from_ns { FIRST_CHECK_NS } else { HOLD_NS }
+    }
+
     /// Saturated workers were relieved by more: compares from there.
     fn follow_growth(&mut self, now: LoadSample) {
         let current = self.current();
@@ -260,7 +266,7 @@ impl StrategyTrials {
         if let Some((_, index)) = nearest.min() {
             self.current = index;
         }
-        self.state = State::Holding { since: now, until_ns: now.at_ns + HOLD_NS };
+        self.state = State::Holding { since: now, until_ns: now.at_ns + self.check_period_ns(now.at_ns) };
     }
 
     /// Begins a trial when the workers are busy enough and a challenger is due.

@@ -147,6 +147,16 @@ fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
 }
 
 #[test]
+fn streams_that_begin_late_in_the_first_check_pause_after_the_next() {
+    let mut trials = StrategyTrials::new(&BOTH, 64, 0, None, Sequence::new(4)).expect("something is adjustable");
+    let idle = LoadSample { at_ns: trials.next_ns(), ..LoadSample::default() };
+    assert_eq!(trials.advance(idle).io, INITIAL);
+    let elapsed_ns = trials.next_ns() - idle.at_ns;
+    assert!(elapsed_ns < HOLD_NS);
+    assert_eq!(trials.advance(idle.after(elapsed_ns, elapsed_ns * 5)).io, PRESUMED);
+}
+
+#[test]
 fn equal_strategies_are_not_exchanged_because_of_noise() {
     let changed = (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != PRESUMED);
     assert!(changed.count() < 30);
