@@ -265,6 +265,9 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
     const HOSTS: usize = 3_000;
     const ROUNDS: usize = 20;
     const COORDINATOR_KIB_MAX: usize = 100_000_000 >> 10;
+    const BROKER_KIB_USUAL: usize = 150_000_000 >> 10;
+    // Results of a round come at once, and each connection's stack grows until the next garbage collection.
+    const BROKER_KIB_MAX: usize = 256 << 10;
     let Some(broker) = Broker::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(ours().path());
@@ -275,13 +278,13 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
     command.args(["-t", "1", "-O", "0", "--rounds", &ROUNDS.to_string(), "--csv"]).arg(folder.path().join("cells.csv"));
     command.env("XDG_STATE_HOME", folder.path());
     let mut run = Process::start(command);
-    let (mut coordinator_kib, mut broker_kib) = (0, 0);
+    let (mut coordinator_kib, mut broker_kib) = (0, Vec::new());
     let has_ended = wait_until(Duration::from_secs(600), || {
         if run.has_ended() {
             return true;
         }
         coordinator_kib = coordinator_kib.max(Status::while_it_runs(run.id()).map_or(0, |status| status.anonymous_kib));
-        broker_kib = broker_kib.max(Status::of(broker.id()).resident_kib);
+        broker_kib.push(Status::of(broker.id()).resident_kib);
         thread::sleep(Duration::from_millis(50));
         false
     });
@@ -294,7 +297,11 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
     let has_rate = |line: &&str| line.split(',').nth(GOODPUT).is_some_and(|rate| !rate.is_empty());
     let counts = (cells.lines().count(), cells.lines().filter(has_rate).count());
     assert_eq!(counts, (1 + HOSTS * ROUNDS, 1 + HOSTS * ROUNDS), "a rate of each task");
-    // A broker of two CPUs with a file store had 347 MiB: 43 MiB of objects, 108 MiB of stacks, and heap that Go had not returned.
-    assert!(broker_kib <= 512 << 10, "broker: {broker_kib} KiB");
+    broker_kib.sort_unstable();
+    let (usual, highest) = (broker_kib[broker_kib.len() / 2], broker_kib[broker_kib.len() - 1]);
+    assert!(
+        usual <= BROKER_KIB_USUAL && highest <= BROKER_KIB_MAX,
+        "broker: usually {usual} KiB, at most {highest} KiB"
+    );
     assert!(coordinator_kib <= COORDINATOR_KIB_MAX, "coordinator: {coordinator_kib} KiB");
 }
