@@ -124,7 +124,7 @@ pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_
 /// tests too short for a trial gain too: 30 µs were never much behind the best pause, a longer one sometimes was.
 const PRESUMED_PAUSE_US: u16 = 30;
 /// Period in which sleeps are counted before the first trial: a hundred at the least rate that is frequent.
-const FIRST_CHECK_NS: u64 = 25_000_000;
+const EARLY_CHECK_NS: u64 = 25_000_000;
 
 /// Slots before the first trial: as many as the shortest trial has. Connections leave slow start, and a test too short to gain
 /// from trials has none.
@@ -193,7 +193,7 @@ impl StrategyTrials {
             current,
             state: State::Holding {
                 since: LoadSample { at_ns: now_ns, ..LoadSample::default() },
-                until_ns: now_ns.saturating_add(FIRST_CHECK_NS),
+                until_ns: now_ns.saturating_add(EARLY_CHECK_NS),
             },
             trials_from_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
             end_ns,
@@ -251,7 +251,7 @@ impl StrategyTrials {
 
     /// Time to the next check. Sleeps are counted often at first: streams may begin late in the first period.
     fn check_period_ns(&self, now_ns: u64) -> u64 {
-        if self.presumes_pause && now_ns < self.trials_from_ns { FIRST_CHECK_NS } else { HOLD_NS }
+        if self.presumes_pause && now_ns < self.trials_from_ns { EARLY_CHECK_NS } else { HOLD_NS }
     }
 
     /// Saturated workers were relieved by more: compares from there.
