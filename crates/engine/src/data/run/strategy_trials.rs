@@ -231,8 +231,8 @@ impl StrategyTrials {
             self.follow_growth(now);
             return self.in_force();
         }
-        let until_ns = now.at_ns + self.check_period_ns(now.at_ns);
-        match std::mem::replace(&mut self.state, State::Holding { since: now, until_ns }) {
+        let hold = self.hold(now);
+        match std::mem::replace(&mut self.state, hold) {
             State::Holding { since, .. } => self.end_hold(since, now),
             State::Comparing(trial) => self.end_slot(trial, now),
         }
@@ -249,9 +249,11 @@ impl StrategyTrials {
         }
     }
 
-    /// Time to the next check. Sleeps are counted often at first: streams may begin late in the first period.
-    fn check_period_ns(&self, now_ns: u64) -> u64 {
-        if self.presumes_pause && now_ns < self.trials_from_ns { EARLY_CHECK_NS } else { HOLD_NS }
+    /// The current strategy is in force until the next check. The first checks are close: streams may begin late in one.
+    fn hold(&self, since: LoadSample) -> State {
+        let is_early = self.presumes_pause && since.at_ns < self.trials_from_ns;
+        let period_ns = if is_early { EARLY_CHECK_NS } else { HOLD_NS };
+        State::Holding { since, until_ns: since.at_ns.saturating_add(period_ns) }
     }
 
     /// Saturated workers were relieved by more: compares from there.
@@ -266,7 +268,7 @@ impl StrategyTrials {
         if let Some((_, index)) = nearest.min() {
             self.current = index;
         }
-        self.state = State::Holding { since: now, until_ns: now.at_ns + self.check_period_ns(now.at_ns) };
+        self.state = self.hold(now);
     }
 
     /// Begins a trial when the workers are busy enough and a challenger is due.
