@@ -2,7 +2,7 @@
 //!
 //! Where a buffer begins decides how fast the kernel copies. On several AMD CPUs `rep movs`, which the kernel uses
 //! to copy between a socket and user space, is three to five times slower when the destination lies slightly ahead of the
-//! source modulo 4096: in 1 to about 128 (page aliasing of string moves). Pages of a socket begin at offset 0, memory from
+//! source modulo 4096: in 1 to 63 or to 128 (page aliasing of string moves). Pages of a socket begin at offset 0, memory from
 //! the heap begins 16 bytes behind a page boundary, so a receiver that reads into the heap meets exactly that case. Memory
 //! that begins at a page boundary avoids it on every CPU that was measured; `make bench-floor` sweeps the offsets.
 

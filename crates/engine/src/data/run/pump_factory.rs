@@ -14,8 +14,8 @@ use crate::data::files;
 use crate::data::payload;
 use crate::data::quota::Quota;
 use crate::data::worker::{
-    DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, SUBMISSION_BYTES, Sink, Source,
-    StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, pause_max_us,
+    DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, RepeatedBlock, SUBMISSION_BYTES, Sink,
+    Source, StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, pause_max_us,
 };
 use crate::error::{EngineError, Operation};
 
@@ -115,7 +115,7 @@ impl<'a> PumpFactory<'a> {
                 Ok(Source::ZeroCopy(self.memory()?))
             }
             SendPath::SendFile => Ok(Source::Pages(self.pages()?)),
-            _ => Ok(Source::Block(self.memory()?)),
+            _ => Ok(Source::Block(RepeatedBlock::new(self.memory()?))),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sending on a byte stream (TCP, Multipath TCP, SCTP).
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use linerate_model::spec::SendPath;
 use linerate_model::{TestSpec, Transport};
 use linerate_sys::sendfile_source::SourceFile;
-use linerate_sys::stream_io::{self, Followed, GATHERED_COPIES_MAX};
+use linerate_sys::stream_io;
 use linerate_sys::{PageBuffer, errno, sockopt, tcp_info, zerocopy};
 
 use super::pace::{Pace, Portion, Turn, kernel_pacing_bytes_per_s};
-use super::{Ended, Pump, Pumped, Scratch};
+use super::{Ended, Pump, Pumped, RepeatedBlock, Scratch};
 use crate::data::budget::Budget;
 use crate::measure::counters::StreamCounters;
 use crate::measure::observations::Observations;
@@ -21,8 +21,8 @@ use crate::measure::observations::Observations;
 /// Where the bytes come from.
 pub(crate) enum Source {
     /// The same memory again and again, copied by the kernel; it holds one block or more.
-    Block(Arc<PageBuffer>),
-    /// The same, borrowed by the kernel.
+    Block(RepeatedBlock),
+    /// The same memory, borrowed by the kernel.
     ZeroCopy(Arc<PageBuffer>),
     /// Pages of a memory file that holds the block as often as fits one submission (`sendfile(2)`).
     Pages(Arc<SourceFile>),
@@ -99,17 +99,7 @@ impl StreamSender {
     fn write(&mut self, want: usize) -> io::Result<Option<usize>> {
         let fd = self.fd.as_fd();
         match &mut self.source {
-            Source::Block(memory) => {
-                let copies = want / memory.len();
-                if self.pace.is_some() && self.offset + want > memory.len() {
-                    send_portion(fd, memory, self.offset, want).map(Some)
-                } else if self.offset == 0 && copies > 1 {
-                    stream_io::send_gathered(fd, memory, copies).map(Some)
-                } else {
-                    let end = (self.offset + want).min(memory.len());
-                    stream_io::send(fd, &memory[self.offset..end]).map(Some)
-                }
-            }
+            Source::Block(block) => block.send(fd, want).map(Some),
             Source::ZeroCopy(memory) => {
                 let copies = (want / memory.len()).max(1);
                 let end = (self.offset + want).min(memory.len());
@@ -232,21 +222,6 @@ impl Pump for StreamSender {
     }
 }
 
-/// Sends bytes of the repeated block from `offset` on in one call: a portion that is longer than the rest of a block would
-/// cost several.
-fn send_portion(fd: BorrowedFd<'_>, block: &[u8], mut offset: usize, mut want: usize) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); GATHERED_COPIES_MAX];
-    let mut count = 0;
-    while want > 0 && count < slices.len() {
-        let part = &block[offset..(offset + want).min(block.len())];
-        slices[count] = IoSlice::new(part);
-        count += 1;
-        want -= part.len();
-        offset = 0;
-    }
-    stream_io::send_slices(fd, &slices[..count], Followed::No)
-}
-
 /// Lends memory to the kernel, which returns that of earlier calls first.
 fn lend(fd: BorrowedFd<'_>, portion: &[u8], copies: usize, observations: &Observations) -> io::Result<usize> {
     while let Ok(returned) = zerocopy::take_completion(fd) {
@@ -326,23 +301,19 @@ mod tests {
         receiver.set_nonblocking(true).expect("a socket");
         let block = payload::shared_block(BLOCK as usize).expect("memory");
         let counters = Arc::new(StreamCounters::default());
-        let source = Source::Block(Arc::clone(&block));
+        let source = Source::Block(RepeatedBlock::new(block));
         let mut pump = StreamSender::new(Arc::new(sender.into()), counters, source, &spec, 0, None);
 
         let (mut scratch, mut now_ns, mut buffer) = (Scratch::default(), 0, [0; 65_535]);
         let mut lengths = Vec::new();
-        let mut content = Vec::new();
         while now_ns < 1_000_000_000 {
             let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else { panic!("portions leave at once") };
             while let Ok(len) = receiver.recv(&mut buffer) {
                 lengths.push(len);
-                content.extend_from_slice(&buffer[..len]);
             }
             now_ns = due_ns;
         }
         assert_eq!(lengths[0], 12_500, "half a period");
         assert_eq!(lengths[1..], [25_000; 50]);
-        let expected = block.iter().cycle().take(content.len());
-        assert!(content.iter().eq(expected), "blocks follow each other");
     }
 }

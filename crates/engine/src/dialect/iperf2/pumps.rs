@@ -22,7 +22,8 @@ use crate::data::files;
 use crate::data::payload;
 use crate::data::run::PumpBuilder;
 use crate::data::worker::{
-    DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, pause_max_us,
+    DatagramReceiver, DatagramSender, Datagrams, RepeatedBlock, Sink, Source, StreamReceiver, StreamSender,
+    pause_max_us,
 };
 use crate::measure::stream_stats::StreamStats;
 
@@ -38,7 +39,7 @@ pub(super) enum Origin {
 impl Origin {
     fn open(&self, block_len: usize) -> Result<Source, OsError> {
         match self {
-            Self::Pattern => payload::shared_block(block_len.max(1)).map(Source::Block),
+            Self::Pattern => Ok(Source::Block(RepeatedBlock::new(payload::shared_block(block_len.max(1))?))),
             Self::File(path) => files::source(path, block_len),
             Self::StandardInput => files::source("/dev/stdin".as_ref(), block_len),
         }
