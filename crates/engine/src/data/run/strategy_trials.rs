@@ -116,13 +116,13 @@ fn receiver_counts(range: &RangeInclusive<usize>) -> Vec<Option<usize>> {
 const BLOCKS: [u16; 3] = [8, 1, 32];
 /// Pauses that are compared, in the order of their trials: what may gain most is first. None is plain. The longest bounds how much
 /// later data is read.
-const PAUSES_US: [u16; 3] = [100, 30, 0];
+const PAUSES_US: [u16; 3] = [100, 10, 0];
 /// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths.
 pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_pause_us: 0 };
 
 /// The pause that frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
-/// tests too short for a trial gain too: 30 µs were never much behind the best pause, a longer one sometimes was.
-const PRESUMED_PAUSE_US: u16 = 30;
+/// tests too short for a trial gain too: 10 µs were never much behind the best pause, a longer one sometimes was.
+const PRESUMED_PAUSE_US: u16 = 10;
 /// Period in which sleeps are counted before the first trial: a hundred at the least rate that is frequent.
 const EARLY_CHECK_NS: u64 = 25_000_000;
 

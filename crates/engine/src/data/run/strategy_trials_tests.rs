@@ -83,9 +83,9 @@ fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
 
 #[test]
 fn cpu_time_decides_between_equal_rates() {
-    let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 30 { 0.15 } else { 0.3 });
+    let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 10 { 0.15 } else { 0.3 });
     let pause = Adjustable { blocks: false, ..BOTH };
-    assert_eq!(run(&pause, 5, 3, 0.01, path).current().io.receive_pause_us, 30);
+    assert_eq!(run(&pause, 5, 3, 0.01, path).current().io.receive_pause_us, 10);
 }
 
 #[test]
