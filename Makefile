@@ -92,6 +92,8 @@ bench-instructions: ## instructions per datagram of the hot loops (valgrind)
 bench-floor: ## what copying over loopback costs on this machine
 	mkdir -p $(TARGET_DIR)
 	cc -O2 -o $(TARGET_DIR)/floor bench/floor.c
+	cc -O2 -pthread -o $(TARGET_DIR)/transfer bench/transfer.c
+	echo "a cache line takes $$($(TARGET_DIR)/transfer 0,1) ns from CPU to CPU"
 	for pause in 0 30 60; do for copies in 1 8; do \
 		echo "$$copies blocks per call, pauses of $$pause us: $$($(TARGET_DIR)/floor -c $$copies -p $$pause)"; done; done
 	for offset in 0 1 16 64 128 1024 2048 4032 4080; do \

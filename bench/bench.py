@@ -15,6 +15,9 @@ of the ratio within a round, and its 95 % interval (bootstrap).
 Most rows compare two ends of ours with two ends of the peer's. In rows with "to the peer" or "from the peer" one end of
 ours works with the peer's other end. Where ours is given an option that the peer lacks, the row's name says so.
 
+The notes name how long a cache line took from CPU to CPU before each test (bench/transfer.c), where that varied: a host
+may move the CPUs of a guest, and two ends on one machine are as fast as their caches are near.
+
 A program is not taken at its word: received bytes may not exceed what the kernel counted as received IP octets
 (IpExt InOctets), and a run may not take longer than asked. Rows that break this are marked and the exit code is 1.
 """
@@ -28,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dialects import Connections, Iperf2, Iperf3, UNREACHED_RATE
 from facts import caches, commit, cpu_model, kernel_default, version
@@ -113,6 +116,8 @@ class Run:
     wall_seconds: float
     kernel_bytes: int
     lost_percent: float | None
+    # Before the test.
+    transfer_ns: int | None = None
 
     @property
     def counts_bytes(self):
@@ -137,11 +142,11 @@ def main():
     print(TABLE_HEAD, flush=True)
     with tempfile.TemporaryDirectory() as folder, Place(options.place, options.congestion) as place:
         programs = links(folder, options)
-        floor = Floor(folder, options, place)
+        floor, transfer = Floor(folder, options, place), Transfer(folder, options)
         for row in ROWS:
             if options.only and not (row.name == options.only if options.exact else options.only in row.name):
                 continue
-            result = measure(row, programs[row.dialect.name], floor, place, options)
+            result = measure(row, programs[row.dialect.name], floor, transfer, place, options)
             rows.append(result)
             honest = honest and not result["doubts"]
             print(markdown(result), flush=True)
@@ -222,6 +227,29 @@ class Floor:
         return sum(float(report.split()[0]) for report in reports) * 1e9
 
 
+class Transfer:
+    """How long a cache line takes between the two CPUs of the tests."""
+
+    def __init__(self, folder, options):
+        self.cpus = options.cpus or "0,1"
+        self.program = os.path.join(folder, "transfer")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transfer.c")
+        subprocess.run(["cc", "-O2", "-pthread", "-o", self.program, source], check=True)
+
+    def measure(self):
+        """Nanoseconds; None on a single CPU."""
+        if len(set(self.cpus.split(","))) == 1:
+            return None
+        return int(subprocess.run([self.program, self.cpus], capture_output=True, check=True).stdout)
+
+
+def transfer_note(row):
+    """Nothing where the CPUs of a machine stay as near as they are."""
+    known = [one for one in row.get("transfer_ns", []) if one is not None]
+    changed = bool(known) and max(known) > 1.5 * min(known)
+    return [f"a cache line took {min(known)} to {max(known)} ns between the CPUs"] if changed else []
+
+
 def floor_ratio(rounds, settings):
     """Ours divided by the fastest setting's rate in the same round; None without a floor."""
     if not settings:
@@ -230,7 +258,7 @@ def floor_ratio(rounds, settings):
     return {"setting": fastest, **spread([one["ours"].rate / one[fastest] for one in rounds])}
 
 
-def measure(row, programs, floor, place, options):
+def measure(row, programs, floor, transfer, place, options):
     """All rounds of one row."""
     ends = {
         "ours": (programs["ours" if row.ours_client else "peer"], programs["ours" if row.ours_server else "peer"]),
@@ -238,9 +266,14 @@ def measure(row, programs, floor, place, options):
     }
     words = {"peer": row.options.split(), "ours": f"{row.options} {row.ours_only}".split()}
     settings = floor.settings(row)
+
+    def test(who):
+        transfer_ns = transfer.measure()
+        return replace(run_test(row.dialect, ends[who], words[who], place, options), transfer_ns=transfer_ns)
+
     rounds = interleaved(
         options.rounds,
-        lambda who: run_test(row.dialect, ends[who], words[who], place, options) if who in ends else floor.rate(who),
+        lambda who: test(who) if who in ends else floor.rate(who),
         ("ours", "peer", *settings),
     )
     return {
@@ -253,6 +286,7 @@ def measure(row, programs, floor, place, options):
         "rate_ratio": ratios(rounds, lambda run: run.rate),
         "cpu_ratio": ratios(rounds, lambda run: run.cpu_cost),
         "floor_ratio": floor_ratio(rounds, settings),
+        "transfer_ns": [r[who].transfer_ns for r in rounds for who in ends],
         "doubts": sorted({d for r in rounds for who in ends for d in doubts(who, r[who], options)}),
     }
 
@@ -305,7 +339,7 @@ def markdown(row):
     scale, unit = (1e9, "Gbit/s") if row["unit"] == "bit/s" else (1, "per second")
     rate = {who: f"{value / scale:.2f} {unit}" for who, value in row["rate"].items()}
     ratio = {key: ratio_text(row[key]) for key in ("rate_ratio", "cpu_ratio")}
-    notes = list(row["doubts"])
+    notes = [*row["doubts"], *transfer_note(row)]
     if row["lost_percent"]["ours"] is not None:
         notes.append("lost {ours:.1f} % against {peer:.1f} %".format(**row["lost_percent"]))
     floor = ratio_text(row["floor_ratio"]) if row.get("floor_ratio") else ""

@@ -25,8 +25,8 @@ from rounds import interleaved, ratio_text, spread
 MODES = {"TCP": "", "reverse": "-R", "both ways": "--bidir", "8 streams": "-P 8", "128 streams": "-P 128"}
 PLAIN = "1/0"
 # Name of a measurement and its setting.
-SETTINGS = {"auto": "auto", PLAIN: PLAIN, "8/0": "8/0", "8/30": "8/30", "8/100": "8/100", "control": PLAIN}
-FIXED = (PLAIN, "8/0", "8/30", "8/100")
+SETTINGS = {"auto": "auto", PLAIN: PLAIN, "8/0": "8/0", "8/10": "8/10", "8/100": "8/100", "control": PLAIN}
+FIXED = (PLAIN, "8/0", "8/10", "8/100")
 TABLE_HEAD = (
     "| mode | choice, Gbit/s | fastest fixed | of best (95 %) | of plain: lowest, median | fastest fixed of plain | control |\n"
     "|---|---|---|---|---|---|---|"
