@@ -54,7 +54,7 @@ impl<'a> PumpFactory<'a> {
         let spec = &self.settings.spec;
         Ok(match (spec.transport, open.stream.role) {
             (Transport::Udp, StreamRole::Sender) => {
-                let (block, budget) = (self.block()?, self.amount.budget.clone());
+                let (block, budget) = (self.block(0)?, self.amount.budget.clone());
                 let datagrams = Datagrams {
                     block: &block,
                     peer_coalesces: open.peer_coalesces,
@@ -84,23 +84,36 @@ impl<'a> PumpFactory<'a> {
         format.expect("a dialect without a format builds the pumps of its flows")
     }
 
-    fn block(&self) -> Result<PageBuffer, EngineError> {
-        let spec = &self.settings.spec;
-        let block = payload::block(spec.payload, (spec.block_len_bytes as usize).max(1));
+    /// A block of payload, with `more` bytes behind it.
+    fn block(&self, more: usize) -> Result<PageBuffer, EngineError> {
+        let block = payload::block(self.settings.spec.payload, self.block_len() + more);
         block.map_err(Operation::InitStream.failed())
     }
 
+    fn block_len(&self) -> usize {
+        (self.settings.spec.block_len_bytes as usize).max(1)
+    }
+
     /// Memory that all senders of byte streams share: a block, or several if they may share a write.
-    fn memory(&mut self) -> Result<Arc<PageBuffer>, EngineError> {
-        let blocks = blocks_per_memory(&self.settings.spec);
+    fn memory(&mut self, more: usize) -> Result<Arc<PageBuffer>, EngineError> {
         if let Some(memory) = &self.memory {
             return Ok(Arc::clone(memory));
         }
-        let mut memory = self.block()?;
+        let blocks = blocks_per_memory(&self.settings.spec);
+        let mut memory = self.block(more)?;
         if blocks > 1 {
             memory = PageBuffer::repeated(&memory, blocks).map_err(Operation::InitStream.failed())?;
         }
         Ok(Arc::clone(self.memory.insert(Arc::new(memory))))
+    }
+
+    /// That memory, to send copies from. A single block has room for its shifts.
+    fn repeated_block(&mut self) -> Result<RepeatedBlock, EngineError> {
+        let is_single = blocks_per_memory(&self.settings.spec) == 1;
+        let room = if is_single { RepeatedBlock::room_for_shifts(self.block_len()) } else { 0 };
+        let memory = self.memory(room)?;
+        let len = memory.len() - room;
+        Ok(RepeatedBlock::new(memory, len))
     }
 
     /// What a stream sender reads from; `fd` is its socket.
@@ -112,10 +125,10 @@ impl<'a> PumpFactory<'a> {
         match spec.send_path {
             SendPath::ZeroCopy => {
                 zerocopy::enable(fd).map_err(Operation::InitStream.failed())?;
-                Ok(Source::ZeroCopy(self.memory()?))
+                Ok(Source::ZeroCopy(self.memory(0)?))
             }
             SendPath::SendFile => Ok(Source::Pages(self.pages()?)),
-            _ => Ok(Source::Block(RepeatedBlock::new(self.memory()?))),
+            _ => Ok(Source::Block(self.repeated_block()?)),
         }
     }
 
@@ -123,7 +136,7 @@ impl<'a> PumpFactory<'a> {
         if let Some(pages) = &self.pages {
             return Ok(Arc::clone(pages));
         }
-        let block = self.memory()?;
+        let block = self.memory(0)?;
         let copies = (SUBMISSION_BYTES / block.len()).max(1);
         let pages = SourceFile::filled("linerate-block", &block.repeat(copies));
         Ok(Arc::clone(self.pages.insert(Arc::new(pages.map_err(Operation::InitStream.failed())?))))

@@ -8,43 +8,51 @@ use linerate_sys::PageBuffer;
 use linerate_sys::page_buffer::PAGE_ALIGNMENT;
 use linerate_sys::stream_io::{self, Followed, GATHERED_COPIES_MAX};
 
-/// A block whose end is followed by its beginning. Each call reads on from [`STEP_BYTES`] behind the end of the last one.
+/// A block that is sent again and again. Its memory is longer: each call takes the block from another place of it.
 ///
 /// The kernel copies what a thread sends into pages that it fills one behind the other, and blocks are mostly multiples of a
-/// page. Calls that continued where the last one ended would keep the distance of destination and source modulo 4096 until
-/// another stream writes. A few distances make each copy slow ([`linerate_sys::page_buffer`]); a step changes them with each call.
+/// page. Calls that read the block at one place would keep the distance of destination and source modulo 4096 until
+/// another stream writes. A few distances make each copy slow ([`linerate_sys::page_buffer`]); a shift changes them with each call.
 pub(crate) struct RepeatedBlock {
     memory: Arc<PageBuffer>,
-    /// Where the next call begins to read.
-    position: usize,
+    len: usize,
+    /// Where the block of the next call begins.
+    shift: usize,
 }
 
-/// An odd number of cache lines of 64 bytes: 64 calls meet each distance that is a multiple of a line once, and what was
-/// aligned to lines stays so.
-const STEP_BYTES: usize = 17 * 64;
+/// An odd number of cache lines of 64 bytes: what is aligned to lines stays so, and 64 shifts meet each distance once. A multiple
+/// of ten as well, after which a repeating payload is the same.
+const STEP_BYTES: usize = 5 * 64;
+/// Bytes behind the block that shifts need.
+const SHIFTS_BYTES: usize = STEP_BYTES * 64;
 
 impl RepeatedBlock {
-    pub(crate) fn new(memory: Arc<PageBuffer>) -> Self {
-        Self { memory, position: 0 }
+    /// The first `len` bytes of the memory. Without [`RepeatedBlock::room_for_shifts`] behind them they are sent from one place.
+    pub(crate) fn new(memory: Arc<PageBuffer>, len: usize) -> Self {
+        Self { memory, len, shift: 0 }
     }
 
-    /// Sends `want` bytes or fewer in one call: what the socket takes, and at most [`GATHERED_COPIES_MAX`] slices.
+    /// Bytes that the memory of a block should have behind it. Blocks of less than a page change the distance by themselves.
+    pub(crate) fn room_for_shifts(len: usize) -> usize {
+        if len > PAGE_ALIGNMENT { SHIFTS_BYTES } else { 0 }
+    }
+
+    /// Sends `want` bytes or fewer in one call, from `offset` in the block on: what the socket takes, and at most
+    /// [`GATHERED_COPIES_MAX`] slices.
     ///
     /// # Errors
     /// As [`stream_io::send`].
-    pub(crate) fn send(&mut self, fd: BorrowedFd<'_>, want: usize) -> io::Result<usize> {
-        let rest = &self.memory[self.position..];
+    pub(crate) fn send(&mut self, fd: BorrowedFd<'_>, offset: usize, want: usize) -> io::Result<usize> {
+        let block = &self.memory[self.shift..][..self.len];
+        let rest = &block[offset..];
         let sent = match rest.get(..want) {
             Some(portion) => stream_io::send(fd, portion),
-            None => send_gathered(fd, rest, &self.memory, want),
+            None => send_gathered(fd, rest, block, want),
         }?;
-        self.position = (self.position + sent + self.step()) % self.memory.len();
+        if self.memory.len() >= self.len + SHIFTS_BYTES {
+            self.shift = (self.shift + STEP_BYTES) % SHIFTS_BYTES;
+        }
         Ok(sent)
-    }
-
-    /// A block shorter than a page changes the distance without a step, and would only be divided.
-    fn step(&self) -> usize {
-        if self.memory.len() > PAGE_ALIGNMENT { STEP_BYTES } else { 0 }
     }
 }
 
@@ -74,42 +82,43 @@ mod tests {
     use super::*;
     use crate::data::payload;
 
-    const CACHE_LINE_BYTES: usize = 64;
+    const LEN: usize = 2 * PAGE_ALIGNMENT;
 
-    /// Places in the block from which each of `calls` writes of `want` bytes was read; the content of the block does not repeat.
-    fn places(block: &Arc<PageBuffer>, calls: usize, want: usize) -> Vec<usize> {
+    /// What arrives of `calls` writes of one block each.
+    fn blocks(payload: Payload, memory_len: usize, calls: usize) -> (Arc<PageBuffer>, Vec<Vec<u8>>) {
+        let memory = Arc::new(payload::block(payload, memory_len).expect("memory"));
         let (sender, receiver) = connected();
-        let mut repeated = RepeatedBlock::new(Arc::clone(block));
-        let mut buffer = vec![0; want + 1];
-        let place = |_| {
-            assert_eq!(repeated.send(sender.as_fd(), want).expect("room"), want);
-            assert_eq!(receiver.recv(&mut buffer).expect("a datagram"), want, "one write");
-            let place = (0..block.len()).find(|at| buffer.starts_with(&block[*at..(at + 8).min(block.len())]));
-            let place = place.expect("content of the block");
-            assert!(
-                block.iter().cycle().skip(place).take(want).eq(&buffer[..want]),
-                "its end is followed by its beginning"
-            );
-            place
+        let mut repeated = RepeatedBlock::new(Arc::clone(&memory), LEN);
+        let send = |_| {
+            assert_eq!(repeated.send(sender.as_fd(), 0, LEN).expect("room"), LEN);
+            let mut block = vec![0; LEN + 1];
+            let len = receiver.recv(&mut block).expect("a datagram");
+            block.truncate(len);
+            block
         };
-        (0..calls).map(place).collect()
+        let blocks = (0..calls).map(send).collect();
+        (memory, blocks)
     }
 
+    /// Sent blocks are multiples of a page, so the place in the memory is the distance.
     #[test]
     fn no_distance_of_destination_and_source_lasts() {
-        let block = Arc::new(payload::block(Payload::Random, 131_072).expect("memory"));
-        let want = 2 * PAGE_ALIGNMENT;
-        let places = places(&block, PAGE_ALIGNMENT / CACHE_LINE_BYTES, want);
-        let distance = |(call, place): (usize, &usize)| (call * want).wrapping_sub(*place) % PAGE_ALIGNMENT;
-        let distances: BTreeSet<usize> = places.iter().enumerate().map(distance).collect();
-        assert_eq!(distances.len(), places.len(), "each once");
-        assert!(distances.iter().all(|distance| distance % CACHE_LINE_BYTES == 0));
+        let (memory, blocks) = blocks(Payload::Random, LEN + SHIFTS_BYTES, 64);
+        let place = |block: &Vec<u8>| memory.windows(LEN).position(|window| window == block).expect("from the memory");
+        let distances: BTreeSet<usize> = blocks.iter().map(|block| place(block) % PAGE_ALIGNMENT).collect();
+        assert_eq!(distances.len(), 64, "each once");
+        assert!(distances.iter().all(|distance| distance % 64 == 0), "aligned to cache lines");
     }
 
     #[test]
-    fn short_block_is_not_divided() {
-        let block = Arc::new(payload::block(Payload::Random, 1_000).expect("memory"));
-        assert_eq!(places(&block, 3, 1_000), [0, 0, 0]);
-        assert_eq!(places(&block, 3, 1_500), [0, 500, 0]);
+    fn repeating_payload_is_the_same_in_each_call() {
+        let (memory, blocks) = blocks(Payload::Repeating, LEN + SHIFTS_BYTES, 65);
+        assert!(blocks.iter().all(|block| block[..] == memory[..LEN]));
+    }
+
+    #[test]
+    fn memory_without_room_for_shifts_is_sent_from_one_place() {
+        let (memory, blocks) = blocks(Payload::Random, LEN + SHIFTS_BYTES - 1, 3);
+        assert!(blocks.iter().all(|block| block[..] == memory[..LEN]));
     }
 }

@@ -99,7 +99,7 @@ impl StreamSender {
     fn write(&mut self, want: usize) -> io::Result<Option<usize>> {
         let fd = self.fd.as_fd();
         match &mut self.source {
-            Source::Block(block) => block.send(fd, want).map(Some),
+            Source::Block(block) => block.send(fd, self.offset, want).map(Some),
             Source::ZeroCopy(memory) => {
                 let copies = (want / memory.len()).max(1);
                 let end = (self.offset + want).min(memory.len());
@@ -299,21 +299,26 @@ mod tests {
         spec.pacing.rate_bps = Some(10_000_000);
         let (sender, receiver) = connected();
         receiver.set_nonblocking(true).expect("a socket");
-        let block = payload::shared_block(BLOCK as usize).expect("memory");
+        let block =
+            payload::shared_block(BLOCK as usize + RepeatedBlock::room_for_shifts(BLOCK as usize)).expect("memory");
         let counters = Arc::new(StreamCounters::default());
-        let source = Source::Block(RepeatedBlock::new(block));
+        let source = Source::Block(RepeatedBlock::new(Arc::clone(&block), BLOCK as usize));
         let mut pump = StreamSender::new(Arc::new(sender.into()), counters, source, &spec, 0, None);
 
         let (mut scratch, mut now_ns, mut buffer) = (Scratch::default(), 0, [0; 65_535]);
         let mut lengths = Vec::new();
+        let mut content = Vec::new();
         while now_ns < 1_000_000_000 {
             let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else { panic!("portions leave at once") };
             while let Ok(len) = receiver.recv(&mut buffer) {
                 lengths.push(len);
+                content.extend_from_slice(&buffer[..len]);
             }
             now_ns = due_ns;
         }
         assert_eq!(lengths[0], 12_500, "half a period");
         assert_eq!(lengths[1..], [25_000; 50]);
+        let expected = block[..BLOCK as usize].iter().cycle().take(content.len());
+        assert!(content.iter().eq(expected), "blocks follow each other");
     }
 }

@@ -39,7 +39,11 @@ pub(super) enum Origin {
 impl Origin {
     fn open(&self, block_len: usize) -> Result<Source, OsError> {
         match self {
-            Self::Pattern => Ok(Source::Block(RepeatedBlock::new(payload::shared_block(block_len.max(1))?))),
+            Self::Pattern => {
+                let len = block_len.max(1);
+                let memory = payload::shared_block(len + RepeatedBlock::room_for_shifts(len))?;
+                Ok(Source::Block(RepeatedBlock::new(memory, len)))
+            }
             Self::File(path) => files::source(path, block_len),
             Self::StandardInput => files::source("/dev/stdin".as_ref(), block_len),
         }
