@@ -22,14 +22,14 @@ pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
     Ok(block)
 }
 
-/// A block of the repeating payload of `len` bytes or more. Blocks of all tests of this process that are nearly as long
-/// are one: a client that names a long block costs memory once, however often it connects.
+/// A block of the repeating payload of `len` bytes or more, with `more` bytes behind it. Blocks of all tests of this
+/// process that are nearly as long are one: a client that names a long block costs memory once, however often it connects.
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub(crate) fn shared_block(len: usize) -> Result<Arc<PageBuffer>> {
+pub(crate) fn shared_block(len: usize, more: usize) -> Result<Arc<PageBuffer>> {
     static BLOCKS: Mutex<BTreeMap<usize, Weak<PageBuffer>>> = Mutex::new(BTreeMap::new());
-    let len = len.next_power_of_two();
+    let len = len.next_power_of_two().saturating_add(more);
     let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = blocks.get(&len).and_then(Weak::upgrade) {
         return Ok(known);
@@ -67,10 +67,11 @@ mod tests {
 
     #[test]
     fn blocks_of_about_one_length_are_one_block_while_it_is_used() {
-        let shared = |len| shared_block(len).expect("memory");
+        let shared = |len| shared_block(len, 0).expect("memory");
         let (one, other) = (shared(3_000_000), shared(4 << 20));
         assert!(Arc::ptr_eq(&one, &other) && one.len() == 4 << 20);
         assert!(!Arc::ptr_eq(&one, &shared(2 << 20)));
+        assert_eq!(shared_block(3_000_000, 100).expect("memory").len(), (4 << 20) + 100);
         let first = Arc::downgrade(&one);
         drop((one, other));
         assert!(first.upgrade().is_none());

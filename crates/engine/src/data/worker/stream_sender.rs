@@ -20,9 +20,9 @@ use crate::measure::observations::Observations;
 
 /// Where the bytes come from.
 pub(crate) enum Source {
-    /// The same memory again and again, copied by the kernel; it holds one block or more.
+    /// One block or more in memory, copied by the kernel.
     Block(RepeatedBlock),
-    /// The same memory, borrowed by the kernel.
+    /// One block or more in memory, borrowed by the kernel.
     ZeroCopy(Arc<PageBuffer>),
     /// Pages of a memory file that holds the block as often as fits one submission (`sendfile(2)`).
     Pages(Arc<SourceFile>),
@@ -300,7 +300,7 @@ mod tests {
         let (sender, receiver) = connected();
         receiver.set_nonblocking(true).expect("a socket");
         let block =
-            payload::shared_block(BLOCK as usize + RepeatedBlock::room_for_shifts(BLOCK as usize)).expect("memory");
+            payload::shared_block(BLOCK as usize, 0).expect("memory");
         let counters = Arc::new(StreamCounters::default());
         let source = Source::Block(RepeatedBlock::new(Arc::clone(&block), BLOCK as usize));
         let mut pump = StreamSender::new(Arc::new(sender.into()), counters, source, &spec, 0, None);

@@ -41,7 +41,7 @@ impl Origin {
         match self {
             Self::Pattern => {
                 let len = block_len.max(1);
-                let memory = payload::shared_block(len + RepeatedBlock::room_for_shifts(len))?;
+                let memory = payload::shared_block(len, RepeatedBlock::room_for_shifts(len))?;
                 Ok(Source::Block(RepeatedBlock::new(memory, len)))
             }
             Self::File(path) => files::source(path, block_len),

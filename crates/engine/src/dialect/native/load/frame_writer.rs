@@ -79,7 +79,7 @@ impl FrameWriter {
 
     /// Of an end that sends data over this socket.
     pub(super) fn of_data(stream: u16, fd: BorrowedFd<'_>, now_ns: u64) -> OsResult<Self> {
-        let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT)?;
+        let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT, 0)?;
         let meter = RateMeter { since_ns: now_ns, bytes: 0 };
         let mut data = DataFrames { block, payload_len: FRAME_BYTES_FIRST, meter, is_limited: false, position: 0 };
         // A buffer that is filled before the rate is known takes seconds to leave on a slow path.
