@@ -246,7 +246,7 @@ class Transfer:
 def transfer_note(row):
     """Nothing where the CPUs of a machine stay as near as they are."""
     known = [one for one in row.get("transfer_ns", []) if one is not None]
-    changed = bool(known) and max(known) > 1.5 * min(known)
+    changed = bool(known) and max(known) > 2 * min(known)
     return [f"a cache line took {min(known)} to {max(known)} ns between the CPUs"] if changed else []
 
 
