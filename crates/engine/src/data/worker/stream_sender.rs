@@ -299,8 +299,7 @@ mod tests {
         spec.pacing.rate_bps = Some(10_000_000);
         let (sender, receiver) = connected();
         receiver.set_nonblocking(true).expect("a socket");
-        let block =
-            payload::shared_block(BLOCK as usize, 0).expect("memory");
+        let block = payload::shared_block(BLOCK as usize, 0).expect("memory");
         let counters = Arc::new(StreamCounters::default());
         let source = Source::Block(RepeatedBlock::new(Arc::clone(&block), BLOCK as usize));
         let mut pump = StreamSender::new(Arc::new(sender.into()), counters, source, &spec, 0, None);
