@@ -10,7 +10,7 @@ use crate::workload::{Pairing, Release, Shape, Workload};
 
 pub use ends::{
     AcceptedPadding, AddressFamily, BindSpec, BitrateLimit, ClientSpec, ConnectRetry, Credentials, EndOptions,
-    IoStrategy, Iperf2Defaults, Keepalive, LocalOptions, ServerAuth, ServerSpec,
+    IoStrategy, Iperf2Defaults, Keepalive, LocalOptions, ReceiveWait, ServerAuth, ServerSpec,
 };
 
 /// Transport of the data streams. The control connection is always TCP.

@@ -102,13 +102,24 @@ impl Default for LocalOptions {
 pub struct IoStrategy {
     /// Blocks that one send call submits, 1 to 64.
     pub blocks_per_call: u16,
-    /// Time between two reads of an emptied receive queue in us, at most 1000; 0 waits for every segment.
-    pub receive_pause_us: u16,
+    /// What a worker does while the receive queues of all its streams are empty.
+    pub receive_wait: ReceiveWait,
+}
+
+/// How a worker waits for data while the receive queues of all its streams are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiveWait {
+    /// It sleeps until data arrives (epoll_wait(2)).
+    Event,
+    /// It sleeps this long after each read that emptied a queue, in us, 1 to [`IoStrategy::PAUSE_MAX_US`].
+    Pause(u16),
+    /// It polls its sockets every few microseconds without sleeping, for a bounded time, then as [`ReceiveWait::Event`].
+    Spin,
 }
 
 impl IoStrategy {
     /// One block per call, and a wait for every segment: what iperf3 does.
-    pub const PLAIN: Self = Self { blocks_per_call: 1, receive_pause_us: 0 };
+    pub const PLAIN: Self = Self { blocks_per_call: 1, receive_wait: ReceiveWait::Event };
     /// Most blocks of a call.
     pub const BLOCKS_MAX: u16 = 64;
     /// Longest pause in us. Data waits so much longer in the receive queue at most.

@@ -2,17 +2,21 @@
 
 use std::os::fd::AsFd;
 
-use linerate_model::{StreamRole, TestSpec};
+use linerate_model::StreamRole;
+use linerate_model::spec::ReceiveWait;
 use linerate_sys::sockopt;
 
 use super::load_sample::LoadSample;
 use super::strategy_trials::Adjustable;
-use super::{OpenStream, TestRun};
-use crate::data::worker::{WorkerPool, is_adjustable, pause_max_us};
+use super::{OpenStream, RunSettings, TestRun};
+use crate::data::worker::{WorkerPool, is_adjustable, receive_waits};
 
 /// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the peer where that is this machine. What
 /// is not there yet the sender sends on its own CPU. 512 KiB are 40 µs at 100 Gbit/s: time to wake it.
 pub(super) const UNSENT_LIMIT_BYTES: u32 = 512 << 10;
+
+/// A receiver of one stream that spins competes with the sender for its socket: pauses were faster in every measurement.
+const SPIN_STREAMS_MIN: usize = 2;
 
 impl TestRun {
     /// Ends a slot of a trial, or begins one.
@@ -45,11 +49,13 @@ impl TestRun {
 }
 
 /// What a test leaves open to this end.
-pub(super) fn adjustable(spec: &TestSpec, streams: &[OpenStream], pool: &WorkerPool) -> Adjustable {
-    let has = |role| streams.iter().any(|open| open.stream.role == role);
+pub(super) fn adjustable(settings: &RunSettings, streams: &[OpenStream], pool: &WorkerPool) -> Adjustable {
+    let RunSettings { spec, measures_cpu, .. } = settings;
+    let receiving = streams.iter().filter(|open| open.stream.role == StreamRole::Receiver).count();
+    let may_spin = receiving >= SPIN_STREAMS_MIN && !measures_cpu;
     Adjustable {
-        blocks: is_adjustable(spec) && has(StreamRole::Sender),
-        pause_max_us: if has(StreamRole::Receiver) { pause_max_us(spec) } else { 0 },
+        blocks: is_adjustable(spec) && receiving < streams.len(),
+        receive_waits: if receiving > 0 { receive_waits(spec, may_spin) } else { &[ReceiveWait::Event] },
         receivers: pool.receiver_range(),
         unsent_limit: is_adjustable(spec) && spec.socket.window_bytes.is_none() && limitable(streams).next().is_some(),
     }

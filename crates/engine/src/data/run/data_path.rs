@@ -3,12 +3,12 @@
 use std::os::fd::AsFd;
 
 use linerate_model::data_path::{DataPath, Method, PerCall};
-use linerate_model::spec::{IoStrategy, SendPath, SequenceCheck};
+use linerate_model::spec::{IoStrategy, ReceiveWait, SendPath, SequenceCheck};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::zerocopy;
 
 use super::OpenStream;
-use crate::data::worker::{datagrams_per_call, is_adjustable, pause_max_us, usual_call_bytes};
+use crate::data::worker::{datagrams_per_call, is_adjustable, may_pause, usual_call_bytes};
 use crate::measure::observations::Histogram;
 
 /// How byte streams were written and read at the end of a test.
@@ -101,11 +101,12 @@ fn bytes_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
 
 /// What a receiver does when its queue is empty.
 fn waiting(spec: &TestSpec, used: StrategyUsed, unit: &str) -> String {
-    let may_pause = pause_max_us(spec) > 0;
+    let may_pause = may_pause(spec);
     let note = used.trials.filter(|_| may_pause).map(chosen).unwrap_or_default();
-    match used.strategy.receive_pause_us {
-        pause_us if pause_us == 0 || !may_pause => format!("waits for each {unit}{note}"),
-        pause_us => format!("pauses {pause_us} us when the queue is empty{note}"),
+    match used.strategy.receive_wait {
+        ReceiveWait::Pause(us) if may_pause => format!("pauses {us} us when the queue is empty{note}"),
+        ReceiveWait::Spin if may_pause => format!("polls without sleep when the queue is empty{note}"),
+        _ => format!("waits for each {unit}{note}"),
     }
 }
 

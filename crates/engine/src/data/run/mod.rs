@@ -65,6 +65,8 @@ pub(crate) struct RunSettings {
     pub(crate) cpu: Option<u32>,
     /// Streams begin and end one by one; what happens to one leaves the others alone.
     pub(crate) independent: bool,
+    /// The CPU time of the workers is a result of the test, so none is spent to wait: a receiver that spins looks saturated.
+    pub(crate) measures_cpu: bool,
     /// Headers of datagrams; `None` in a dialect that builds the pumps of its flows.
     pub(crate) datagrams: Option<DatagramFormat>,
 }
@@ -325,7 +327,7 @@ impl TestRun {
         let pool = WorkerPool::start(&self.control, assignments, Placement { pin_to: self.settings.cpu, is_paced });
         let pool = pool.map_err(Operation::CreateThread.failed())?;
         if self.settings.local.io_strategy.is_none() {
-            let adjustable = adjusting::adjustable(&self.settings.spec, &self.streams, &pool);
+            let adjustable = adjusting::adjustable(&self.settings, &self.streams, &pool);
             adjusting::limit_unsent(&self.streams, adjustable.unsent_limit);
             let now_ns = clock::monotonic_ns();
             let end_ns = self.started.as_ref().and_then(|started| started.timeline.planned_end_ns());

@@ -15,7 +15,7 @@ use crate::data::payload;
 use crate::data::quota::Quota;
 use crate::data::worker::{
     DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, RepeatedBlock, SUBMISSION_BYTES, Sink,
-    Source, StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, pause_max_us,
+    Source, StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, may_pause,
 };
 use crate::error::{EngineError, Operation};
 
@@ -66,7 +66,7 @@ impl<'a> PumpFactory<'a> {
             (Transport::Udp, StreamRole::Receiver) => {
                 let sequence = (self.datagrams().reader)(spec);
                 let receiver = DatagramReceiver::new(fd, counters, sequence, self.amount.target.clone());
-                Box::new(receiver.pausing(pause_max_us(spec) > 0))
+                Box::new(receiver.pausing(may_pause(spec)))
             }
             (_, StreamRole::Sender) => {
                 let (source, budget) = (self.source(fd.as_fd())?, self.amount.budget.clone());
@@ -74,7 +74,7 @@ impl<'a> PumpFactory<'a> {
             }
             (_, StreamRole::Receiver) => {
                 let (sink, target) = (self.sink()?, self.amount.target.clone());
-                Box::new(StreamReceiver::new(fd, counters, sink, spec.block_len_bytes, pause_max_us(spec) > 0, target))
+                Box::new(StreamReceiver::new(fd, counters, sink, spec.block_len_bytes, may_pause(spec), target))
             }
         })
     }

@@ -17,7 +17,7 @@
 
 use std::ops::RangeInclusive;
 
-use linerate_model::spec::IoStrategy;
+use linerate_model::spec::{IoStrategy, ReceiveWait};
 
 use super::load_sample::LoadSample;
 use super::slot_pairs::{PAIRS_MAX, PAIRS_MIN, Pair, Slot, is_better};
@@ -38,8 +38,8 @@ pub(super) struct Setting {
 pub(super) struct Adjustable {
     /// The number of blocks per send call.
     pub(super) blocks: bool,
-    /// The longest pause between reads; 0 for none.
-    pub(super) pause_max_us: u16,
+    /// How receivers may wait, in the order of the trials.
+    pub(super) receive_waits: &'static [ReceiveWait],
     /// The least and the most workers that may receive.
     pub(super) receivers: RangeInclusive<usize>,
     /// Whether sockets hold little that is not sent yet.
@@ -114,15 +114,15 @@ fn receiver_counts(range: &RangeInclusive<usize>) -> Vec<Option<usize>> {
 
 /// Blocks per call that are compared, in the order of their trials; one is plain.
 const BLOCKS: [u16; 3] = [8, 1, 32];
-/// Pauses that are compared, in the order of their trials: what may gain most is first. None is plain. The longest bounds how much
-/// later data is read.
-const PAUSES_US: [u16; 3] = [100, 10, 0];
 /// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths.
-pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_pause_us: 0 };
+pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_wait: ReceiveWait::Event };
 
-/// The pause that frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
+/// What frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
 /// tests too short for a trial gain too: 10 µs were never much behind the best pause, a longer one sometimes was.
-const PRESUMED_PAUSE_US: u16 = 10;
+const PRESUMED: ReceiveWait = ReceiveWait::Pause(10);
+/// The same with so many streams that the first trial is late. The sooner one of them is read, the more of its pages are still cached when
+/// its sender writes to them again, and a sleep ends late.
+const PRESUMED_OF_MANY: ReceiveWait = ReceiveWait::Spin;
 /// Period in which sleeps are counted before the first trial: a hundred at the least rate that is frequent.
 const EARLY_CHECK_NS: u64 = 25_000_000;
 
@@ -156,13 +156,12 @@ impl Adjustable {
     /// Every combination, in the order of the trials.
     fn settings(&self) -> Vec<Setting> {
         let blocks = if self.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
-        let pauses = || PAUSES_US.iter().filter(|pause_us| **pause_us <= self.pause_max_us);
-        let strategies = || blocks.iter().flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)));
+        let strategies = || blocks.iter().flat_map(|blocks| self.receive_waits.iter().map(|wait| (*blocks, *wait)));
         let limits = if self.unsent_limit { &[true, false][..] } else { &[false] };
         let settings = receiver_counts(&self.receivers).into_iter().flat_map(|receivers| {
             limits.iter().flat_map(move |limits_unsent| {
-                strategies().map(move |(blocks_per_call, receive_pause_us)| Setting {
-                    io: IoStrategy { blocks_per_call, receive_pause_us },
+                strategies().map(move |(blocks_per_call, receive_wait)| Setting {
+                    io: IoStrategy { blocks_per_call, receive_wait },
                     receivers,
                     limits_unsent: *limits_unsent,
                 })
@@ -276,15 +275,18 @@ impl StrategyTrials {
         let elapsed_ns = now.at_ns.saturating_sub(since.at_ns).max(1) as f64;
         let cpu_share = now.cpu_ns.saturating_sub(since.cpu_ns) as f64 / elapsed_ns;
         let waits_per_s = now.waits.saturating_sub(since.waits) as f64 * 1e9 / elapsed_ns;
-        if self.current().io.receive_pause_us > 0 && waits_per_s < WAITS_PER_S_PLAIN {
-            self.set_pause(0);
+        if self.current().io.receive_wait != ReceiveWait::Event && waits_per_s < WAITS_PER_S_PLAIN {
+            self.set_wait(ReceiveWait::Event);
         }
         if cpu_share < CPU_SHARE_MIN || is_disturbed(since, now) {
             return;
         }
         if self.presumes_pause && waits_per_s >= WAITS_PER_S_PAUSE && !now.arrives_on_only_cpu {
             self.presumes_pause = false;
-            self.set_pause(PRESUMED_PAUSE_US);
+            self.set_wait(PRESUMED);
+            if self.slot_ns > SLOT_MIN_NS {
+                self.set_wait(PRESUMED_OF_MANY);
+            }
             return;
         }
         if now.at_ns < self.trials_from_ns || !self.can_decide_before_end(now.at_ns) {
@@ -310,10 +312,10 @@ impl StrategyTrials {
         self.end_ns.is_none_or(|end_ns| now_ns.saturating_add(shortest_ns) < end_ns)
     }
 
-    /// The same strategy with this pause is current from now on, if it is a candidate.
-    fn set_pause(&mut self, receive_pause_us: u16) {
+    /// The same strategy with this wait is current from now on, if it is a candidate.
+    fn set_wait(&mut self, receive_wait: ReceiveWait) {
         let current = self.current();
-        let wanted = Setting { io: IoStrategy { receive_pause_us, ..current.io }, ..current };
+        let wanted = Setting { io: IoStrategy { receive_wait, ..current.io }, ..current };
         if let Some(index) = self.candidates.iter().position(|candidate| candidate.setting == wanted) {
             self.current = index;
         }
@@ -323,17 +325,19 @@ impl StrategyTrials {
     fn due_challenger(&self, now_ns: u64, waits_per_s: f64) -> Option<usize> {
         let current = self.current();
         let is_due = |candidate: &Candidate| {
-            let Setting { io: IoStrategy { blocks_per_call, receive_pause_us }, receivers, limits_unsent } =
+            let Setting { io: IoStrategy { blocks_per_call, receive_wait }, receivers, limits_unsent } =
                 candidate.setting;
             let differences = [
                 blocks_per_call != current.io.blocks_per_call,
-                receive_pause_us != current.io.receive_pause_us,
+                receive_wait != current.io.receive_wait,
                 receivers != current.receivers,
                 limits_unsent != current.limits_unsent,
             ];
-            let spares_wake_ups = receive_pause_us <= current.io.receive_pause_us || waits_per_s >= WAITS_PER_S_PAUSE;
+            let can_spare_wake_ups = receive_wait == ReceiveWait::Event
+                || current.io.receive_wait != ReceiveWait::Event
+                || waits_per_s >= WAITS_PER_S_PAUSE;
             differences.iter().filter(|differs| **differs).count() == 1
-                && spares_wake_ups
+                && can_spare_wake_ups
                 && candidate.retry_ns <= now_ns
         };
         let due = self.candidates.iter().enumerate().filter(|(_, candidate)| is_due(candidate));

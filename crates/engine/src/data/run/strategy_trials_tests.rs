@@ -2,9 +2,19 @@
 
 use super::*;
 
-const BOTH: Adjustable = Adjustable { blocks: true, pause_max_us: 100, receivers: 1..=1, unsent_limit: false };
+const PAUSES: &[ReceiveWait] = &[ReceiveWait::Pause(100), ReceiveWait::Pause(10), ReceiveWait::Event];
+const EVENT: &[ReceiveWait] = &[ReceiveWait::Event];
+const WITH_SPIN: &[ReceiveWait] = &[ReceiveWait::Spin, ReceiveWait::Pause(10), ReceiveWait::Event];
+const BOTH: Adjustable = Adjustable { blocks: true, receive_waits: PAUSES, receivers: 1..=1, unsent_limit: false };
 /// What trials begin with where sleeps are frequent.
-const PRESUMED: IoStrategy = IoStrategy { receive_pause_us: PRESUMED_PAUSE_US, ..INITIAL };
+const WITH_PAUSE: IoStrategy = IoStrategy { receive_wait: PRESUMED, ..INITIAL };
+
+fn pause_us(strategy: IoStrategy) -> u16 {
+    match strategy.receive_wait {
+        ReceiveWait::Pause(us) => us,
+        ReceiveWait::Event | ReceiveWait::Spin => 0,
+    }
+}
 
 impl LoadSample {
     /// The sample after one busy CPU moved `bytes`, with a wait every 50 µs.
@@ -63,13 +73,12 @@ fn first_check(trials: &mut StrategyTrials) -> (LoadSample, IoStrategy) {
 }
 
 fn plain_is_best(strategy: IoStrategy) -> (f64, f64) {
-    let loss =
-        if strategy.blocks_per_call > 1 { 0.7 } else { 1.0 } * if strategy.receive_pause_us > 0 { 0.6 } else { 1.0 };
+    let loss = if strategy.blocks_per_call > 1 { 0.7 } else { 1.0 } * if pause_us(strategy) > 0 { 0.6 } else { 1.0 };
     (5.0 * loss, 0.2)
 }
 
 fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
-    (3.0 + f64::from(strategy.receive_pause_us) / 100.0 + f64::from(strategy.blocks_per_call.min(8)) / 16.0, 0.2)
+    (3.0 + f64::from(pause_us(strategy)) / 100.0 + f64::from(strategy.blocks_per_call.min(8)) / 16.0, 0.2)
 }
 
 #[test]
@@ -77,15 +86,25 @@ fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
     for seed in 1..=20 {
         assert_eq!(run(&BOTH, seed, 6, 0.2, plain_is_best).current().io, IoStrategy::PLAIN, "{seed}");
         let found = run(&BOTH, seed, 4, 0.1, long_pause_is_best).current().io;
-        assert_eq!(found.receive_pause_us, 100, "{seed}");
+        assert_eq!(pause_us(found), 100, "{seed}");
     }
 }
 
 #[test]
 fn cpu_time_decides_between_equal_rates() {
-    let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 10 { 0.15 } else { 0.3 });
+    let path = |strategy: IoStrategy| (2.0, if pause_us(strategy) == 10 { 0.15 } else { 0.3 });
     let pause = Adjustable { blocks: false, ..BOTH };
-    assert_eq!(run(&pause, 5, 3, 0.01, path).current().io.receive_pause_us, 10);
+    assert_eq!(pause_us(run(&pause, 5, 3, 0.01, path).current().io), 10);
+}
+
+#[test]
+fn a_receiver_spins_only_where_that_is_faster() {
+    let spin = Adjustable { blocks: false, receive_waits: WITH_SPIN, ..BOTH };
+    let spins = |strategy: IoStrategy| strategy.receive_wait == ReceiveWait::Spin;
+    let faster = |strategy| if spins(strategy) { (5.5, 0.18) } else { (5.0, 0.14) };
+    assert!(spins(run(&spin, 5, 3, 0.01, faster).current().io));
+    let equal = |strategy| if spins(strategy) { (5.0, 0.2) } else { (5.0, 0.14) };
+    assert_eq!(pause_us(run(&spin, 5, 3, 0.01, equal).current().io), 10);
 }
 
 #[test]
@@ -106,7 +125,7 @@ fn trials_take_a_small_part_of_a_long_test() {
 
 #[test]
 fn challengers_cost_little_however_slow_they_are() {
-    let slow = |strategy: IoStrategy| if strategy == PRESUMED { 5.0 } else { 1.0 };
+    let slow = |strategy: IoStrategy| if strategy == WITH_PAUSE { 5.0 } else { 1.0 };
     let mut trials = StrategyTrials::new(&BOTH, 1, 0, None, Sequence::new(9)).expect("something is adjustable");
     let (mut now, mut strategy) = first_check(&mut trials);
     while now.at_ns < 10_000_000_000 {
@@ -114,36 +133,38 @@ fn challengers_cost_little_however_slow_they_are() {
         now = now.after(elapsed_ns, (elapsed_ns as f64 * slow(strategy)) as u64);
         strategy = trials.advance(now).io;
     }
-    assert_eq!(trials.current().io, PRESUMED);
+    assert_eq!(trials.current().io, WITH_PAUSE);
     assert!(trials.decided() > 4, "{}", trials.decided());
-    let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(PRESUMED));
+    let of_best = now.bytes as f64 / (now.at_ns as f64 * slow(WITH_PAUSE));
     assert!(of_best > 0.98, "{of_best}");
 }
 
-/// What is in force after the first check, when a worker slept every `wait_ns`.
-fn after_first_check(adjustable: &Adjustable, wait_ns: u64, arrives_on_only_cpu: bool) -> Setting {
-    let mut trials = StrategyTrials::new(adjustable, 64, 0, None, Sequence::new(4)).expect("something is adjustable");
+/// How receivers wait after the first check, when a worker slept every `wait_ns`.
+fn after_first_check(adjustable: &Adjustable, streams: usize, wait_ns: u64, arrives_on_only_cpu: bool) -> ReceiveWait {
+    let trials = StrategyTrials::new(adjustable, streams, 0, None, Sequence::new(4));
+    let mut trials = trials.expect("something is adjustable");
     let at_ns = trials.next_ns();
     let waits = at_ns / wait_ns;
-    trials.advance(LoadSample {
-        at_ns,
-        bytes: at_ns,
-        cpu_ns: at_ns,
-        waits,
-        arrives_on_only_cpu,
-        ..LoadSample::default()
-    })
+    let sample = LoadSample { at_ns, bytes: at_ns, cpu_ns: at_ns, waits, arrives_on_only_cpu, ..LoadSample::default() };
+    trials.advance(sample).io.receive_wait
 }
 
 #[test]
 fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
-    let pause_us =
-        |adjustable, wait_ns, is_one_cpu| after_first_check(adjustable, wait_ns, is_one_cpu).io.receive_pause_us;
-    assert_eq!(pause_us(&BOTH, 100_000, false), PRESUMED_PAUSE_US);
-    assert_eq!(pause_us(&BOTH, 1_000_000, false), 0, "a sleep each millisecond");
-    assert_eq!(pause_us(&BOTH, 100_000, true), 0, "no other CPU");
-    let without = Adjustable { pause_max_us: 0, ..BOTH };
-    assert_eq!(pause_us(&without, 100_000, false), 0, "pauses are not adjustable");
+    let wait = |adjustable, wait_ns, is_one_cpu| after_first_check(adjustable, 64, wait_ns, is_one_cpu);
+    assert_eq!(wait(&BOTH, 100_000, false), PRESUMED);
+    assert_eq!(wait(&BOTH, 1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
+    assert_eq!(wait(&BOTH, 100_000, true), ReceiveWait::Event, "no other CPU");
+    let without = Adjustable { receive_waits: EVENT, ..BOTH };
+    assert_eq!(wait(&without, 100_000, false), ReceiveWait::Event, "pauses are not adjustable");
+}
+
+#[test]
+fn receivers_of_many_streams_spin_before_any_trial() {
+    let spin = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
+    assert_eq!(after_first_check(&spin, 64, 100_000, false), ReceiveWait::Spin);
+    assert_eq!(after_first_check(&spin, 64, 100_000, true), ReceiveWait::Event, "no other CPU");
+    assert_eq!(after_first_check(&spin, 8, 100_000, false), PRESUMED, "a trial is soon");
 }
 
 #[test]
@@ -153,12 +174,12 @@ fn streams_that_begin_late_in_the_first_check_pause_after_the_next() {
     assert_eq!(trials.advance(idle).io, INITIAL);
     let elapsed_ns = trials.next_ns() - idle.at_ns;
     assert!(elapsed_ns < HOLD_NS);
-    assert_eq!(trials.advance(idle.after(elapsed_ns, elapsed_ns * 5)).io, PRESUMED);
+    assert_eq!(trials.advance(idle.after(elapsed_ns, elapsed_ns * 5)).io, WITH_PAUSE);
 }
 
 #[test]
 fn equal_strategies_are_not_exchanged_because_of_noise() {
-    let changed = (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != PRESUMED);
+    let changed = (1..=100).filter(|seed| run(&BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current().io != WITH_PAUSE);
     assert!(changed.count() < 30);
 }
 
@@ -201,14 +222,14 @@ fn slow_path_is_left_alone() {
 #[test]
 fn pause_ends_when_data_becomes_rare() {
     let mut trials = run(&BOTH, 4, 2, 0.05, long_pause_is_best);
-    assert!(trials.current().io.receive_pause_us > 0);
+    assert!(pause_us(trials.current().io) > 0);
     let mut now = LoadSample { at_ns: trials.next_ns(), bytes: u64::MAX / 2, ..LoadSample::default() };
     // A trial that runs ends first, because nothing moves.
     for _ in 0..3 {
         now.at_ns = trials.next_ns();
         trials.advance(now);
     }
-    assert_eq!(trials.current().io.receive_pause_us, 0);
+    assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
 }
 
 /// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and trials that were decided. The
@@ -219,7 +240,7 @@ fn disturbed(segments: u64) -> (IoStrategy, u32) {
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         let is_comparing = matches!(trials.state, State::Comparing(_));
-        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force().io == PRESUMED { 2 } else { 5 });
+        now = now.after(elapsed_ns, elapsed_ns * if trials.in_force().io == WITH_PAUSE { 2 } else { 5 });
         now.disturbed_segments += if is_comparing { segments } else { 0 };
         trials.advance(now);
     }
@@ -228,22 +249,22 @@ fn disturbed(segments: u64) -> (IoStrategy, u32) {
 
 #[test]
 fn retransmissions_that_set_the_rate_end_a_trial_without_a_decision() {
-    assert_eq!(disturbed(100), (PRESUMED, 0));
+    assert_eq!(disturbed(100), (WITH_PAUSE, 0));
 }
 
 #[test]
 fn few_retransmissions_at_a_high_rate_do_not_prevent_decisions() {
     let (current, decided) = disturbed(2);
-    assert!(current != PRESUMED && decided > 4, "{current:?}, {decided}");
+    assert!(current != WITH_PAUSE && decided > 4, "{current:?}, {decided}");
 }
 
 #[test]
 fn nothing_adjustable_needs_no_trials() {
-    let none = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=1, unsent_limit: false };
+    let none = Adjustable { blocks: false, receive_waits: EVENT, receivers: 1..=1, unsent_limit: false };
     assert!(StrategyTrials::new(&none, 1, 0, None, Sequence::new(1)).is_none());
 }
 
-const RECEIVERS: Adjustable = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=4, unsent_limit: false };
+const RECEIVERS: Adjustable = Adjustable { blocks: false, receive_waits: EVENT, receivers: 1..=4, unsent_limit: false };
 
 #[test]
 fn number_of_receivers_with_the_highest_rate_is_found() {
@@ -273,7 +294,7 @@ fn numbers_of_receivers_double_up_to_the_most() {
 
 #[test]
 fn unsent_data_is_limited_unless_that_costs_rate() {
-    let unsent = Adjustable { blocks: false, pause_max_us: 0, receivers: 1..=1, unsent_limit: true };
+    let unsent = Adjustable { blocks: false, receive_waits: EVENT, receivers: 1..=1, unsent_limit: true };
     for is_faster in [true, false] {
         let path = |setting: Setting| (if setting.limits_unsent == is_faster { 5.0 } else { 4.0 }, 0.2);
         assert_eq!(run_settings(&unsent, 8, 3, 0.05, path).current().limits_unsent, is_faster);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::StreamId;
-use linerate_model::spec::IoStrategy;
+use linerate_model::spec::{IoStrategy, ReceiveWait};
 use linerate_sys::poll::EventFd;
 
 use super::Ended;
@@ -37,7 +37,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(crate) struct RunControl {
     phase: AtomicU8,
-    /// [`IoStrategy`] of all workers: blocks in the upper half, pause in the lower.
+    /// [`IoStrategy`] of all workers: blocks in the upper half, the wait in the lower.
     strategy: AtomicU32,
     notices: Mutex<Vec<Notice>>,
     wake: EventFd,
@@ -56,8 +56,7 @@ impl RunControl {
 
     /// How the workers write and read from now on.
     pub(super) fn strategy(&self) -> IoStrategy {
-        let packed = self.strategy.load(Ordering::Relaxed);
-        IoStrategy { blocks_per_call: (packed >> u16::BITS) as u16, receive_pause_us: packed as u16 }
+        unpacked(self.strategy.load(Ordering::Relaxed))
     }
 
     /// Workers follow at their next turn.
@@ -97,6 +96,23 @@ impl RunControl {
     }
 }
 
+/// Not a pause: the longest is shorter.
+const SPIN: u16 = u16::MAX;
+
 fn packed(strategy: IoStrategy) -> u32 {
-    u32::from(strategy.blocks_per_call) << u16::BITS | u32::from(strategy.receive_pause_us)
+    let wait = match strategy.receive_wait {
+        ReceiveWait::Event => 0,
+        ReceiveWait::Pause(us) => us,
+        ReceiveWait::Spin => SPIN,
+    };
+    u32::from(strategy.blocks_per_call) << u16::BITS | u32::from(wait)
+}
+
+fn unpacked(packed: u32) -> IoStrategy {
+    let receive_wait = match packed as u16 {
+        0 => ReceiveWait::Event,
+        SPIN => ReceiveWait::Spin,
+        us => ReceiveWait::Pause(us),
+    };
+    IoStrategy { blocks_per_call: (packed >> u16::BITS) as u16, receive_wait }
 }

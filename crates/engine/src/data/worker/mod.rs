@@ -37,7 +37,7 @@ pub(crate) use pool::{Placement, WorkerPool, threads_max};
 pub(crate) use repeated_block::RepeatedBlock;
 pub(crate) use scratch::Scratch;
 pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
-pub(crate) use stream_receiver::{Sink, StreamReceiver, pause_max_us};
+pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause, receive_waits};
 pub(crate) use stream_sender::{
     SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, usual_call_bytes,
 };

@@ -9,7 +9,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use linerate_model::StreamId;
-use linerate_model::spec::IoStrategy;
+use linerate_model::spec::{IoStrategy, ReceiveWait};
 use linerate_sys::poll::{self, Interest};
 
 use super::*;
@@ -58,6 +58,24 @@ impl Pump for Counting {
             Ok(1..) => {
                 self.bytes.fetch_add(1, Ordering::Relaxed);
                 Pumped::Again
+            }
+            _ => Pumped::Blocked,
+        }
+    }
+}
+
+/// Reads what there is; then its queue may fill for a while.
+struct Draining {
+    socket: UnixStream,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Pump for Draining {
+    fn pump(&mut self, _now_ns: u64, _scratch: &mut Scratch) -> Pumped {
+        match self.socket.read(&mut [0; 16]) {
+            Ok(n @ 1..) => {
+                self.bytes.fetch_add(n, Ordering::Relaxed);
+                Pumped::Drained
             }
             _ => Pumped::Blocked,
         }
@@ -243,4 +261,29 @@ fn no_thread_starts_after_a_stop() {
     assert_eq!(pool.next_check_ns(), None);
     pool.set_receivers(2 * cpu::online_cpus());
     assert_eq!(pool.size(), size);
+}
+
+#[test]
+fn a_receiver_that_spins_sleeps_when_no_data_arrives_and_wakes_when_some_does() {
+    let spin = IoStrategy { receive_wait: ReceiveWait::Spin, ..IoStrategy::PLAIN };
+    let control = RunControl::new(spin).expect("a descriptor");
+    let (socket, mut peer) = UnixStream::pair().expect("two sockets");
+    socket.set_nonblocking(true).expect("an option");
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let pump = Draining { socket: socket.try_clone().expect("a descriptor"), bytes: Arc::clone(&bytes) };
+    let stream = assignment(0, &socket, StreamRole::Receiver, Box::new(pump));
+    let pool = WorkerPool::start(&control, vec![stream], ANY_CPU).expect("threads");
+    let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + DEADLINE;
+        while !is_so() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::yield_now();
+        }
+    };
+    for sent in 1..=3 {
+        let waits_before = pool.load().1;
+        peer.write_all(&[0]).expect("room in the buffer");
+        wait_until("what arrives is read", &|| bytes.load(Ordering::Relaxed) == sent);
+        wait_until("it polls, then it sleeps", &|| pool.load().1 >= waits_before + 2);
+    }
 }

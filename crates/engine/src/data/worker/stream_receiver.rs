@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use linerate_model::spec::ReceiveWait;
 use linerate_model::workload::Shape;
 use linerate_model::{TestSpec, Transport};
 use linerate_sys::stream_io;
@@ -45,9 +46,13 @@ pub(crate) struct StreamReceiver {
 
 /// Below this rate few wake-ups could be spared, and a pause would show in short intervals.
 const PAUSE_MIN_RATE_BPS: u64 = 2_000_000_000;
-/// Longest pauses in µs.
-const STREAM_PAUSE_MAX_US: u16 = 100;
-const DATAGRAM_PAUSE_MAX_US: u16 = 30;
+/// How receivers may wait, in the order in which they are compared: what may gain most is first. The longest pause bounds how much
+/// later data is read.
+const STREAM_WAITS: [ReceiveWait; 4] =
+    [ReceiveWait::Pause(100), ReceiveWait::Spin, ReceiveWait::Pause(10), ReceiveWait::Event];
+const STREAM_WAITS_ASLEEP: [ReceiveWait; 3] = [ReceiveWait::Pause(100), ReceiveWait::Pause(10), ReceiveWait::Event];
+/// What does not fit into the buffer of a UDP socket is lost, so its pauses are short.
+const DATAGRAM_WAITS: [ReceiveWait; 2] = [ReceiveWait::Pause(10), ReceiveWait::Event];
 /// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
 const CALLS_PER_PUMP: u32 = 16;
 /// A discarding read has no buffer to fit into cache.
@@ -146,19 +151,25 @@ impl Pump for StreamReceiver {
     }
 }
 
-/// How long receivers of a test may let their queues fill, in µs; 0 for not at all. Not where a delay is what is measured, not
-/// with a window that the user fixed, which is small compared to what arrives during a pause, and not with a rate so low
-/// that little is gained. What does not fit into the buffer of a UDP socket is lost, so its pauses are short.
-pub(crate) fn pause_max_us(spec: &TestSpec) -> u16 {
+/// How receivers of a test may wait. Not but for the next data where a delay is what is measured, with a window that the user
+/// fixed, which is small compared to what arrives during a pause, or with a rate so low that little is gained.
+pub(crate) fn receive_waits(spec: &TestSpec, may_spin: bool) -> &'static [ReceiveWait] {
     let workload = &spec.workload;
     let measures_delay =
         workload.trip_times || workload.histogram.is_some() || matches!(workload.shape, Shape::BounceBack(_));
     let is_fast = spec.pacing.rate_bps.is_none_or(|rate| rate >= PAUSE_MIN_RATE_BPS);
     if measures_delay || spec.socket.window_bytes.is_some() || !is_fast {
-        0
+        &[ReceiveWait::Event]
     } else if spec.transport == Transport::Udp {
-        DATAGRAM_PAUSE_MAX_US
+        &DATAGRAM_WAITS
+    } else if may_spin {
+        &STREAM_WAITS
     } else {
-        STREAM_PAUSE_MAX_US
+        &STREAM_WAITS_ASLEEP
     }
+}
+
+/// Receivers of a test may read later than data arrives.
+pub(crate) fn may_pause(spec: &TestSpec) -> bool {
+    receive_waits(spec, false).len() > 1
 }

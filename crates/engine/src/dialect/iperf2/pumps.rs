@@ -22,8 +22,7 @@ use crate::data::files;
 use crate::data::payload;
 use crate::data::run::PumpBuilder;
 use crate::data::worker::{
-    DatagramReceiver, DatagramSender, Datagrams, RepeatedBlock, Sink, Source, StreamReceiver, StreamSender,
-    pause_max_us,
+    DatagramReceiver, DatagramSender, Datagrams, RepeatedBlock, Sink, Source, StreamReceiver, StreamSender, may_pause,
 };
 use crate::measure::stream_stats::StreamStats;
 
@@ -93,8 +92,7 @@ pub(super) fn stream_receiver(
     Box::new(move |inputs| {
         let sink = if spec.skip_rx_copy && !is_framed { Sink::Discard } else { Sink::Memory };
         let sees_data = matches!(sink, Sink::Memory);
-        let mut receiver =
-            StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, pause_max_us(&spec) > 0, None);
+        let mut receiver = StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, may_pause(&spec), None);
         receiver.awaits_end = true;
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
@@ -155,7 +153,7 @@ pub(super) fn datagram_receiver(
     queue: Option<Arc<BurstQueue>>,
     spec: &TestSpec,
 ) -> (PumpBuilder, SharedFlowTotals) {
-    let may_pause = pause_max_us(spec) > 0;
+    let may_pause = may_pause(spec);
     let (mut reader, flow_totals) = HeadReader::new(width, frames_of, Arc::clone(stats));
     reader.rows = queue.map(FrameRows::new);
     let build_pump: PumpBuilder = Box::new(move |inputs| {

@@ -73,6 +73,7 @@ impl Session {
             decides_end,
             cpu: None,
             independent: true,
+            measures_cpu: false,
             datagrams: None,
         })?;
         let epoll = Epoll::new()?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_model::Direction;
 use linerate_model::policy::AccessSource;
-use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, SendPath, SequenceCheck};
+use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck};
 use linerate_model::units::UnitFormat;
 
 use super::args::{Args, ChosenRole, Outcome};
@@ -256,26 +256,33 @@ pub(crate) fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-/// `auto`, or blocks per send call and the pause between reads in us: `8/30`.
+/// `auto`, or blocks per send call and how a receiver waits, a pause in us or `spin`: `8/10`.
 pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
     let value = text(value);
     if value == "auto" {
         args.local.io_strategy = None;
         return Ok(());
     }
-    let strategy = value.split_once('/').and_then(|(blocks, pause_us)| {
-        Some(IoStrategy { blocks_per_call: blocks.parse().ok()?, receive_pause_us: pause_us.parse().ok()? })
-    });
-    let is_possible = |strategy: &IoStrategy| {
-        (1..=IoStrategy::BLOCKS_MAX).contains(&strategy.blocks_per_call)
-            && strategy.receive_pause_us <= IoStrategy::PAUSE_MAX_US
-    };
+    let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
     let wrong = || {
-        let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
-        ParameterError::Added(format!("{value:?}: expected auto, or BLOCKS/PAUSE_US of 1 to {blocks} and 0 to {pause}"))
+        let expected = "expected auto, BLOCKS/PAUSE_US or BLOCKS/spin";
+        ParameterError::Added(format!("{value:?}: {expected}, with 1 to {blocks} blocks and 0 to {pause} us"))
     };
-    args.local.io_strategy = Some(strategy.filter(is_possible).ok_or_else(wrong)?);
+    args.local.io_strategy = Some(fixed_io_strategy(&value).ok_or_else(wrong)?);
     Ok(())
+}
+
+fn fixed_io_strategy(value: &str) -> Option<IoStrategy> {
+    let (blocks, wait) = value.split_once('/')?;
+    let blocks_per_call = blocks.parse().ok().filter(|blocks| (1..=IoStrategy::BLOCKS_MAX).contains(blocks))?;
+    let receive_wait = match wait {
+        "spin" => ReceiveWait::Spin,
+        us => match us.parse().ok()? {
+            0 => ReceiveWait::Event,
+            us => Some(us).filter(|us| *us <= IoStrategy::PAUSE_MAX_US).map(ReceiveWait::Pause)?,
+        },
+    };
+    Some(IoStrategy { blocks_per_call, receive_wait })
 }
 
 pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {

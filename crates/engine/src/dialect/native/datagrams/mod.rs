@@ -89,6 +89,7 @@ impl DatagramRun {
             decides_end: false,
             cpu: None,
             independent: true,
+            measures_cpu: true,
             datagrams: None,
         };
         let mut run = TestRun::new(settings).map_err(Operation::Init.failed())?;

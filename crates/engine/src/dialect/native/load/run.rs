@@ -89,8 +89,15 @@ impl LoadRun {
         local.io_strategy = io_strategy;
         let header = test_header(endpoint, peer.ip().to_string(), peer.port(), &test, &local);
         reporter.emit(&Event::TestAccepted(Box::new(header)));
-        let settings =
-            RunSettings { spec: test, local, decides_end: false, cpu: None, independent: true, datagrams: None };
+        let settings = RunSettings {
+            spec: test,
+            local,
+            decides_end: false,
+            cpu: None,
+            independent: true,
+            measures_cpu: true,
+            datagrams: None,
+        };
         let mut run = TestRun::new(settings).map_err(Operation::Init.failed())?;
         run.limit(quota);
         Ok(Self {

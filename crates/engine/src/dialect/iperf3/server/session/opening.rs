@@ -49,6 +49,7 @@ impl Session {
             decides_end: false,
             cpu: checked_cpu(test.params.server_affinity)?,
             independent: false,
+            measures_cpu: test.spec.want_peer_facts,
             datagrams: Some(udp_headers::FORMAT),
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
