@@ -292,7 +292,7 @@ impl StrategyTrials {
         if now.at_ns < self.trials_from_ns || !self.can_decide_before_end(now.at_ns) {
             return;
         }
-        if let Some(challenger) = self.due_challenger(now.at_ns, waits_per_s) {
+        if let Some(challenger) = self.due_challenger(now, waits_per_s) {
             let is_challenger_first = self.random.coin();
             self.state = State::Comparing(Trial {
                 challenger,
@@ -322,7 +322,7 @@ impl StrategyTrials {
     }
 
     /// A candidate that differs from the current strategy in one respect and has waited longest.
-    fn due_challenger(&self, now_ns: u64, waits_per_s: f64) -> Option<usize> {
+    fn due_challenger(&self, now: LoadSample, waits_per_s: f64) -> Option<usize> {
         let current = self.current();
         let is_due = |candidate: &Candidate| {
             let Setting { io: IoStrategy { blocks_per_call, receive_wait }, receivers, limits_unsent } =
@@ -336,9 +336,12 @@ impl StrategyTrials {
             let can_spare_wake_ups = receive_wait == ReceiveWait::Event
                 || current.io.receive_wait != ReceiveWait::Event
                 || waits_per_s >= WAITS_PER_S_PAUSE;
+            // To spin would take the CPU from what delivers the data.
+            let has_other_cpu = receive_wait != ReceiveWait::Spin || !now.arrives_on_only_cpu;
             differences.iter().filter(|differs| **differs).count() == 1
                 && can_spare_wake_ups
-                && candidate.retry_ns <= now_ns
+                && has_other_cpu
+                && candidate.retry_ns <= now.at_ns
         };
         let due = self.candidates.iter().enumerate().filter(|(_, candidate)| is_due(candidate));
         due.min_by_key(|(_, candidate)| candidate.retry_ns).map(|(index, _)| index)

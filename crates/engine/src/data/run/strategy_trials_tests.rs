@@ -168,6 +168,20 @@ fn receivers_of_many_streams_spin_before_any_trial() {
 }
 
 #[test]
+fn a_receiver_never_spins_on_the_only_cpu() {
+    let spin = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
+    let trials = StrategyTrials::new(&spin, 2, 0, None, Sequence::new(4));
+    let mut trials = trials.expect("something is adjustable");
+    let mut now = LoadSample { arrives_on_only_cpu: true, ..LoadSample::default() };
+    while now.at_ns < 10_000_000_000 {
+        let elapsed_ns = trials.next_ns() - now.at_ns;
+        now = now.after(elapsed_ns, elapsed_ns * 5);
+        assert_ne!(trials.advance(now).io.receive_wait, ReceiveWait::Spin);
+    }
+    assert!(trials.decided() > 4, "{}", trials.decided());
+}
+
+#[test]
 fn streams_that_begin_late_in_the_first_check_pause_after_the_next() {
     let mut trials = StrategyTrials::new(&BOTH, 64, 0, None, Sequence::new(4)).expect("something is adjustable");
     let idle = LoadSample { at_ns: trials.next_ns(), ..LoadSample::default() };
