@@ -205,7 +205,9 @@ fn cpu_limit(
         if end.stolen_cpus() >= OTHERS_MIN_CPUS.max(others) {
             return Some(limit::STEAL);
         }
-        if others >= OTHERS_MIN_CPUS {
+        // An end on this host that was not observed is one of the other programs.
+        let is_other_end_among = run.is("same_host") && ends.len() < 2;
+        if others >= OTHERS_MIN_CPUS && !is_other_end_among {
             return Some(limit::OTHER_PROGRAMS);
         }
         if is_shared {
@@ -237,6 +239,11 @@ mod tests {
 
     /// The same while the CPUs of both hosts are busy for these percentages of the time.
     fn limit_at(busy_percent: [u64; 2], facts: &[(&str, Value)]) -> Option<&'static str> {
+        limit_seen_by(&["sender", "receiver"], busy_percent, facts)
+    }
+
+    /// The same where these ends were observed.
+    fn limit_seen_by(ends: &[&str], busy_percent: [u64; 2], facts: &[(&str, Value)]) -> Option<&'static str> {
         let clean: [(&str, Value); 8] = [
             ("tool", "linerate".into()),
             ("transport", "tcp".into()),
@@ -254,7 +261,7 @@ mod tests {
             }
             snapshot
         };
-        let snapshots = [end("sender"), end("receiver")];
+        let snapshots: Vec<_> = ends.iter().map(|part| end(part)).collect();
         let mut period = Period::default();
         (period.seconds, period.intervals) = (1.0, 1);
         for (cpu, busy) in busy_percent.into_iter().enumerate() {
@@ -265,7 +272,7 @@ mod tests {
             period.set(format!("cpu.{cpu}.idle"), Delta::of(100 - busy));
         }
         period.set("self.ticks", Delta::of(40));
-        let scope = scope(&snapshots, &[Some(&period), Some(&period)]);
+        let scope = scope(&snapshots, &vec![Some(&period); snapshots.len()]);
         let run = scope.runs().next().expect("a run");
         limit_of(&scope, &run)
     }
@@ -303,6 +310,13 @@ mod tests {
         assert_eq!(limit_at([100, 100], std::slice::from_ref(&same_host)), Some(limit::OTHER_PROGRAMS));
         let bound = [same_host, ("client_cpus", "0".into()), ("server_cpus", "1".into())];
         assert_eq!(limit_at([40, 100], &bound), Some(limit::OTHER_PROGRAMS));
+    }
+
+    #[test]
+    fn an_end_on_this_host_that_was_not_observed_is_no_other_program() {
+        let same_host = [("same_host", true.into())];
+        assert_eq!(limit_seen_by(&["sender"], [100, 100], &same_host), Some(limit::HOST_CPU));
+        assert_eq!(limit_seen_by(&["sender"], [100, 100], &[]), Some(limit::OTHER_PROGRAMS));
     }
 
     #[test]
