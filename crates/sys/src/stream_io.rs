@@ -10,7 +10,7 @@ use libc::iovec;
 
 use crate::syscall::syscall_len;
 
-/// Most copies of a block one [`send_gathered`] submits.
+/// Most copies of a block that one call submits.
 pub const GATHERED_COPIES_MAX: usize = 64;
 
 /// Sends what fits and returns how much that was; never raises `SIGPIPE` (send(2)).
@@ -21,20 +21,6 @@ pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: pointer and length describe `data`, which the kernel only reads.
     syscall_len(unsafe { libc::send(fd, data.as_ptr().cast(), data.len(), SEND_FLAGS) })
-}
-
-/// Sends `block` up to `copies` times, one behind the other, in one call (sendmsg(2)). Returns the bytes taken, which
-/// may end inside a block. More than [`GATHERED_COPIES_MAX`] copies count as that many.
-///
-/// # Errors
-/// As [`send`].
-pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
-    send_gathered_with(fd, block, copies, SEND_FLAGS)
-}
-
-pub(crate) fn send_gathered_with(fd: impl AsFd, block: &[u8], copies: usize, flags: i32) -> io::Result<usize> {
-    let gathered = [IoSlice::new(block); GATHERED_COPIES_MAX];
-    send_slices_with(fd, &gathered[..copies.min(GATHERED_COPIES_MAX)], flags)
 }
 
 /// Whether bytes are followed by others at once.
@@ -59,7 +45,7 @@ pub fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>], followed: Followed) ->
     send_slices_with(fd, slices, flags)
 }
 
-fn send_slices_with(fd: impl AsFd, slices: &[IoSlice<'_>], flags: i32) -> io::Result<usize> {
+pub(crate) fn send_slices_with(fd: impl AsFd, slices: &[IoSlice<'_>], flags: i32) -> io::Result<usize> {
     // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // The standard library promises that an IoSlice has the layout of an iovec.

@@ -4,12 +4,12 @@
 //! The kernel returns what it borrowed through the error queue of the socket, in the order of the calls. Such memory
 //! must stay as it is until then; memory that never changes may be in flight many times at once.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::error::Result;
 use crate::option::{SocketOption, option};
-use crate::stream_io::{self, SEND_FLAGS};
+use crate::stream_io::{self, GATHERED_COPIES_MAX, SEND_FLAGS};
 use crate::syscall::syscall_len;
 
 /// Lets a socket borrow memory.
@@ -21,12 +21,14 @@ pub fn enable(fd: impl AsFd) -> Result<()> {
     option.set(fd, true)
 }
 
-/// [`stream_io::send_gathered`] without a copy.
+/// Lends the memory of `block` up to `copies` times, one behind the other, in one call (sendmsg(2), `MSG_ZEROCOPY`). Returns the bytes
+/// taken, which may end inside a block. More than [`GATHERED_COPIES_MAX`] copies count as that many.
 ///
 /// # Errors
 /// `ENOBUFS` when too much memory is in flight; else as [`stream_io::send`].
 pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
-    stream_io::send_gathered_with(fd, block, copies, SEND_FLAGS | libc::MSG_ZEROCOPY)
+    let gathered = [IoSlice::new(block); GATHERED_COPIES_MAX];
+    stream_io::send_slices_with(fd, &gathered[..copies.min(GATHERED_COPIES_MAX)], SEND_FLAGS | libc::MSG_ZEROCOPY)
 }
 
 /// Memory the kernel gave back.

@@ -46,44 +46,12 @@ fn slices_leave_in_their_order_and_more_than_one_call_takes_is_left() {
 }
 
 #[test]
-fn gathered_sends_repeat_the_block_without_a_seam() {
-    let (client, server) = tcp_pair();
-    let block = pattern(10_007);
-    let total = block.len() * 300;
-    let receiver = std::thread::spawn(move || drain(server));
-    let mut sent = 0;
-    while sent < total {
-        await_writable(&client);
-        let inside = sent % block.len();
-        // A partial write ends inside a block: the rest of it goes first.
-        sent += match inside {
-            0 => stream_io::send_gathered(&client, &block, ((total - sent) / block.len()).min(7)).expect("send"),
-            _ => stream_io::send(&client, &block[inside..]).expect("send"),
-        };
-    }
-    drop(client);
-    let received = receiver.join().expect("receiver");
-    assert_eq!(received.len(), total);
-    assert!(received.chunks(block.len()).all(|chunk| chunk == block));
-}
-
-#[test]
-fn a_gathered_send_submits_as_many_copies_as_asked_and_at_most_the_limit() {
-    let (client, server) = tcp_pair();
-    for (copies, expected) in [(1, 1), (5, 5), (64, 64), (1000, 64), (0, 0)] {
-        assert_eq!(stream_io::send_gathered(&client, b"0123456789", copies).expect("send"), expected * 10);
-    }
-    drop(client);
-    assert_eq!(drain(server), b"0123456789".repeat(1 + 5 + 64 + 64));
-}
-
-#[test]
 fn full_and_empty_buffers_would_block() {
     let (client, server) = tcp_pair();
     assert_eq!(stream_io::recv(&server, &mut [0; 8]).expect_err("empty").kind(), ErrorKind::WouldBlock);
     assert_eq!(stream_io::recv_discard(&server, 8).expect_err("empty").kind(), ErrorKind::WouldBlock);
     let full = loop {
-        if let Err(error) = stream_io::send_gathered(&client, &[0; 65_536], 16) {
+        if let Err(error) = stream_io::send(&client, &[0; 65_536]) {
             break error;
         }
     };
@@ -144,7 +112,7 @@ fn a_vanished_peer_is_an_error_not_a_signal() {
     drop(server);
     let error = loop {
         await_writable(&client);
-        if let Err(error) = stream_io::send_gathered(&client, b"x", 1) {
+        if let Err(error) = stream_io::send(&client, b"x") {
             break error;
         }
     };
