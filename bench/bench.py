@@ -64,6 +64,7 @@ ROWS = [
     Row("TCP, 1 stream, from the peer's client", ours_client=False),
     Row("TCP, 2 streams", "-P 2"),
     Row("TCP, 8 streams", "-P 8", floor="-P 8"),
+    Row("TCP, 8 streams, from the peer's client", "-P 8", ours_client=False),
     Row("TCP, 64 streams", "-P 64", floor="-P 64"),
     Row("TCP, 64 streams, to the peer's server", "-P 64", ours_server=False),
     Row("TCP, 64 streams, from the peer's client", "-P 64", ours_client=False),
