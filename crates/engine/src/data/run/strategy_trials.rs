@@ -120,9 +120,9 @@ pub(super) const INITIAL: IoStrategy = IoStrategy { blocks_per_call: 8, receive_
 /// What frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs most in a virtual machine, and
 /// tests too short for a trial gain too: 10 µs were never much behind the best pause, a longer one sometimes was.
 const PRESUMED: ReceiveWait = ReceiveWait::Pause(10);
-/// The same with so many streams that the first trial is late. The sooner one of them is read, the more of its pages are still cached when
-/// its sender writes to them again, and a sleep ends late.
-const PRESUMED_OF_MANY: ReceiveWait = ReceiveWait::Spin;
+/// The same where it is a candidate. The sooner one of several streams is read, the more of its pages are still cached when its sender
+/// writes to them again, and a sleep ends late.
+const PRESUMED_OF_SEVERAL: ReceiveWait = ReceiveWait::Spin;
 /// Period in which sleeps are counted before the first trial: a hundred at the least rate that is frequent.
 const EARLY_CHECK_NS: u64 = 25_000_000;
 
@@ -284,9 +284,7 @@ impl StrategyTrials {
         if self.presumes_pause && waits_per_s >= WAITS_PER_S_PAUSE && !now.arrives_on_only_cpu {
             self.presumes_pause = false;
             self.set_wait(PRESUMED);
-            if self.slot_ns > SLOT_MIN_NS {
-                self.set_wait(PRESUMED_OF_MANY);
-            }
+            self.set_wait(PRESUMED_OF_SEVERAL);
             return;
         }
         if now.at_ns < self.trials_from_ns || !self.can_decide_before_end(now.at_ns) {

@@ -140,8 +140,8 @@ fn challengers_cost_little_however_slow_they_are() {
 }
 
 /// How receivers wait after the first check, when a worker slept every `wait_ns`.
-fn after_first_check(adjustable: &Adjustable, streams: usize, wait_ns: u64, arrives_on_only_cpu: bool) -> ReceiveWait {
-    let trials = StrategyTrials::new(adjustable, streams, 0, None, Sequence::new(4));
+fn after_first_check(adjustable: &Adjustable, wait_ns: u64, arrives_on_only_cpu: bool) -> ReceiveWait {
+    let trials = StrategyTrials::new(adjustable, 64, 0, None, Sequence::new(4));
     let mut trials = trials.expect("something is adjustable");
     let at_ns = trials.next_ns();
     let waits = at_ns / wait_ns;
@@ -151,20 +151,20 @@ fn after_first_check(adjustable: &Adjustable, streams: usize, wait_ns: u64, arri
 
 #[test]
 fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
-    let wait = |adjustable, wait_ns, is_one_cpu| after_first_check(adjustable, 64, wait_ns, is_one_cpu);
-    assert_eq!(wait(&BOTH, 100_000, false), PRESUMED);
-    assert_eq!(wait(&BOTH, 1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
-    assert_eq!(wait(&BOTH, 100_000, true), ReceiveWait::Event, "no other CPU");
+    assert_eq!(after_first_check(&BOTH, 100_000, false), PRESUMED);
+    assert_eq!(after_first_check(&BOTH, 1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
+    assert_eq!(after_first_check(&BOTH, 100_000, true), ReceiveWait::Event, "no other CPU");
     let without = Adjustable { receive_waits: EVENT, ..BOTH };
-    assert_eq!(wait(&without, 100_000, false), ReceiveWait::Event, "pauses are not adjustable");
+    assert_eq!(after_first_check(&without, 100_000, false), ReceiveWait::Event, "pauses are not adjustable");
 }
 
 #[test]
-fn receivers_of_many_streams_spin_before_any_trial() {
+fn receivers_that_may_spin_do_so_before_any_trial() {
     let spin = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
-    assert_eq!(after_first_check(&spin, 64, 100_000, false), ReceiveWait::Spin);
-    assert_eq!(after_first_check(&spin, 64, 100_000, true), ReceiveWait::Event, "no other CPU");
-    assert_eq!(after_first_check(&spin, 8, 100_000, false), PRESUMED, "a trial is soon");
+    let wait = |wait_ns, is_one_cpu| after_first_check(&spin, wait_ns, is_one_cpu);
+    assert_eq!(wait(100_000, false), ReceiveWait::Spin);
+    assert_eq!(wait(1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
+    assert_eq!(wait(100_000, true), ReceiveWait::Event, "no other CPU");
 }
 
 #[test]
