@@ -8,7 +8,7 @@ pub(super) struct LoadSample {
     pub(super) bytes: u64,
     /// CPU time of the workers.
     pub(super) cpu_ns: u64,
-    /// How often workers have slept until data arrived or a pause was over.
+    /// How often workers had nothing to do: they have slept, paused or polled.
     pub(super) waits: u64,
     /// Segments that were sent again or received out of order.
     pub(super) disturbed_segments: u64,

@@ -200,7 +200,7 @@ impl WorkerGroup {
         Ok(())
     }
 
-    /// CPU time of the workers so far in ns, and how often they have slept until data arrived or a pause was over.
+    /// CPU time of the workers so far in ns, and how often they had nothing to do.
     pub(super) fn load(&self) -> (u64, u64) {
         let loads = self.workers.iter().map(|worker| &worker.load);
         loads.fold((0, 0), |(cpu_ns, waits), load| (cpu_ns + load.cpu_ns(), waits + load.waits()))

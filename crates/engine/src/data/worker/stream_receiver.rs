@@ -151,8 +151,8 @@ impl Pump for StreamReceiver {
     }
 }
 
-/// How receivers of a test may wait. Not but for the next data where a delay is what is measured, with a window that the user
-/// fixed, which is small compared to what arrives during a pause, or with a rate so low that little is gained.
+/// How receivers of a test may wait. They sleep until data arrives where a delay is what is measured, with a window that the user
+/// fixed, which is small compared to what arrives during a pause, and with a rate so low that little is gained.
 pub(crate) fn receive_waits(spec: &TestSpec, may_spin: bool) -> &'static [ReceiveWait] {
     let workload = &spec.workload;
     let measures_delay =

@@ -51,7 +51,7 @@ impl WorkerLoad {
         self.cpu.get().and_then(|clock| clock.read_ns()).unwrap_or_default()
     }
 
-    /// How often it has slept until data arrived or a pause was over.
+    /// How often it had nothing to do: it has slept, paused or polled.
     pub(super) fn waits(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }
@@ -199,7 +199,7 @@ impl Worker {
         }
     }
 
-    /// Sleeps until a socket is ready, a deadline is due, or the control thread signals.
+    /// Waits until a socket is ready, a deadline is due, or the control thread signals.
     fn wait(&mut self, events: &mut Vec<Ready>) -> io::Result<()> {
         let receive_wait = self.strategy.receive_wait;
         let timeout = match Wait::of(&self.slots, receive_wait != ReceiveWait::Event) {
