@@ -149,7 +149,7 @@ impl WorkerPool {
         }
     }
 
-    /// CPU time of all workers so far in ns, and how often they have slept until data arrived or a pause was over.
+    /// CPU time of all workers so far in ns, and how often they had nothing to do.
     pub(crate) fn load(&self) -> (u64, u64) {
         let [(sent_ns, send_waits), (received_ns, receive_waits)] =
             [&self.senders, &self.receivers].map(WorkerGroup::load);
