@@ -342,7 +342,10 @@ impl StrategyTrials {
                 && candidate.retry_ns <= now.at_ns
         };
         let due = self.candidates.iter().enumerate().filter(|(_, candidate)| is_due(candidate));
-        due.min_by_key(|(_, candidate)| candidate.retry_ns).map(|(index, _)| index)
+        // Of those not tried yet another wait is first: a test begins with one that was presumed.
+        let order =
+            |candidate: &Candidate| (candidate.retry_ns, candidate.setting.io.receive_wait == current.io.receive_wait);
+        due.min_by_key(|(_, candidate)| order(candidate)).map(|(index, _)| index)
     }
 
     fn end_slot(&mut self, mut trial: Trial, now: LoadSample) {

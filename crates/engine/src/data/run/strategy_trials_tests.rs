@@ -168,6 +168,24 @@ fn receivers_that_may_spin_do_so_before_any_trial() {
 }
 
 #[test]
+fn the_first_trial_compares_spinning_with_a_pause() {
+    let both = Adjustable { receive_waits: WITH_SPIN, receivers: 1..=4, unsent_limit: true, ..BOTH };
+    let mut trials = StrategyTrials::new(&both, 8, 0, None, Sequence::new(4)).expect("something is adjustable");
+    let mut now = LoadSample { receivers: 1, ..LoadSample::default() };
+    let challenger = loop {
+        let elapsed_ns = trials.next_ns() - now.at_ns;
+        now = now.after(elapsed_ns, elapsed_ns * 5);
+        trials.advance(now);
+        if let State::Comparing(trial) = &trials.state {
+            break trials.candidates[trial.challenger].setting;
+        }
+    };
+    let current = trials.current();
+    assert_eq!(current.io.receive_wait, ReceiveWait::Spin);
+    assert_eq!(challenger, Setting { io: IoStrategy { receive_wait: PRESUMED, ..current.io }, ..current });
+}
+
+#[test]
 fn a_receiver_never_spins_on_the_only_cpu() {
     let spin = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
     let trials = StrategyTrials::new(&spin, 2, 0, None, Sequence::new(4));
