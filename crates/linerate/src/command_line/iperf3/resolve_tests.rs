@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
-use linerate_model::spec::{AddressFamily, BitrateLimit, Keepalive, Payload, SendPath};
+use linerate_model::spec::{AddressFamily, BitrateLimit, IoStrategy, Keepalive, Payload, ReceiveWait, SendPath};
 use linerate_model::units::UnitFormat;
 use proptest::prelude::*;
 
@@ -140,6 +140,23 @@ fn local_options_reach_both_ends() {
     assert_eq!(super::tests::client("-i 0").0.local.interval, None);
     assert_eq!(super::tests::client("-A 1,2").0.server_cpu, Some(2));
     assert_eq!(super::tests::client("--cntl-ka").0.local.control_keepalive, Some(Keepalive::default()));
+}
+
+#[test]
+fn a_strategy_has_blocks_and_a_wait() {
+    for (value, blocks_per_call, receive_wait) in [
+        ("1/0", 1, ReceiveWait::Event),
+        ("8/10", 8, ReceiveWait::Pause(10)),
+        ("64/1000", 64, ReceiveWait::Pause(1000)),
+        ("8/spin", 8, ReceiveWait::Spin),
+    ] {
+        let (spec, _) = client(&format!("--lr-io {value}"));
+        assert_eq!(spec.local.io_strategy, Some(IoStrategy { blocks_per_call, receive_wait }), "{value}");
+    }
+    assert_eq!(client("--lr-io auto").0.local.io_strategy, None);
+    for value in ["8", "spin", "0/10", "65/10", "8/1001", "8/-1", "8/Spin", "/"] {
+        assert!(complaint(&format!("-c host --lr-io {value}")).contains("BLOCKS/spin"), "{value}");
+    }
 }
 
 #[test]
