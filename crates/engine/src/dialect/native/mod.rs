@@ -13,10 +13,19 @@ mod probe_budget;
 pub mod server;
 mod tls_stream;
 
+use linerate_model::TestSpec;
+use linerate_model::spec::LocalOptions;
 use linerate_native::hex;
+
+use crate::data::run::RunSettings;
 
 /// Digest of the identity of this boot (random(4)): both ends of a path have the same one if they read one clock.
 fn boot_id() -> Option<String> {
     let id = linerate_sys::clock::boot_id().ok()?;
     Some(hex::encode(&linerate_trust::digest(id.as_bytes())))
+}
+
+/// A run of the data plane in a phase, whose end and CPU time the phase decides and reports.
+fn run_settings(spec: TestSpec, local: LocalOptions) -> RunSettings {
+    RunSettings { spec, local, decides_end: false, cpu: None, independent: true, measures_cpu: true, datagrams: None }
 }

@@ -16,9 +16,10 @@ use linerate_sys::{clock, socket, sockopt};
 
 use crate::data::pacing::Schedule;
 use crate::data::quota::Quota;
-use crate::data::run::{PumpBuilder, PumpInputs, RunEvent, RunSettings, TestRun};
+use crate::data::run::{PumpBuilder, PumpInputs, RunEvent, TestRun};
 use crate::data::socket as data_socket;
 use crate::data::worker::{DatagramReceiver, DatagramSender, Datagrams};
+use crate::dialect::native::run_settings;
 use crate::error::{EngineError, Operation};
 use crate::measure::cpu_usage::CpuMeter;
 use crate::measure::overflow;
@@ -83,15 +84,7 @@ impl DatagramRun {
         let test = test_spec(spec, header_bytes);
         let mut local = LocalOptions::default();
         local.interval = None;
-        let settings = RunSettings {
-            spec: test.clone(),
-            local,
-            decides_end: false,
-            cpu: None,
-            independent: true,
-            measures_cpu: true,
-            datagrams: None,
-        };
+        let settings = run_settings(test.clone(), local);
         let mut run = TestRun::new(settings).map_err(Operation::Init.failed())?;
         run.limit(quota);
         let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);

@@ -16,8 +16,9 @@ use linerate_sys::{OsError, clock, socket, sockopt};
 use super::pump::LoadPump;
 use super::{EchoSchedule, Wire, subflows};
 use crate::data::quota::Quota;
-use crate::data::run::{PumpBuilder, RunEvent, RunSettings, TestRun};
+use crate::data::run::{PumpBuilder, RunEvent, TestRun};
 use crate::data::socket::{self as data_socket, limit_idle_time};
+use crate::dialect::native::run_settings;
 use crate::error::{EngineError, Operation};
 use crate::measure::cpu_usage::CpuMeter;
 use crate::measure::sampler::tcp_since_connect;
@@ -89,15 +90,7 @@ impl LoadRun {
         local.io_strategy = io_strategy;
         let header = test_header(endpoint, peer.ip().to_string(), peer.port(), &test, &local);
         reporter.emit(&Event::TestAccepted(Box::new(header)));
-        let settings = RunSettings {
-            spec: test,
-            local,
-            decides_end: false,
-            cpu: None,
-            independent: true,
-            measures_cpu: true,
-            datagrams: None,
-        };
+        let settings = run_settings(test, local);
         let mut run = TestRun::new(settings).map_err(Operation::Init.failed())?;
         run.limit(quota);
         Ok(Self {
