@@ -280,7 +280,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "lr-path", S::Added, CheckedValue("auto|copy|sendfile|zerocopy", fx::send_path),
         "How senders hand their bytes to the kernel: by copying them (default), as pages of a file, or by lending their memory, which pays on network devices. A server that is not linerate knows only the first two.").role(Role::Client),
     row(None, "lr-io", S::Added, CheckedValue("auto|BLOCKS/PAUSE_US|BLOCKS/spin", fx::io_strategy),
-        "How this end writes and reads byte streams where no other option fixes it: so many blocks per send call, and so many microseconds between two reads of an emptied queue, or polls without sleep. By default short trials during the test choose; 1/0 is what the original does.").role(Role::Both),
+        "How this end writes and reads byte streams where no other option fixes it: the blocks of a send call, and the microseconds between two reads of an emptied queue, or polls without sleep. By default short trials during the test choose; 1/0 is what the original does.").role(Role::Both),
     row(None, "lr-coalesce", S::Added, Switch(|a| a.test.coalesce = true),
         "Let blocks of --length share a write. Small blocks become much faster; what is measured is no longer the cost of small writes.").role(Role::Client),
     row(None, "lr-udp-check", S::Added, CheckedValue("all|burst", fx::udp_check),
