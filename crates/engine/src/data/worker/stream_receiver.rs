@@ -54,7 +54,10 @@ const STREAM_WAITS_ASLEEP: [ReceiveWait; 3] = [ReceiveWait::Pause(100), ReceiveW
 /// What does not fit into the buffer of a UDP socket is lost, so its pauses are short.
 const DATAGRAM_WAITS: [ReceiveWait; 2] = [ReceiveWait::Pause(10), ReceiveWait::Event];
 /// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
-const CALLS_PER_PUMP: u32 = 16;
+const CALLS_PER_PUMP: u32 = 18;
+/// First read of a queue: about the largest segment. The kernel acknowledges what has arrived when a read returns. A sender that keeps
+/// little in flight, as BBR does, waits for that; one that fills the queue does not, and longer reads cost less.
+const FIRST_READ_BYTES: usize = 64 * 1024;
 /// A discarding read has no buffer to fit into cache.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;
 /// More than this at once means that the window, not the sender, is about to limit: a pause would make it worse.
@@ -97,9 +100,10 @@ impl StreamReceiver {
         }
     }
 
-    fn capacity(&self) -> usize {
+    /// Most bytes of this call, each of which finds the queue longer than the one before.
+    fn capacity(&self, call: u32) -> usize {
         match self.sink {
-            Sink::Memory | Sink::File(_) => self.read_len,
+            Sink::Memory | Sink::File(_) => self.read_len.min(FIRST_READ_BYTES.saturating_mul(1 << call)),
             Sink::Discard => DISCARD_BYTES,
         }
     }
@@ -123,8 +127,8 @@ impl StreamReceiver {
 impl Pump for StreamReceiver {
     fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
         let mut taken = 0;
-        for _ in 0..CALLS_PER_PUMP {
-            let len = self.capacity().min(scratch.room() - taken);
+        for call in 0..CALLS_PER_PUMP {
+            let len = self.capacity(call).min(scratch.room() - taken);
             if len == 0 {
                 return Pumped::Again;
             }
@@ -172,4 +176,48 @@ pub(crate) fn receive_waits(spec: &TestSpec, may_spin: bool) -> &'static [Receiv
 /// Receivers of a test may read later than data arrives.
 pub(crate) fn may_pause(spec: &TestSpec) -> bool {
     receive_waits(spec, false).len() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use linerate_sys::sockopt;
+
+    use super::*;
+
+    /// Lengths of reads.
+    #[derive(Clone, Default)]
+    struct Lengths(Arc<std::sync::Mutex<Vec<usize>>>);
+
+    impl ReadObserver for Lengths {
+        fn observe(&mut self, bytes: &[u8]) {
+            self.0.lock().expect("no panic").push(bytes.len());
+        }
+    }
+
+    /// As many bytes as the sockets hold, none of them read.
+    fn queued_stream() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        sockopt::SO_RCVBUF.set(listener.as_fd(), 1 << 20).expect("a buffer");
+        let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+        let (receiver, _) = listener.accept().expect("a connection");
+        sender.set_nonblocking(true).expect("a socket");
+        receiver.set_nonblocking(true).expect("a socket");
+        while sender.write(&[0; 1 << 16]).is_ok() {}
+        (sender, receiver)
+    }
+
+    #[test]
+    fn the_first_read_of_a_queue_is_short_so_that_its_acknowledgement_is_early() {
+        let (_sender, receiver) = queued_stream();
+        let lengths = Lengths::default();
+        let mut pump =
+            StreamReceiver::new(Arc::new(receiver.into()), Arc::default(), Sink::Memory, 1 << 17, true, None);
+        pump.observer = Some(Box::new(lengths.clone()));
+        pump.pump(0, &mut Scratch::default());
+        let lengths = lengths.0.lock().expect("no panic");
+        assert_eq!(lengths[0], 64 << 10);
+        assert!(lengths[1] > 64 << 10, "{lengths:?}");
+    }
 }
