@@ -100,7 +100,7 @@ impl StreamReceiver {
         }
     }
 
-    /// Most bytes of this call, each of which finds the queue longer than the one before.
+    /// Most bytes of this call of a pump: a queue that the calls before it did not empty is long.
     fn capacity(&self, call: u32) -> usize {
         match self.sink {
             Sink::Memory | Sink::File(_) => self.read_len.min(FIRST_READ_BYTES.saturating_mul(1 << call)),
