@@ -49,7 +49,9 @@ fn senders_hold_little_unsent_unless_options_decide_how_they_write() {
     {
         let server = Server::start(program, &[]);
         let mut client = Command::new(program.path());
-        client.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K"]).args(options);
+        client
+            .args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K", "-C", "reno"])
+            .args(options);
         let Some((finished, trace)) = traced(&client, "setsockopt") else {
             return skip("strace is not installed");
         };
