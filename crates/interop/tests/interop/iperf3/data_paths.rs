@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use linerate_interop::{Report, Server, each_case, ours, ours_only, skip};
+use linerate_interop::{Report, Server, each_case, ours, ours_only};
 
 fn count(report: &Report, pointer: &str) -> u64 {
     report.number(pointer) as u64
@@ -57,24 +57,6 @@ fn both_ends_name_the_path() {
     // The server sends in a reverse test, by the path its client named.
     server.run(ours(), &["-k", "20", "-R", "--lr-path", "sendfile"]).expect_clean();
     server.process.wait_for_stdout("Send path: pages of a file (sendfile)", 1);
-}
-
-/// What BBR paces leaves a socket by timers, more often the less it may hold.
-#[test]
-fn a_socket_that_bbr_paces_may_hold_what_the_host_allows() {
-    ours_only!("the original limits no socket");
-    let available =
-        fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("a kernel setting");
-    for (algorithm, is_limited) in [("cubic", true), ("bbr", false)] {
-        if !available.split_whitespace().any(|name| name == algorithm) {
-            skip(&format!("this kernel has no {algorithm}"));
-            continue;
-        }
-        let server = Server::start(ours(), &[]);
-        let client = server.run(ours(), &["-k", "20", "-C", algorithm, "-V", "--lr-report"]);
-        let output = &client.expect_clean().stdout;
-        assert_eq!(output.contains("bytes unsent"), is_limited, "{algorithm}: {output}");
-    }
 }
 
 #[test]
