@@ -8,7 +8,7 @@ use linerate_sys::sockopt;
 
 use super::load_sample::LoadSample;
 use super::strategy_trials::Adjustable;
-use super::{OpenStream, RunSettings, TestRun};
+use super::{OpenStream, RunSettings, TestRun, arrival};
 use crate::data::worker::{WorkerPool, is_adjustable, receive_waits};
 
 /// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the peer where that is this machine. What
@@ -20,6 +20,14 @@ pub(super) const UNSENT_LIMIT_BYTES: u32 = 512 << 10;
 const SPIN_STREAMS_MIN: usize = 4;
 
 impl TestRun {
+    /// Adjusts how many threads move the data.
+    pub(super) fn adjust_workers(&mut self, now_ns: u64) {
+        if let Some(pool) = &mut self.pool {
+            pool.follow_arrivals(now_ns, |role| arrival::cpu_count(&self.streams, role));
+            pool.relieve_saturated(now_ns);
+        }
+    }
+
     /// Ends a slot of a trial, or begins one.
     pub(super) fn advance_trials(&mut self, now_ns: u64) {
         let (Some(trials), Some(pool)) = (&mut self.trials, &mut self.pool) else {
@@ -37,7 +45,7 @@ impl TestRun {
             waits,
             disturbed_segments: self.sampler.disturbed_segments(),
             receivers: pool.receivers(),
-            arrives_on_only_cpu: pool.only_cpu().is_some_and(|cpu| arrives_on(&self.streams, cpu)),
+            arrives_on_only_cpu: pool.only_cpu().is_some_and(|cpu| arrival::is_on(&self.streams, cpu)),
         });
         self.control.set_strategy(setting.io);
         if before.limits_unsent != setting.limits_unsent {
@@ -57,24 +65,26 @@ pub(super) fn adjustable(settings: &RunSettings, streams: &[OpenStream], pool: &
     Adjustable {
         blocks: is_adjustable(spec) && receiving < streams.len(),
         receive_waits: if receiving > 0 { receive_waits(spec, may_spin) } else { &[ReceiveWait::Event] },
-        receivers: pool.receiver_range(),
+        receivers: pool.receivers(),
+        receivers_max: pool.receivers_max(),
         unsent_limit: is_adjustable(spec) && spec.socket.window_bytes.is_none() && limitable(streams).next().is_some(),
     }
 }
 
-/// Whether the kernel processes what a stream receives on this CPU. One stream stands for all of them.
-fn arrives_on(streams: &[OpenStream], cpu: u32) -> bool {
-    let receiver = streams.iter().find(|open| open.stream.role == StreamRole::Receiver);
-    receiver.is_some_and(|open| sockopt::SO_INCOMING_CPU.get(open.fd.as_fd()).is_ok_and(|incoming| incoming == cpu))
+/// Whether the kernel paces a sender by timers, as it does for BBR.
+pub(super) fn has_pacing_timers(streams: &[OpenStream]) -> bool {
+    streams.iter().any(|open| open.stream.role == StreamRole::Sender && is_paced_by_bbr(open))
+}
+
+fn is_paced_by_bbr(open: &OpenStream) -> bool {
+    sockopt::congestion(&open.fd).is_ok_and(|algorithm| algorithm.starts_with("bbr"))
 }
 
 /// Senders whose sockets may be limited. A dialect that makes its pumps sets the options of their sockets too. BBR paces: what waits
 /// in a socket leaves by timers, each an interrupt, and with less than a call of this end waiting there are three times as many.
 fn limitable(streams: &[OpenStream]) -> impl Iterator<Item = &OpenStream> {
     let is_sender = |open: &&OpenStream| open.stream.role == StreamRole::Sender && !open.has_own_pump;
-    let is_paced =
-        |open: &OpenStream| sockopt::congestion(&open.fd).is_ok_and(|algorithm| algorithm.starts_with("bbr"));
-    streams.iter().filter(is_sender).filter(move |open| !is_paced(open))
+    streams.iter().filter(is_sender).filter(|open| !is_paced_by_bbr(open))
 }
 
 /// Lets the sockets of senders hold little that is not sent yet, or what the host allows.

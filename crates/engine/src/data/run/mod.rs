@@ -6,6 +6,7 @@
 
 mod adjusting;
 mod amount;
+mod arrival;
 mod data_path;
 mod load_sample;
 mod pump_factory;
@@ -323,8 +324,12 @@ impl TestRun {
     }
 
     fn start_workers(&mut self, assignments: Vec<StreamAssignment>) -> Result<(), EngineError> {
-        let is_paced = self.settings.spec.pacing.rate_bps.is_some();
-        let pool = WorkerPool::start(&self.control, assignments, Placement { pin_to: self.settings.cpu, is_paced });
+        let placement = Placement {
+            pin_to: self.settings.cpu,
+            is_paced: self.settings.spec.pacing.rate_bps.is_some(),
+            has_pacing_timers: adjusting::has_pacing_timers(&self.streams),
+        };
+        let pool = WorkerPool::start(&self.control, assignments, placement);
         let pool = pool.map_err(Operation::CreateThread.failed())?;
         if self.settings.local.io_strategy.is_none() {
             let adjustable = adjusting::adjustable(&self.settings, &self.streams, &pool);
@@ -352,8 +357,8 @@ impl TestRun {
             End::NotReached | End::Reached => None,
         });
         let trial = started.and(self.trials.as_ref()).map(StrategyTrials::next_ns);
-        let growth = started.and(self.pool.as_ref()).and_then(WorkerPool::next_check_ns);
-        [stopping, timeline, silence, flush, trial, growth].into_iter().flatten().min()
+        let workers = started.and(self.pool.as_ref()).and_then(WorkerPool::next_check_ns);
+        [stopping, timeline, silence, flush, trial, workers].into_iter().flatten().min()
     }
 
     /// Handles notices and deadlines.
@@ -462,9 +467,7 @@ impl TestRun {
                 Due::End => self.reach_end(events),
             }
         }
-        if let Some(pool) = &mut self.pool {
-            pool.relieve_saturated(now_ns);
-        }
+        self.adjust_workers(now_ns);
         self.advance_trials(now_ns);
         self.check_send_queues(now_ns, events);
         let received = self.sampler.received_bytes();

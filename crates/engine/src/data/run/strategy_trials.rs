@@ -15,8 +15,6 @@
 //! Streams of one end compete for the same CPUs, so they are judged together: a stream that was measured alone would
 //! choose what takes time from the others.
 
-use std::ops::RangeInclusive;
-
 use linerate_model::spec::{IoStrategy, ReceiveWait};
 
 use super::load_sample::LoadSample;
@@ -40,8 +38,9 @@ pub(super) struct Adjustable {
     pub(super) blocks: bool,
     /// How receivers may wait, in the order of the trials.
     pub(super) receive_waits: &'static [ReceiveWait],
-    /// The least and the most workers that may receive.
-    pub(super) receivers: RangeInclusive<usize>,
+    /// Workers that receive at first, and the most that may.
+    pub(super) receivers: usize,
+    pub(super) receivers_max: usize,
     /// Whether sockets hold little that is not sent yet.
     pub(super) unsent_limit: bool,
 }
@@ -99,17 +98,17 @@ struct Trial {
     pairs: Vec<Pair>,
 }
 
-/// Numbers of receiving workers that are compared, each twice the one before, in the order of their trials: the least is where
-/// a test begins, and next to it more may be gained than further away.
-fn receiver_counts(range: &RangeInclusive<usize>) -> Vec<Option<usize>> {
-    let (least, most) = (*range.start(), *range.end());
-    if least >= most {
+/// Numbers of receiving workers that are compared, from one on each twice the one before, in the order of their trials: next to where
+/// the test begins more may be gained than further away. The first one is where it begins.
+fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
+    if max <= 1 {
         return vec![None];
     }
-    let doubled = std::iter::successors(Some(least.max(1)), |count| Some(count.saturating_mul(2)));
-    let mut counts: Vec<_> = doubled.take_while(|count| *count < most).chain([most]).map(Some).collect();
-    counts.swap(0, 1);
-    counts
+    let doubled = std::iter::successors(Some(1_usize), |count| count.checked_mul(2));
+    let mut counts: Vec<_> = doubled.take_while(|count| *count < max).chain([max]).collect();
+    let begin = counts.iter().copied().find(|count| *count >= initial).unwrap_or(max);
+    counts.sort_by_key(|count| (*count).max(begin) / (*count).min(begin));
+    counts.into_iter().map(Some).collect()
 }
 
 /// Blocks per call that are compared, in the order of their trials; one is plain.
@@ -158,7 +157,7 @@ impl Adjustable {
         let blocks = if self.blocks { &BLOCKS[..] } else { &[INITIAL.blocks_per_call] };
         let strategies = || blocks.iter().flat_map(|blocks| self.receive_waits.iter().map(|wait| (*blocks, *wait)));
         let limits = if self.unsent_limit { &[true, false][..] } else { &[false] };
-        let settings = receiver_counts(&self.receivers).into_iter().flat_map(|receivers| {
+        let settings = receiver_counts(self.receivers, self.receivers_max).into_iter().flat_map(|receivers| {
             limits.iter().flat_map(move |limits_unsent| {
                 strategies().map(move |(blocks_per_call, receive_wait)| Setting {
                     io: IoStrategy { blocks_per_call, receive_wait },
@@ -184,7 +183,7 @@ impl StrategyTrials {
         let settings = adjustable.settings().into_iter();
         let candidates: Vec<Candidate> =
             settings.map(|setting| Candidate { setting, retry_ns: 0, backoff_ns: BACKOFF_MIN_NS }).collect();
-        let receivers = candidates.iter().map(|candidate| candidate.setting.receivers).min().flatten();
+        let receivers = candidates.first()?.setting.receivers;
         let initial = Setting { io: INITIAL, receivers, limits_unsent: adjustable.unsent_limit };
         let current = candidates.iter().position(|candidate| candidate.setting == initial)?;
         (candidates.len() > 1).then(|| Self {

@@ -1,6 +1,5 @@
 //! Threads whose streams have one role.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -158,10 +157,10 @@ impl WorkerGroup {
         self.active
     }
 
-    /// The least and the most workers that may be active with the streams there are.
-    pub(super) fn range(&self) -> RangeInclusive<usize> {
+    /// Most workers that may be active with the streams there are.
+    pub(super) fn active_max(&self) -> usize {
         let streams: usize = self.workers.iter().map(|worker| worker.streams).sum();
-        streams.min(self.limits.initial)..=streams.min(self.limits.max)
+        streams.min(self.limits.max)
     }
 
     /// Promises all streams of a worker that the test plays itself.

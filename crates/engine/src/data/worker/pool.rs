@@ -1,11 +1,11 @@
 //! The threads of a test.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use linerate_model::StreamRole;
 use linerate_sys::{clock, cpu};
 
+use super::arrival_checks::ArrivalChecks;
 use super::control::{Phase, RunControl};
 use super::group::{GroupSize, WorkerGroup};
 use super::growth::{Growth, idle_time};
@@ -16,17 +16,24 @@ pub(crate) struct WorkerPool {
     control: Arc<RunControl>,
     senders: WorkerGroup,
     receivers: WorkerGroup,
+    /// CPUs that workers may use.
+    cpus: usize,
     only_cpu: Option<u32>,
     growth: Growth,
+    arrivals: ArrivalChecks,
+    /// Senders have many streams, and no rate.
+    do_senders_overtake: bool,
+    /// The CPUs that data arrives on decide how many receivers there are: none was saturated, and no trial has begun.
+    do_receivers_follow: bool,
     /// A trial has decided, or decides, how many receivers there are.
     are_receivers_in_trial: bool,
 }
 
 /// A sender without a rate always has work: more of them than CPUs only take the CPU from each other and from the receivers.
 const SENDERS_PER_CPU: usize = 1;
-/// Workers of each role are fewer at first. The peer's process may be on this machine: with one thread of each role per CPU
-/// a peer with a single thread has half of a CPU, and is what limits the test.
-const CPUS_PER_INITIAL_WORKER: usize = 2;
+/// Senders of more streams than this overtake a peer on this machine that receives with a single thread: the queues of the streams
+/// outgrow the caches, and stay so.
+const STREAMS_PER_FREE_SENDER: usize = 4;
 /// The scheduler divides a CPU evenly among threads that have work. With two shares of it receivers keep their queues short, so
 /// that the data is still in a cache when it is read. With more threads small writes cause more wake-ups.
 const RECEIVERS_PER_CPU: usize = 2;
@@ -43,6 +50,8 @@ pub(crate) struct Placement {
     pub(crate) pin_to: Option<u32>,
     /// Senders keep a rate, and sleep until the next portion is due.
     pub(crate) is_paced: bool,
+    /// The kernel paces what senders write, by timers: BBR does.
+    pub(crate) has_pacing_timers: bool,
 }
 
 impl Placement {
@@ -75,22 +84,31 @@ impl WorkerPool {
         let (senders, receivers): (Vec<_>, Vec<_>) =
             streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
         let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
-        let initial = (cpus / CPUS_PER_INITIAL_WORKER).max(1);
         let senders_max = SENDERS_PER_CPU * cpus;
-        // Senders with a rate sleep between portions however many streams share a thread, and are late then.
-        let senders_initial = if placement.is_paced { senders_max } else { initial };
+        let senders_initial = if placement.has_pacing_timers { senders_max.div_ceil(2) } else { senders_max };
+        let do_senders_overtake = !placement.is_paced && senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
+        let now_ns = clock::monotonic_ns();
         Ok(Self {
             control: Arc::clone(control),
             senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
-            receivers: start(GroupSize { initial, max: RECEIVERS_PER_CPU * cpus }, receivers)?,
+            receivers: start(GroupSize { initial: cpus, max: RECEIVERS_PER_CPU * cpus }, receivers)?,
+            cpus,
             only_cpu: placement.only_cpu(),
-            growth: Growth::new(clock::monotonic_ns(), idle_time),
+            growth: Growth::new(now_ns, idle_time),
+            arrivals: ArrivalChecks::new(now_ns),
+            do_senders_overtake,
+            do_receivers_follow: true,
             are_receivers_in_trial: false,
         })
     }
 
-    /// When to call [`WorkerPool::relieve_saturated`] next, monotonic ns; `None` when there are as many workers as there may be.
+    /// When to call [`WorkerPool::relieve_saturated`] or [`WorkerPool::follow_arrivals`] next, monotonic ns; `None` when the number
+    /// of workers stays.
     pub(crate) fn next_check_ns(&self) -> Option<u64> {
+        self.next_relief_ns().into_iter().chain(self.next_arrival_check_ns()).min()
+    }
+
+    fn next_relief_ns(&self) -> Option<u64> {
         let can_grow = self.senders.can_grow() || !self.are_receivers_in_trial && self.receivers.can_grow();
         (can_grow && self.is_running()).then(|| self.growth.next_ns())
     }
@@ -98,7 +116,7 @@ impl WorkerPool {
     /// Once a call is due, each worker that hardly waited since the last one gives half of its streams to another worker. Senders
     /// only where a CPU was idle: else they would take time from a receiver on this machine, which may be the peer's only thread.
     pub(crate) fn relieve_saturated(&mut self, now_ns: u64) {
-        if self.next_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
+        if self.next_relief_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
         let elapsed_ns = self.growth.end_period(now_ns);
@@ -107,9 +125,51 @@ impl WorkerPool {
         let mut has_grown = self.senders.relieve(&saturated, idle_cpus);
         if !self.are_receivers_in_trial {
             let saturated = self.receivers.saturated(elapsed_ns);
-            has_grown |= self.receivers.relieve(&saturated, usize::MAX);
+            let have_receivers_grown = self.receivers.relieve(&saturated, usize::MAX);
+            self.do_receivers_follow &= !have_receivers_grown;
+            has_grown |= have_receivers_grown;
         }
         self.growth.begin_period(has_grown);
+    }
+
+    fn next_arrival_check_ns(&self) -> Option<u64> {
+        let follows = self.may_gather_senders() || self.may_follow_with_receivers();
+        (follows && self.is_running()).then(|| self.arrivals.next_ns())
+    }
+
+    fn may_gather_senders(&self) -> bool {
+        self.do_senders_overtake && self.senders.active() > 1
+    }
+
+    fn may_follow_with_receivers(&self) -> bool {
+        let may_change = self.receivers.active() > 1 || self.receivers.can_grow();
+        self.do_receivers_follow && self.cpus > 1 && may_change
+    }
+
+    /// Once a call is due, compares the number of workers of each role with the number of CPUs on which segments of their streams
+    /// arrive, 0 where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on. Where the
+    /// senders of many streams stay more, they become fewer, once: saturated ones are relieved again where a CPU is idle.
+    pub(crate) fn follow_arrivals(&mut self, now_ns: u64, cpu_count: impl Fn(StreamRole) -> usize) {
+        if self.next_arrival_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
+            return;
+        }
+        self.arrivals.end_period(now_ns);
+        if self.may_follow_with_receivers() {
+            let cpus = cpu_count(StreamRole::Receiver).min(self.cpus);
+            let found = &mut self.arrivals.receivers;
+            found.take(self.receivers.active(), cpus);
+            if found.are_workers_too_few() || found.are_workers_too_many() {
+                self.receivers.set_active(cpus);
+            }
+        }
+        if self.may_gather_senders() {
+            let cpus = cpu_count(StreamRole::Sender);
+            self.arrivals.senders.take(self.senders.active(), cpus);
+            if self.arrivals.senders.are_workers_too_many() {
+                self.senders.set_active(cpus);
+                self.do_senders_overtake = false;
+            }
+        }
     }
 
     /// The CPU of all workers, if they may use no other.
@@ -132,13 +192,14 @@ impl WorkerPool {
     pub(crate) fn set_receivers(&mut self, workers: usize) {
         if workers != self.receivers.active() && self.is_running() {
             self.are_receivers_in_trial = true;
+            self.do_receivers_follow = false;
             self.receivers.set_active(workers);
         }
     }
 
-    /// The least and the most workers that may receive the streams there are.
-    pub(crate) fn receiver_range(&self) -> RangeInclusive<usize> {
-        self.receivers.range()
+    /// Most workers that may receive the streams there are.
+    pub(crate) fn receivers_max(&self) -> usize {
+        self.receivers.active_max()
     }
 
     /// Takes on one more stream while the others run.

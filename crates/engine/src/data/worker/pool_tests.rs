@@ -15,7 +15,7 @@ use linerate_sys::poll::{self, Interest};
 use super::*;
 use crate::data::worker::{Notice, Pump, Pumped, Scratch};
 
-const ANY_CPU: Placement = Placement { pin_to: None, is_paced: false };
+const ANY_CPU: Placement = Placement { pin_to: None, is_paced: false, has_pacing_timers: false };
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Idle;
@@ -127,50 +127,113 @@ fn wait_for_threads(threads: usize, streams: usize, calls: &Receiver<(usize, Thr
 }
 
 #[test]
-fn a_test_begins_with_a_thread_of_each_role_for_two_cpus() {
-    let initial = (cpu::online_cpus() / 2).max(1);
-    assert_eq!(threads(&[StreamRole::Sender; 128], ANY_CPU), initial);
-    assert_eq!(threads(&[StreamRole::Receiver; 128], ANY_CPU), initial);
-    assert_eq!(threads(&[StreamRole::Sender], ANY_CPU), 1);
-    let paced = Placement { is_paced: true, ..ANY_CPU };
-    assert_eq!(threads(&[StreamRole::Sender; 128], paced), cpu::online_cpus());
+fn a_test_begins_with_a_thread_of_each_role_per_cpu_and_no_more_than_streams() {
+    for role in [StreamRole::Sender, StreamRole::Receiver] {
+        assert_eq!(threads(&[role; 128], ANY_CPU), cpu::online_cpus());
+        assert_eq!(threads(&[role], ANY_CPU), 1);
+    }
+    let by_timers = Placement { has_pacing_timers: true, ..ANY_CPU };
+    assert_eq!(threads(&[StreamRole::Sender; 128], by_timers), cpu::online_cpus().div_ceil(2));
+}
+
+/// Checks until the number of workers has stayed for a while, with segments on this number of CPUs.
+fn follow(pool: &mut WorkerPool, cpus: usize) {
+    for _ in 0..20 {
+        let Some(due_ns) = pool.next_arrival_check_ns() else { return };
+        pool.follow_arrivals(due_ns, |_| cpus);
+    }
+}
+
+fn many(role: StreamRole, placement: Placement) -> WorkerPool {
+    let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
+    let (socket, _peer) = UnixStream::pair().expect("two sockets");
+    let streams = (0..8 * cpu::online_cpus()).map(|index| assignment(index, &socket, role, Box::new(Idle)));
+    WorkerPool::start(&control, streams.collect(), placement).expect("threads")
+}
+
+#[test]
+fn there_is_a_receiver_for_each_cpu_that_data_arrives_on() {
+    let (mut pool, online) = (many(StreamRole::Receiver, ANY_CPU), cpu::online_cpus());
+    for (arrives_on, receivers) in [(1, 1), (0, 1), (online, online), (1, 1), (4 * online, online)] {
+        follow(&mut pool, arrives_on);
+        assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
+    }
+}
+
+#[test]
+fn senders_of_many_streams_become_as_few_as_the_cpus_of_their_receiver() {
+    let mut pool = many(StreamRole::Sender, ANY_CPU);
+    follow(&mut pool, 0);
+    assert_eq!(pool.senders(), cpu::online_cpus());
+    follow(&mut pool, 1);
+    assert_eq!(pool.senders(), 1);
+    assert_eq!(pool.next_arrival_check_ns(), None);
+}
+
+#[test]
+fn senders_of_few_streams_or_with_a_rate_stay() {
+    let mut paced = many(StreamRole::Sender, Placement { is_paced: true, ..ANY_CPU });
+    let (mut few, _calls) = saturated(STREAMS_PER_FREE_SENDER * cpu::online_cpus(), StreamRole::Sender);
+    for pool in [&mut paced, &mut few] {
+        follow(pool, 1);
+        assert_eq!(pool.senders(), cpu::online_cpus());
+    }
+}
+
+#[test]
+fn receivers_whose_number_a_trial_decides_do_not_follow() {
+    let mut pool = many(StreamRole::Receiver, ANY_CPU);
+    let most = 2 * cpu::online_cpus();
+    pool.set_receivers(most);
+    follow(&mut pool, 1);
+    assert_eq!(pool.receivers(), most);
 }
 
 #[test]
 fn a_stream_each_way_on_one_cpu_has_one_thread_unless_it_keeps_a_rate() {
     let both = [StreamRole::Sender, StreamRole::Receiver];
-    let on_first = Placement { pin_to: Some(0), is_paced: false };
+    let on_first = Placement { pin_to: Some(0), ..ANY_CPU };
     assert_eq!(threads(&both, on_first), 1);
     assert_eq!(threads(&both, Placement { is_paced: true, ..on_first }), 2);
     assert_eq!(threads(&[both, both].concat(), on_first), 2);
 }
 
 #[test]
-fn saturated_receivers_get_up_to_two_threads_per_cpu_and_senders_one() {
-    for (role, most) in [(StreamRole::Receiver, 2 * cpu::online_cpus()), (StreamRole::Sender, cpu::online_cpus())] {
-        let streams = 4 * most;
-        let (mut pool, calls) = saturated(streams, role);
-        pool.growth = Growth::new(clock::monotonic_ns(), || None);
-        wait_for_threads(most, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
-        assert_eq!(pool.size(), most);
-        assert_eq!(pool.next_check_ns(), None);
-    }
+fn saturated_receivers_get_up_to_two_threads_per_cpu() {
+    let most = 2 * cpu::online_cpus();
+    let streams = 4 * most;
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver);
+    wait_for_threads(most, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
+    assert_eq!(pool.size(), most);
+    assert_eq!(pool.next_check_ns(), None);
 }
 
 #[test]
-fn senders_get_no_more_threads_while_no_cpu_is_idle() {
-    let streams = 4 * cpu::online_cpus();
+fn receivers_that_relieve_a_saturated_one_stay() {
+    let streams = 8 * cpu::online_cpus();
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver);
+    follow(&mut pool, 1);
+    wait_for_threads(2, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
+    follow(&mut pool, 1);
+    assert!(pool.receivers() >= 2);
+}
+
+#[test]
+fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle() {
+    let streams = 8 * cpu::online_cpus();
     let (mut pool, calls) = saturated(streams, StreamRole::Sender);
-    let size = pool.size();
+    follow(&mut pool, 1);
     pool.growth = Growth::new(clock::monotonic_ns(), || Some(Duration::ZERO));
     for _ in 0..4 {
-        let due_ns = pool.next_check_ns().expect("it may grow");
+        let due_ns = pool.next_relief_ns().expect("it may grow");
         while clock::monotonic_ns() < due_ns {
             calls.recv_timeout(DEADLINE).expect("workers run");
         }
         pool.relieve_saturated(clock::monotonic_ns());
     }
-    assert_eq!(pool.size(), size);
+    assert_eq!(pool.senders(), 1);
+    pool.growth = Growth::new(clock::monotonic_ns(), || None);
+    wait_for_threads(cpu::online_cpus(), streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
 }
 
 #[test]
@@ -181,7 +244,7 @@ fn threads_that_wait_get_no_help() {
     let mut pool = WorkerPool::start(&control, streams, ANY_CPU).expect("threads");
     let size = pool.size();
     for _ in 0..20 {
-        let due_ns = pool.next_check_ns().expect("it may grow");
+        let due_ns = pool.next_relief_ns().expect("it may grow");
         pool.relieve_saturated(due_ns);
     }
     assert_eq!(pool.size(), size);
@@ -197,7 +260,7 @@ fn streams_follow_the_number_of_receivers_up_and_down() {
         assert_eq!(pool.receivers(), count);
         wait_for_threads(count, streams, &calls, || {});
     }
-    assert_eq!(pool.receiver_range(), (cpu::online_cpus() / 2).max(1)..=most);
+    assert_eq!(pool.receivers_max(), most);
 }
 
 /// A stream that has received `sent` bytes, which are counted when they are read, and its peer.

@@ -1,0 +1,79 @@
+//! The CPUs on which the kernel processes what streams receive.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_model::StreamRole;
+use linerate_sys::sockopt;
+
+use super::OpenStream;
+
+/// Streams that are looked at: a sample of them is enough, and each costs a system call.
+const SAMPLED_STREAMS: usize = 64;
+
+/// Number of CPUs on which segments or datagrams of the streams of this role arrive; 0 where it is not known.
+pub(super) fn cpu_count(streams: &[OpenStream], role: StreamRole) -> usize {
+    let of_role = streams.iter().filter(|open| open.stream.role == role);
+    used_cpus(of_role.filter_map(|open| incoming_cpu(open.fd.as_fd())).take(SAMPLED_STREAMS))
+}
+
+/// CPUs that have at least half of an equal part of the streams: a thread of the peer that moves leaves some behind.
+fn used_cpus(cpu_of_each: impl Iterator<Item = u32>) -> usize {
+    let mut streams_of = BTreeMap::new();
+    for cpu in cpu_of_each {
+        *streams_of.entry(cpu).or_insert(0) += 1;
+    }
+    let streams: usize = streams_of.values().sum();
+    streams_of.values().filter(|count| 2 * *count * streams_of.len() >= streams).count()
+}
+
+/// Whether what a stream receives arrives on this CPU. One stream stands for all of them.
+pub(super) fn is_on(streams: &[OpenStream], cpu: u32) -> bool {
+    let receiver = streams.iter().find(|open| open.stream.role == StreamRole::Receiver);
+    receiver.and_then(|open| incoming_cpu(open.fd.as_fd())) == Some(cpu)
+}
+
+/// The CPU that processed the last packet for a socket; `None` before the first one.
+fn incoming_cpu(socket: BorrowedFd<'_>) -> Option<u32> {
+    let cpu = sockopt::SO_INCOMING_CPU.get(socket).ok()?;
+    i32::try_from(cpu).is_ok().then_some(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use linerate_sys::cpu;
+
+    use super::*;
+
+    #[test]
+    fn a_cpu_counts_from_half_of_an_equal_part_of_the_streams_on() {
+        let used =
+            |on_first, on_second| used_cpus(std::iter::repeat_n(0, on_first).chain(std::iter::repeat_n(1, on_second)));
+        assert_eq!([used(0, 0), used(64, 0), used(49, 15), used(48, 16), used(1, 1)], [0, 1, 1, 2, 2]);
+        assert_eq!(used_cpus(0..32), 32);
+    }
+
+    #[test]
+    fn packets_of_a_thread_on_one_cpu_arrive_there() {
+        let online = cpu::affinity().expect("an affinity");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        for pinned in online.cpus().take(2) {
+            let connect = move || {
+                cpu::pin_thread(pinned).expect("a CPU");
+                TcpStream::connect(address).expect("a listener")
+            };
+            let _client = std::thread::spawn(connect).join().expect("no panic");
+            let (accepted, _) = listener.accept().expect("a connection");
+            assert_eq!(incoming_cpu(accepted.as_fd()), u32::try_from(pinned).ok());
+        }
+    }
+
+    #[test]
+    fn where_nothing_has_arrived_no_cpu_is_known() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        assert_eq!(incoming_cpu(socket.as_fd()), None);
+    }
+}
