@@ -49,8 +49,16 @@ pub const SO_SNDBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_SNDBUF);
 /// Receive buffer in bytes (socket(7)), capped at `net.core.rmem_max`; else as [`SO_SNDBUF`].
 pub const SO_RCVBUF: SocketOption<u32> = option!(SOL_SOCKET, SO_RCVBUF);
 
-/// Number of the CPU that processed the last packet of the socket (socket(7), Linux 3.19).
-pub const SO_INCOMING_CPU: SocketOption<u32> = option!(SOL_SOCKET, SO_INCOMING_CPU);
+const SO_INCOMING_CPU: SocketOption<u32> = option!(SOL_SOCKET, SO_INCOMING_CPU);
+
+/// Number of the CPU that processed the last packet of the socket (socket(7), Linux 3.19); `None` before the first one and where the
+/// kernel does not report it.
+#[must_use]
+pub fn incoming_cpu(fd: impl AsFd) -> Option<u32> {
+    let cpu = SO_INCOMING_CPU.get(fd).ok()?;
+    // The kernel has -1 before the first packet.
+    i32::try_from(cpu).is_ok().then_some(cpu)
+}
 
 /// Probes an idle connection so that a vanished peer is noticed (socket(7)).
 pub const SO_KEEPALIVE: SocketOption<bool> = option!(SOL_SOCKET, SO_KEEPALIVE);

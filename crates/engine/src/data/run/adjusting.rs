@@ -8,7 +8,7 @@ use linerate_sys::sockopt;
 
 use super::load_sample::LoadSample;
 use super::strategy_trials::Adjustable;
-use super::{OpenStream, RunSettings, TestRun, arrival};
+use super::{OpenStream, RunSettings, TestRun, incoming_cpus};
 use crate::data::worker::{WorkerPool, is_adjustable, receive_waits};
 
 /// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the peer where that is this machine. What
@@ -23,7 +23,7 @@ impl TestRun {
     /// Adjusts how many threads move the data.
     pub(super) fn adjust_workers(&mut self, now_ns: u64) {
         if let Some(pool) = &mut self.pool {
-            pool.follow_arrivals(now_ns, |role| arrival::cpu_count(&self.streams, role));
+            pool.follow_incoming_cpus(now_ns, |role| incoming_cpus::count(&self.streams, role));
             pool.relieve_saturated(now_ns);
         }
     }
@@ -45,7 +45,7 @@ impl TestRun {
             waits,
             disturbed_segments: self.sampler.disturbed_segments(),
             receivers: pool.receivers(),
-            arrives_on_only_cpu: pool.only_cpu().is_some_and(|cpu| arrival::is_on(&self.streams, cpu)),
+            arrives_on_only_cpu: pool.only_cpu().is_some_and(|cpu| incoming_cpus::include(&self.streams, cpu)),
         });
         self.control.set_strategy(setting.io);
         if before.limits_unsent != setting.limits_unsent {

@@ -6,8 +6,8 @@
 
 mod adjusting;
 mod amount;
-mod arrival;
 mod data_path;
+mod incoming_cpus;
 mod load_sample;
 mod pump_factory;
 mod receiver_drain;

@@ -7,13 +7,13 @@
 //! Sketch of the costs: a clock reading and a flag per pump call (about 30 ns) against at least one system call that
 //! moves up to 1 MiB (about 100 µs), so the loop stays below 0.1 % of the work even with one stream.
 
-mod arrival_checks;
 mod control;
 mod datagram_receiver;
 mod datagram_sender;
 mod group;
 mod growth;
 mod inbox;
+mod incoming_cpu_checks;
 mod metered;
 mod pace;
 mod pool;

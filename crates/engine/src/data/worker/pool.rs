@@ -5,11 +5,11 @@ use std::sync::Arc;
 use linerate_model::StreamRole;
 use linerate_sys::{clock, cpu};
 
-use super::arrival_checks::ArrivalChecks;
 use super::control::{Phase, RunControl};
 use super::group::{GroupSize, WorkerGroup};
 use super::growth::{Growth, idle_time};
 use super::inbox::StreamAssignment;
+use super::incoming_cpu_checks::IncomingCpuChecks;
 
 /// The threads of one test.
 pub(crate) struct WorkerPool {
@@ -20,7 +20,7 @@ pub(crate) struct WorkerPool {
     cpus: usize,
     only_cpu: Option<u32>,
     growth: Growth,
-    arrivals: ArrivalChecks,
+    incoming_cpus: IncomingCpuChecks,
     /// Senders have many streams, and no rate.
     do_senders_overtake: bool,
     /// The CPUs that data arrives on decide how many receivers there are: none was saturated, and no trial has begun.
@@ -95,17 +95,17 @@ impl WorkerPool {
             cpus,
             only_cpu: placement.only_cpu(),
             growth: Growth::new(now_ns, idle_time),
-            arrivals: ArrivalChecks::new(now_ns),
+            incoming_cpus: IncomingCpuChecks::new(now_ns),
             do_senders_overtake,
             do_receivers_follow: true,
             are_receivers_in_trial: false,
         })
     }
 
-    /// When to call [`WorkerPool::relieve_saturated`] or [`WorkerPool::follow_arrivals`] next, monotonic ns; `None` when the number
+    /// When to call [`WorkerPool::relieve_saturated`] or [`WorkerPool::follow_incoming_cpus`] next, monotonic ns; `None` when the number
     /// of workers stays.
     pub(crate) fn next_check_ns(&self) -> Option<u64> {
-        self.next_relief_ns().into_iter().chain(self.next_arrival_check_ns()).min()
+        self.next_relief_ns().into_iter().chain(self.next_cpu_check_ns()).min()
     }
 
     fn next_relief_ns(&self) -> Option<u64> {
@@ -132,9 +132,9 @@ impl WorkerPool {
         self.growth.begin_period(has_grown);
     }
 
-    fn next_arrival_check_ns(&self) -> Option<u64> {
+    fn next_cpu_check_ns(&self) -> Option<u64> {
         let follows = self.may_gather_senders() || self.may_follow_with_receivers();
-        (follows && self.is_running()).then(|| self.arrivals.next_ns())
+        (follows && self.is_running()).then(|| self.incoming_cpus.next_ns())
     }
 
     fn may_gather_senders(&self) -> bool {
@@ -149,14 +149,14 @@ impl WorkerPool {
     /// Once a call is due, compares the number of workers of each role with the number of CPUs on which segments of their streams
     /// arrive, 0 where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on. Where the
     /// senders of many streams stay more, they become fewer, once: saturated ones are relieved again where a CPU is idle.
-    pub(crate) fn follow_arrivals(&mut self, now_ns: u64, cpu_count: impl Fn(StreamRole) -> usize) {
-        if self.next_arrival_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
+    pub(crate) fn follow_incoming_cpus(&mut self, now_ns: u64, cpu_count: impl Fn(StreamRole) -> usize) {
+        if self.next_cpu_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
-        self.arrivals.end_period(now_ns);
+        self.incoming_cpus.end_period(now_ns);
         if self.may_follow_with_receivers() {
             let cpus = cpu_count(StreamRole::Receiver).min(self.cpus);
-            let found = &mut self.arrivals.receivers;
+            let found = &mut self.incoming_cpus.receivers;
             found.take(self.receivers.active(), cpus);
             if found.are_workers_too_few() || found.are_workers_too_many() {
                 self.receivers.set_active(cpus);
@@ -164,8 +164,8 @@ impl WorkerPool {
         }
         if self.may_gather_senders() {
             let cpus = cpu_count(StreamRole::Sender);
-            self.arrivals.senders.take(self.senders.active(), cpus);
-            if self.arrivals.senders.are_workers_too_many() {
+            self.incoming_cpus.senders.take(self.senders.active(), cpus);
+            if self.incoming_cpus.senders.are_workers_too_many() {
                 self.senders.set_active(cpus);
                 self.do_senders_overtake = false;
             }

@@ -139,8 +139,8 @@ fn a_test_begins_with_a_thread_of_each_role_per_cpu_and_no_more_than_streams() {
 /// Checks until the number of workers has stayed for a while, with segments on this number of CPUs.
 fn follow(pool: &mut WorkerPool, cpus: usize) {
     for _ in 0..20 {
-        let Some(due_ns) = pool.next_arrival_check_ns() else { return };
-        pool.follow_arrivals(due_ns, |_| cpus);
+        let Some(due_ns) = pool.next_cpu_check_ns() else { return };
+        pool.follow_incoming_cpus(due_ns, |_| cpus);
     }
 }
 
@@ -167,7 +167,7 @@ fn senders_of_many_streams_become_as_few_as_the_cpus_of_their_receiver() {
     assert_eq!(pool.senders(), cpu::online_cpus());
     follow(&mut pool, 1);
     assert_eq!(pool.senders(), 1);
-    assert_eq!(pool.next_arrival_check_ns(), None);
+    assert_eq!(pool.next_cpu_check_ns(), None);
 }
 
 #[test]

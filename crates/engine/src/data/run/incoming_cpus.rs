@@ -1,7 +1,6 @@
 //! The CPUs on which the kernel processes what streams receive.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_model::StreamRole;
 use linerate_sys::sockopt;
@@ -12,9 +11,9 @@ use super::OpenStream;
 const SAMPLED_STREAMS: usize = 64;
 
 /// Number of CPUs on which segments or datagrams of the streams of this role arrive; 0 where it is not known.
-pub(super) fn cpu_count(streams: &[OpenStream], role: StreamRole) -> usize {
+pub(super) fn count(streams: &[OpenStream], role: StreamRole) -> usize {
     let of_role = streams.iter().filter(|open| open.stream.role == role);
-    used_cpus(of_role.filter_map(|open| incoming_cpu(open.fd.as_fd())).take(SAMPLED_STREAMS))
+    used_cpus(of_role.filter_map(|open| sockopt::incoming_cpu(&open.fd)).take(SAMPLED_STREAMS))
 }
 
 /// CPUs that have at least half of an equal part of the streams: a thread of the peer that moves leaves some behind.
@@ -28,15 +27,9 @@ fn used_cpus(cpu_of_each: impl Iterator<Item = u32>) -> usize {
 }
 
 /// Whether what a stream receives arrives on this CPU. One stream stands for all of them.
-pub(super) fn is_on(streams: &[OpenStream], cpu: u32) -> bool {
+pub(super) fn include(streams: &[OpenStream], cpu: u32) -> bool {
     let receiver = streams.iter().find(|open| open.stream.role == StreamRole::Receiver);
-    receiver.and_then(|open| incoming_cpu(open.fd.as_fd())) == Some(cpu)
-}
-
-/// The CPU that processed the last packet for a socket; `None` before the first one.
-fn incoming_cpu(socket: BorrowedFd<'_>) -> Option<u32> {
-    let cpu = sockopt::SO_INCOMING_CPU.get(socket).ok()?;
-    i32::try_from(cpu).is_ok().then_some(cpu)
+    receiver.and_then(|open| sockopt::incoming_cpu(&open.fd)) == Some(cpu)
 }
 
 #[cfg(test)]
@@ -67,13 +60,13 @@ mod tests {
             };
             let _client = std::thread::spawn(connect).join().expect("no panic");
             let (accepted, _) = listener.accept().expect("a connection");
-            assert_eq!(incoming_cpu(accepted.as_fd()), u32::try_from(pinned).ok());
+            assert_eq!(sockopt::incoming_cpu(&accepted), u32::try_from(pinned).ok());
         }
     }
 
     #[test]
     fn where_nothing_has_arrived_no_cpu_is_known() {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        assert_eq!(incoming_cpu(socket.as_fd()), None);
+        assert_eq!(sockopt::incoming_cpu(&socket), None);
     }
 }

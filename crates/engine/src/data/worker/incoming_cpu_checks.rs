@@ -4,7 +4,7 @@
 //! on the CPUs that the NIC interrupts.
 
 /// When to look where segments arrive, and what was found so far.
-pub(super) struct ArrivalChecks {
+pub(super) struct IncomingCpuChecks {
     next_ns: u64,
     checks: u32,
     pub(super) senders: Findings,
@@ -28,7 +28,7 @@ const PERIOD_MAX_NS: u64 = 640_000_000;
 /// many checks in a row count.
 const CHECKS_MIN: u32 = 6;
 
-impl ArrivalChecks {
+impl IncomingCpuChecks {
     pub(super) fn new(now_ns: u64) -> Self {
         let next_ns = now_ns.saturating_add(PERIOD_MIN_NS);
         Self { next_ns, checks: 0, senders: Findings::default(), receivers: Findings::default() }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn checks_are_close_at_first_and_rare_later() {
-        let mut checks = ArrivalChecks::new(0);
+        let mut checks = IncomingCpuChecks::new(0);
         let mut times_ns = Vec::new();
         while checks.next_ns() < 10_000_000_000 {
             times_ns.push(checks.next_ns());
