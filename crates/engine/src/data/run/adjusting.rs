@@ -2,8 +2,8 @@
 
 use std::os::fd::AsFd;
 
-use linerate_model::StreamRole;
 use linerate_model::spec::ReceiveWait;
+use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::sockopt;
 
 use super::load_sample::LoadSample;
@@ -45,7 +45,8 @@ impl TestRun {
             waits,
             disturbed_segments: self.sampler.disturbed_segments(),
             receivers: pool.receivers(),
-            arrives_on_only_cpu: pool.only_cpu().is_some_and(|cpu| incoming_cpus::include(&self.streams, cpu)),
+            do_polls_compete: pool.do_receivers_share_cpus()
+                || pool.only_cpu().is_some_and(|cpu| incoming_cpus::include(&self.streams, cpu)),
         });
         self.control.set_strategy(setting.io);
         if before.limits_unsent != setting.limits_unsent {
@@ -69,6 +70,14 @@ pub(super) fn adjustable(settings: &RunSettings, streams: &[OpenStream], pool: &
         receivers_max: pool.receivers_max(),
         unsent_limit: is_adjustable(spec) && spec.socket.window_bytes.is_none() && limitable(streams).next().is_some(),
     }
+}
+
+/// The largest segment. No datagram is as long.
+const LARGE_BLOCK_MIN_BYTES: u32 = 64 << 10;
+
+/// Whether each write fills segments.
+pub(super) fn receives_large_blocks(spec: &TestSpec) -> bool {
+    spec.block_len_bytes >= LARGE_BLOCK_MIN_BYTES
 }
 
 /// Whether the kernel paces a sender by timers, as it does for BBR.

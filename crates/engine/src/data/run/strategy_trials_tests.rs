@@ -141,12 +141,23 @@ fn challengers_cost_little_however_slow_they_are() {
 }
 
 /// How receivers wait after the first check, when a worker slept every `wait_ns`.
-fn after_first_check(adjustable: &Adjustable, wait_ns: u64, arrives_on_only_cpu: bool) -> ReceiveWait {
+fn after_first_check(adjustable: &Adjustable, wait_ns: u64, do_polls_compete: bool) -> ReceiveWait {
+    after_first_check_of(8 * LITTLE_PER_WAIT_BYTES, adjustable, wait_ns, do_polls_compete)
+}
+
+/// The same, when this much arrived after each sleep.
+fn after_first_check_of(
+    bytes_per_wait: u64,
+    adjustable: &Adjustable,
+    wait_ns: u64,
+    do_polls_compete: bool,
+) -> ReceiveWait {
     let trials = StrategyTrials::new(adjustable, 64, 0, None, Sequence::new(4));
     let mut trials = trials.expect("something is adjustable");
     let at_ns = trials.next_ns();
     let waits = at_ns / wait_ns;
-    let sample = LoadSample { at_ns, bytes: at_ns, cpu_ns: at_ns, waits, arrives_on_only_cpu, ..LoadSample::default() };
+    let bytes = waits * bytes_per_wait;
+    let sample = LoadSample { at_ns, bytes, cpu_ns: at_ns, waits, do_polls_compete, ..LoadSample::default() };
     trials.advance(sample).io.receive_wait
 }
 
@@ -154,9 +165,19 @@ fn after_first_check(adjustable: &Adjustable, wait_ns: u64, arrives_on_only_cpu:
 fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
     assert_eq!(after_first_check(&BOTH, 100_000, false), PRESUMED);
     assert_eq!(after_first_check(&BOTH, 1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
-    assert_eq!(after_first_check(&BOTH, 100_000, true), ReceiveWait::Event, "no other CPU");
+    assert_eq!(after_first_check(&BOTH, 100_000, true), ReceiveWait::Event, "polls compete");
     let without = Adjustable { receive_waits: EVENT, ..BOTH };
     assert_eq!(after_first_check(&without, 100_000, false), ReceiveWait::Event, "pauses are not adjustable");
+}
+
+#[test]
+fn frequent_sleeps_for_little_lead_to_a_long_pause_also_where_polls_compete() {
+    for do_polls_compete in [false, true] {
+        assert_eq!(after_first_check_of(320, &BOTH, 100_000, do_polls_compete), ReceiveWait::Pause(100));
+        assert_eq!(after_first_check_of(320, &BOTH, 1_000_000, do_polls_compete), ReceiveWait::Event);
+    }
+    let without = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
+    assert_eq!(after_first_check_of(320, &without, 100_000, false), ReceiveWait::Spin, "it is not a candidate");
 }
 
 #[test]
@@ -165,7 +186,7 @@ fn receivers_that_may_spin_do_so_before_any_trial() {
     let wait = |wait_ns, is_one_cpu| after_first_check(&spin, wait_ns, is_one_cpu);
     assert_eq!(wait(100_000, false), ReceiveWait::Spin);
     assert_eq!(wait(1_000_000, false), ReceiveWait::Event, "a sleep each millisecond");
-    assert_eq!(wait(100_000, true), ReceiveWait::Event, "no other CPU");
+    assert_eq!(wait(100_000, true), ReceiveWait::Event, "polls compete");
 }
 
 #[test]
@@ -187,11 +208,11 @@ fn the_first_trial_compares_spinning_with_a_pause() {
 }
 
 #[test]
-fn a_receiver_never_spins_on_the_only_cpu() {
+fn a_receiver_never_spins_where_polls_compete() {
     let spin = Adjustable { receive_waits: WITH_SPIN, ..BOTH };
     let trials = StrategyTrials::new(&spin, 2, 0, None, Sequence::new(4));
     let mut trials = trials.expect("something is adjustable");
-    let mut now = LoadSample { arrives_on_only_cpu: true, ..LoadSample::default() };
+    let mut now = LoadSample { do_polls_compete: true, ..LoadSample::default() };
     while now.at_ns < 10_000_000_000 {
         let elapsed_ns = trials.next_ns() - now.at_ns;
         now = now.after(elapsed_ns, elapsed_ns * 5);

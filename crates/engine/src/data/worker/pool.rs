@@ -19,6 +19,8 @@ pub(crate) struct WorkerPool {
     /// CPUs that workers may use.
     cpus: usize,
     only_cpu: Option<u32>,
+    /// Receivers where data arrives on all CPUs.
+    receivers_on_all_cpus: usize,
     growth: Growth,
     incoming_cpus: IncomingCpuChecks,
     /// Senders have many streams, and no rate.
@@ -34,9 +36,11 @@ const SENDERS_PER_CPU: usize = 1;
 /// Senders of more streams than this overtake a peer on this machine that receives with a single thread: the queues of the streams
 /// outgrow the caches, and stay so.
 const STREAMS_PER_FREE_SENDER: usize = 4;
-/// The scheduler divides a CPU evenly among threads that have work. With two shares of it receivers keep their queues short, so
-/// that the data is still in a cache when it is read. With more threads small writes cause more wake-ups.
-const RECEIVERS_PER_CPU: usize = 2;
+/// The scheduler divides a CPU evenly among threads that have work, and often runs a receiver on the CPU of its sender. With several
+/// shares of a CPU receivers keep their queues short, so that the data is still in a cache when it is read.
+const RECEIVERS_PER_CPU: usize = 4;
+/// The same where writes are small: more receivers are woken more often.
+const RECEIVERS_PER_CPU_OF_SMALL_BLOCKS: usize = 2;
 
 /// Most threads of a test with this number of streams.
 pub(crate) fn threads_max(streams: usize) -> usize {
@@ -52,11 +56,23 @@ pub(crate) struct Placement {
     pub(crate) is_paced: bool,
     /// The kernel paces what senders write, by timers: BBR does.
     pub(crate) has_pacing_timers: bool,
+    /// Receivers read large blocks from byte streams.
+    pub(crate) receives_large_blocks: bool,
 }
 
 impl Placement {
     fn cpus(self) -> usize {
         if self.pin_to.is_some() { 1 } else { cpu::online_cpus() }
+    }
+
+    fn receivers(self) -> GroupSize {
+        let per_cpu = if self.receives_large_blocks { RECEIVERS_PER_CPU } else { RECEIVERS_PER_CPU_OF_SMALL_BLOCKS };
+        GroupSize { initial: self.cpus(), max: per_cpu * self.cpus() }
+    }
+
+    /// Receivers where data arrives on all CPUs: a peer on this machine has at least as many threads then.
+    fn receivers_on_all_cpus(self) -> usize {
+        if self.receives_large_blocks { self.receivers().max } else { self.receivers().initial }
     }
 
     /// The CPU of all threads, if they may use no other.
@@ -91,9 +107,10 @@ impl WorkerPool {
         Ok(Self {
             control: Arc::clone(control),
             senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
-            receivers: start(GroupSize { initial: cpus, max: RECEIVERS_PER_CPU * cpus }, receivers)?,
+            receivers: start(placement.receivers(), receivers)?,
             cpus,
             only_cpu: placement.only_cpu(),
+            receivers_on_all_cpus: placement.receivers_on_all_cpus(),
             growth: Growth::new(now_ns, idle_time),
             incoming_cpus: IncomingCpuChecks::new(now_ns),
             do_senders_overtake,
@@ -147,19 +164,21 @@ impl WorkerPool {
     }
 
     /// Once a call is due, compares the number of workers of each role with the number of CPUs on which segments of their streams
-    /// arrive, 0 where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on. Where the
-    /// senders of many streams stay more, they become fewer, once: saturated ones are relieved again where a CPU is idle.
+    /// arrive, 0 where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on, or several of
+    /// large blocks where these are all CPUs. Where the senders of many streams stay more, they become fewer, once: saturated ones are
+    /// relieved again where a CPU is idle.
     pub(crate) fn follow_incoming_cpus(&mut self, now_ns: u64, cpu_count: impl Fn(StreamRole) -> usize) {
         if self.next_cpu_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
         self.incoming_cpus.end_period(now_ns);
         if self.may_follow_with_receivers() {
-            let cpus = cpu_count(StreamRole::Receiver).min(self.cpus);
+            let cpus = cpu_count(StreamRole::Receiver);
+            let wanted = if cpus < self.cpus { cpus } else { self.receivers_on_all_cpus.min(self.receivers_max()) };
             let found = &mut self.incoming_cpus.receivers;
-            found.take(self.receivers.active(), cpus);
+            found.take(self.receivers.active(), wanted);
             if found.are_workers_too_few() || found.are_workers_too_many() {
-                self.receivers.set_active(cpus);
+                self.receivers.set_active(wanted);
             }
         }
         if self.may_gather_senders() {
@@ -175,6 +194,11 @@ impl WorkerPool {
     /// The CPU of all workers, if they may use no other.
     pub(crate) fn only_cpu(&self) -> Option<u32> {
         self.only_cpu
+    }
+
+    /// There are more receivers than CPUs.
+    pub(crate) fn do_receivers_share_cpus(&self) -> bool {
+        self.receivers.active() > self.cpus
     }
 
     /// Workers that have streams to send.

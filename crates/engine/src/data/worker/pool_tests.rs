@@ -15,7 +15,8 @@ use linerate_sys::poll::{self, Interest};
 use super::*;
 use crate::data::worker::{Notice, Pump, Pumped, Scratch};
 
-const ANY_CPU: Placement = Placement { pin_to: None, is_paced: false, has_pacing_timers: false };
+const ANY_CPU: Placement =
+    Placement { pin_to: None, is_paced: false, has_pacing_timers: false, receives_large_blocks: false };
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Idle;
@@ -158,6 +159,19 @@ fn there_is_a_receiver_for_each_cpu_that_data_arrives_on() {
         follow(&mut pool, arrives_on);
         assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
     }
+}
+
+#[test]
+fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all() {
+    let large = Placement { receives_large_blocks: true, ..ANY_CPU };
+    let (mut pool, online) = (many(StreamRole::Receiver, large), cpu::online_cpus());
+    assert_eq!(pool.receivers(), online);
+    assert!(!pool.do_receivers_share_cpus());
+    for (arrives_on, receivers) in [(online, 4 * online), (1, 1), (online, 4 * online), (0, 4 * online)] {
+        follow(&mut pool, arrives_on);
+        assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
+    }
+    assert!(pool.do_receivers_share_cpus());
 }
 
 #[test]
