@@ -49,8 +49,9 @@ def table(path):
 
 
 def machine(facts):
-    """The CPU with its first cache: generations of one vendor may have the same model name in a guest."""
-    return ", ".join([facts["cpu"], *facts.get("caches", [])[:1]])
+    """The CPU with its nearest caches for data: generations of one vendor may have the same model name in a guest."""
+    data_caches = [cache for cache in facts.get("caches", []) if "Instruction" not in cache]
+    return ", ".join([facts["cpu"], *data_caches[:2]])
 
 
 def http_table(facts, rows):
