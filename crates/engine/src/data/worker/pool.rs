@@ -34,7 +34,7 @@ pub(crate) struct WorkerPool {
 /// A sender without a rate always has work: more of them than CPUs only take the CPU from each other and from the receivers.
 const SENDERS_PER_CPU: usize = 1;
 /// Senders of more streams than this overtake a peer on this machine that receives with a single thread: the queues of the streams
-/// outgrow the caches, and stay so.
+/// outgrow the caches, and stay so. Where the kernel paces that number of streams by timers, these take time from receivers.
 const STREAMS_PER_FREE_SENDER: usize = 4;
 /// The scheduler divides a CPU evenly among threads that have work, and often runs a receiver on the CPU of its sender. With several
 /// shares of a CPU receivers keep their queues short, so that the data is still in a cache when it is read.
@@ -101,8 +101,9 @@ impl WorkerPool {
             streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
         let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
         let senders_max = SENDERS_PER_CPU * cpus;
-        let senders_initial = if placement.has_pacing_timers { senders_max.div_ceil(2) } else { senders_max };
-        let do_senders_overtake = !placement.is_paced && senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
+        let have_many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
+        let do_timers_interrupt = placement.has_pacing_timers && have_many_streams;
+        let senders_initial = if do_timers_interrupt { senders_max.div_ceil(2) } else { senders_max };
         let now_ns = clock::monotonic_ns();
         Ok(Self {
             control: Arc::clone(control),
@@ -113,7 +114,7 @@ impl WorkerPool {
             receivers_on_all_cpus: placement.receivers_on_all_cpus(),
             growth: Growth::new(now_ns, idle_time),
             incoming_cpus: IncomingCpuChecks::new(now_ns),
-            do_senders_overtake,
+            do_senders_overtake: !placement.is_paced && have_many_streams,
             do_receivers_follow: true,
             are_receivers_in_trial: false,
         })

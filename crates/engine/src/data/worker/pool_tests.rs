@@ -133,8 +133,13 @@ fn a_test_begins_with_a_thread_of_each_role_per_cpu_and_no_more_than_streams() {
         assert_eq!(threads(&[role; 128], ANY_CPU), cpu::online_cpus());
         assert_eq!(threads(&[role], ANY_CPU), 1);
     }
-    let by_timers = Placement { has_pacing_timers: true, ..ANY_CPU };
-    assert_eq!(threads(&[StreamRole::Sender; 128], by_timers), cpu::online_cpus().div_ceil(2));
+}
+
+#[test]
+fn half_as_many_senders_begin_with_many_streams_that_timers_pace() {
+    let (by_timers, cpus) = (Placement { has_pacing_timers: true, ..ANY_CPU }, cpu::online_cpus());
+    assert_eq!(threads(&vec![StreamRole::Sender; 4 * cpus + 1], by_timers), cpus.div_ceil(2));
+    assert_eq!(threads(&vec![StreamRole::Sender; 4 * cpus], by_timers), cpus, "each has few");
 }
 
 /// Checks until the number of workers has stayed for a while, with segments on this number of CPUs.
