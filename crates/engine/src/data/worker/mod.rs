@@ -17,6 +17,7 @@ mod incoming_cpu_checks;
 mod metered;
 mod pace;
 mod pool;
+mod read_place;
 mod repeated_block;
 mod scratch;
 mod sequence;

@@ -5,6 +5,8 @@ use std::io;
 use linerate_sys::PageBuffer;
 use linerate_sys::udp::RecvBatch;
 
+use super::read_place::PLACES_BYTES;
+
 /// What the streams of one worker share: memory, and how far the current one may go.
 pub(crate) struct Scratch {
     bytes: Option<PageBuffer>,
@@ -41,15 +43,18 @@ impl Scratch {
         self.room_bytes = bytes;
     }
 
-    /// Room for what one call receives from a byte stream.
+    /// Room for what one call receives from a byte stream: the longest read at each of its places.
     ///
     /// # Errors
     /// `OutOfMemory`, at the first call only.
     pub(crate) fn bytes(&mut self) -> io::Result<&mut [u8]> {
-        if self.bytes.is_none() {
-            self.bytes = Some(PageBuffer::zeroed(RECEIVE_BYTES).map_err(|error| error.source)?);
+        match &mut self.bytes {
+            Some(bytes) => Ok(bytes),
+            place => {
+                let bytes = PageBuffer::zeroed(RECEIVE_BYTES + PLACES_BYTES).map_err(|error| error.source)?;
+                Ok(place.insert(bytes))
+            }
         }
-        Ok(self.bytes.as_deref_mut().unwrap_or_default())
     }
 
     /// Slots that hold whole datagrams.

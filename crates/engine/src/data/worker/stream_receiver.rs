@@ -8,9 +8,10 @@ use std::sync::Arc;
 use linerate_model::spec::ReceiveWait;
 use linerate_model::workload::Shape;
 use linerate_model::{TestSpec, Transport};
-use linerate_sys::stream_io;
+use linerate_sys::{clock, stream_io};
 
 use super::Target;
+use super::read_place::ReadPlace;
 use super::scratch::RECEIVE_BYTES;
 use super::{Ended, Pump, Pumped, ReadObserver, Scratch};
 use crate::measure::counters::StreamCounters;
@@ -32,6 +33,7 @@ pub(crate) struct StreamReceiver {
     sink: Sink,
     block_len: u64,
     total: u64,
+    place: ReadPlace,
     /// The receive queue may fill for a while before it is read again.
     may_pause: bool,
     target: Option<Arc<Target>>,
@@ -55,6 +57,8 @@ const STREAM_WAITS_ASLEEP: [ReceiveWait; 3] = [ReceiveWait::Pause(100), ReceiveW
 const DATAGRAM_WAITS: [ReceiveWait; 2] = [ReceiveWait::Pause(10), ReceiveWait::Event];
 /// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
 const CALLS_PER_PUMP: u32 = 18;
+/// Those before the rate of copying is measured: the reads that follow are all of the longest kind.
+const UNTIMED_CALLS: u32 = 8;
 /// First read of a queue: about the largest segment. The kernel acknowledges what has arrived when a read returns. A sender that keeps
 /// little in flight, as BBR does, waits for that; one that fills the queue does not, and longer reads cost less.
 const FIRST_READ_BYTES: usize = 64 * 1024;
@@ -78,6 +82,7 @@ impl StreamReceiver {
             sink,
             block_len: u64::from(block_len.max(1)),
             total: 0,
+            place: ReadPlace::default(),
             may_pause,
             target,
             observer: None,
@@ -88,16 +93,20 @@ impl StreamReceiver {
 
     fn read(&mut self, scratch: &mut Scratch, len: usize) -> io::Result<usize> {
         let fd = self.fd.as_fd();
-        match &mut self.sink {
-            Sink::Memory => stream_io::recv(fd, &mut scratch.bytes()?[..len]),
-            Sink::Discard => stream_io::recv_discard(fd, len),
-            Sink::File(file) => {
-                let buffer = &mut scratch.bytes()?[..len];
-                let n = stream_io::recv(fd, buffer)?;
-                file.write_all(&buffer[..n])?;
-                Ok(n)
-            }
+        if let Sink::Discard = self.sink {
+            return stream_io::recv_discard(fd, len);
         }
+        let buffer = &mut scratch.bytes()?[self.place.range(self.total, len)];
+        let n = stream_io::recv(fd, buffer)?;
+        if let Sink::File(file) = &mut self.sink {
+            file.write_all(&buffer[..n])?;
+        }
+        if let Some(observer) = &mut self.observer
+            && n > 0
+        {
+            observer.observe(&buffer[..n]);
+        }
+        Ok(n)
     }
 
     /// Most bytes of this call of a pump: a queue that the calls before it did not empty is long.
@@ -127,7 +136,11 @@ impl StreamReceiver {
 impl Pump for StreamReceiver {
     fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
         let mut taken = 0;
+        let mut timed_from = None;
         for call in 0..CALLS_PER_PUMP {
+            if call == UNTIMED_CALLS {
+                timed_from = Some((clock::monotonic_ns(), taken));
+            }
             let len = self.capacity(call).min(scratch.room() - taken);
             if len == 0 {
                 return Pumped::Again;
@@ -136,9 +149,6 @@ impl Pump for StreamReceiver {
                 Ok(0) => return Pumped::Ended(Ended::Eof),
                 Ok(n) => {
                     self.account(n);
-                    if let (Some(observer), Ok(bytes)) = (&mut self.observer, scratch.bytes()) {
-                        observer.observe(&bytes[..n.min(RECEIVE_BYTES)]);
-                    }
                     taken += n;
                     // A short read means that the queue is empty (epoll(7), "Questions and answers"), but not whether the
                     // peer has closed behind it.
@@ -150,6 +160,9 @@ impl Pump for StreamReceiver {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
+        }
+        if let Some((since_ns, before)) = timed_from {
+            self.place.take(clock::monotonic_ns().saturating_sub(since_ns), taken - before);
         }
         Pumped::Again
     }
@@ -182,18 +195,34 @@ pub(crate) fn may_pause(spec: &TestSpec) -> bool {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
+    use linerate_sys::page_buffer::PAGE_ALIGNMENT;
     use linerate_sys::sockopt;
 
     use super::*;
 
-    /// Lengths of reads.
+    /// Of each read, where it began in a page, and its length.
     #[derive(Clone, Default)]
-    struct Lengths(Arc<std::sync::Mutex<Vec<usize>>>);
+    struct Reads(Arc<std::sync::Mutex<Vec<(usize, usize)>>>);
 
-    impl ReadObserver for Lengths {
-        fn observe(&mut self, bytes: &[u8]) {
-            self.0.lock().expect("no panic").push(bytes.len());
+    impl Reads {
+        fn all(&self) -> Vec<(usize, usize)> {
+            self.0.lock().expect("no panic").clone()
         }
+    }
+
+    impl ReadObserver for Reads {
+        fn observe(&mut self, bytes: &[u8]) {
+            self.0.lock().expect("no panic").push((bytes.as_ptr().addr() % PAGE_ALIGNMENT, bytes.len()));
+        }
+    }
+
+    /// A receiver into memory with what observes it.
+    fn observed(receiver: TcpStream) -> (StreamReceiver, Reads) {
+        let reads = Reads::default();
+        let mut pump =
+            StreamReceiver::new(Arc::new(receiver.into()), Arc::default(), Sink::Memory, 1 << 17, true, None);
+        pump.observer = Some(Box::new(reads.clone()));
+        (pump, reads)
     }
 
     /// As many bytes as the sockets hold, none of them read.
@@ -211,13 +240,33 @@ mod tests {
     #[test]
     fn the_first_read_of_a_queue_is_short_so_that_its_acknowledgement_is_early() {
         let (_sender, receiver) = queued_stream();
-        let lengths = Lengths::default();
-        let mut pump =
-            StreamReceiver::new(Arc::new(receiver.into()), Arc::default(), Sink::Memory, 1 << 17, true, None);
-        pump.observer = Some(Box::new(lengths.clone()));
+        let (mut pump, reads) = observed(receiver);
         pump.pump(0, &mut Scratch::default());
-        let lengths = lengths.0.lock().expect("no panic");
+        let lengths: Vec<_> = reads.all().iter().map(|(_, len)| *len).collect();
         assert_eq!(lengths[0], 64 << 10);
         assert!(lengths[1] > 64 << 10, "{lengths:?}");
+    }
+
+    #[test]
+    fn a_read_begins_in_a_page_where_its_position_in_the_stream_does() {
+        let (_sender, receiver) = queued_stream();
+        let (mut pump, reads) = observed(receiver);
+        pump.read_len = 10_000;
+        pump.pump(0, &mut Scratch::default());
+        let begins: Vec<_> = reads.all().iter().map(|(begin, _)| *begin).collect();
+        assert_eq!(begins[..4], [0, 10_000 % 4096, 20_000 % 4096, 30_000 % 4096]);
+    }
+
+    #[test]
+    fn a_long_queue_leaves_the_distance_that_has_nothing_to_compare_with() {
+        let (_sender, receiver) = queued_stream();
+        let (mut pump, reads) = observed(receiver);
+        pump.read_len = 4096;
+        for _ in 0..2 {
+            assert!(matches!(pump.pump(0, &mut Scratch::default()), Pumped::Again));
+        }
+        let reads = reads.all();
+        assert!(reads.iter().all(|(_, len)| *len == 4096));
+        assert_ne!(reads[0].0, reads[CALLS_PER_PUMP as usize].0);
     }
 }
