@@ -147,7 +147,7 @@ def main():
         for row in ROWS:
             if options.only and not (row.name == options.only if options.exact else options.only in row.name):
                 continue
-            result = measure_surely(row, programs[row.dialect.name], floor, transfer, place, options)
+            result = measure_with_recheck(row, programs[row.dialect.name], floor, transfer, place, options)
             rows.append(result)
             honest = honest and not result["doubts"]
             print(markdown(result), flush=True)
@@ -271,7 +271,7 @@ def floor_ratio(rounds, settings):
     return {"setting": fastest, **spread([one["ours"].rate / one[fastest] for one in rounds])}
 
 
-def measure_surely(row, programs, floor, transfer, place, options):
+def measure_with_recheck(row, programs, floor, transfer, place, options):
     """One row, with more rounds where few say that ours is slower.
 
     Of two programs that are equally fast, ours is behind in all of four rounds once in sixteen rows by chance alone.

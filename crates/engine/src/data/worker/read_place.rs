@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use linerate_sys::page_buffer::PAGE_ALIGNMENT;
 
+use super::repeated_block::STEP_BYTES;
+
 /// The place of the next read.
 ///
 /// A few distances of destination and source modulo 4096 make each copy slow ([`linerate_sys::page_buffer`]). Most senders fill pages one
@@ -19,8 +21,6 @@ pub(super) struct ReadPlace {
 
 /// Bytes that a buffer has behind its longest read.
 pub(super) const PLACES_BYTES: usize = PAGE_ALIGNMENT;
-/// An odd number of cache lines of 64 bytes, longer than the range of slow distances.
-const STEP_BYTES: usize = 5 * 64;
 /// Copies at a slow distance take three to five times as long.
 const SLOW_FACTOR: u64 = 2;
 

@@ -22,7 +22,7 @@ pub(crate) struct RepeatedBlock {
 
 /// An odd number of cache lines of 64 bytes: what is aligned to lines stays so, and 64 shifts meet each distance once. A multiple
 /// of ten as well, after which a repeating payload is the same.
-const STEP_BYTES: usize = 5 * 64;
+pub(super) const STEP_BYTES: usize = 5 * 64;
 /// Bytes behind the block that shifts need.
 const SHIFTS_BYTES: usize = STEP_BYTES * 64;
 
