@@ -23,7 +23,7 @@ impl TestRun {
     /// Adjusts how many threads move the data.
     pub(super) fn adjust_workers(&mut self, now_ns: u64) {
         if let Some(pool) = &mut self.pool {
-            pool.follow_incoming_cpus(now_ns, |role| incoming_cpus::count(&self.streams, role));
+            pool.follow_incoming_cpus(now_ns, |role| incoming_cpus::of_role(&self.streams, role));
             pool.relieve_saturated(now_ns);
         }
     }

@@ -329,6 +329,7 @@ impl TestRun {
             is_paced: self.settings.spec.pacing.rate_bps.is_some(),
             has_pacing_timers: adjusting::has_pacing_timers(&self.streams),
             receives_large_blocks: adjusting::receives_large_blocks(&self.settings.spec),
+            incoming_cpu: incoming_cpus::only(&self.streams),
         };
         let pool = WorkerPool::start(&self.control, assignments, placement);
         let pool = pool.map_err(Operation::CreateThread.failed())?;

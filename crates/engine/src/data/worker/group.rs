@@ -42,8 +42,8 @@ struct WorkerHandle {
 
 /// A saturated worker waits at most once in this time. A sender at full speed finds a full window now and then.
 const SATURATED_WAIT_NS: u64 = 10_000_000;
-/// It runs for this part of the time: another process may have its CPU for the rest.
-const SATURATED_CPU_SHARE: u64 = 4;
+/// It runs for this part of the time: senders of a peer on this machine, or another process, may have its CPU for the rest.
+const SATURATED_CPU_SHARE: u64 = 128;
 
 impl WorkerHandle {
     /// It hardly waited since the last check, `period_ns` ago.

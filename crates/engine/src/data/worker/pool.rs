@@ -17,16 +17,15 @@ pub(crate) struct WorkerPool {
     senders: WorkerGroup,
     receivers: WorkerGroup,
     /// CPUs that workers may use.
-    cpus: usize,
-    only_cpu: Option<u32>,
+    cpus: Vec<u32>,
     /// Receivers where data arrives on all CPUs.
     receivers_on_all_cpus: usize,
     growth: Growth,
     incoming_cpus: IncomingCpuChecks,
     /// Senders have many streams, and no rate.
     do_senders_overtake: bool,
-    /// The CPUs that data arrives on decide how many receivers there are: none was saturated, and no trial has begun.
-    do_receivers_follow: bool,
+    /// A saturated receiver was relieved: they do not become fewer with the CPUs that data arrives on.
+    were_receivers_saturated: bool,
     /// A trial has decided, or decides, how many receivers there are.
     are_receivers_in_trial: bool,
 }
@@ -38,13 +37,15 @@ const SENDERS_PER_CPU: usize = 1;
 const STREAMS_PER_FREE_SENDER: usize = 4;
 /// The scheduler divides a CPU evenly among threads that have work, and often runs a receiver on the CPU of its sender. With several
 /// shares of a CPU receivers keep their queues short, so that the data is still in a cache when it is read.
-const RECEIVERS_PER_CPU: usize = 4;
+const RECEIVERS_PER_SHARED_CPU: usize = 8;
+/// Most of them. Receivers share an only CPU with all senders of a peer on this machine, which may have a thread per stream.
+const RECEIVERS_PER_CPU_MAX: usize = 64;
 /// The same where writes are small: more receivers are woken more often.
-const RECEIVERS_PER_CPU_OF_SMALL_BLOCKS: usize = 2;
+const RECEIVERS_PER_CPU_OF_SMALL_BLOCKS_MAX: usize = 2;
 
 /// Most threads of a test with this number of streams.
 pub(crate) fn threads_max(streams: usize) -> usize {
-    streams.min((SENDERS_PER_CPU + RECEIVERS_PER_CPU) * cpu::online_cpus()).max(1)
+    streams.min((SENDERS_PER_CPU + RECEIVERS_PER_CPU_MAX) * cpu::online_cpus()).max(1)
 }
 
 /// What decides how streams are shared out.
@@ -58,33 +59,45 @@ pub(crate) struct Placement {
     pub(crate) has_pacing_timers: bool,
     /// Receivers read large blocks from byte streams.
     pub(crate) receives_large_blocks: bool,
+    /// The CPU on which segments of all streams that are received arrived before the start, if it is one.
+    pub(crate) incoming_cpu: Option<u32>,
 }
 
 impl Placement {
-    fn cpus(self) -> usize {
-        if self.pin_to.is_some() { 1 } else { cpu::online_cpus() }
+    /// CPUs that workers may use; none where the kernel does not report them.
+    fn cpus(self) -> Vec<u32> {
+        let of_process = || cpu::affinity().map_or_else(|_| Vec::new(), |usable| usable.cpus().collect());
+        let usable = self.pin_to.map_or_else(of_process, |cpu| vec![cpu as usize]);
+        usable.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+    }
+
+    fn cpu_count(self) -> usize {
+        self.cpus().len().max(1)
     }
 
     fn receivers(self) -> GroupSize {
-        let per_cpu = if self.receives_large_blocks { RECEIVERS_PER_CPU } else { RECEIVERS_PER_CPU_OF_SMALL_BLOCKS };
-        GroupSize { initial: self.cpus(), max: per_cpu * self.cpus() }
+        let cpus = self.cpus();
+        let do_senders_share_all = self.incoming_cpu.is_some_and(|incoming| cpus == [incoming]);
+        let initial = if do_senders_share_all { self.receivers_on_all_cpus() } else { self.cpu_count() };
+        let per_cpu_max =
+            if self.receives_large_blocks { RECEIVERS_PER_CPU_MAX } else { RECEIVERS_PER_CPU_OF_SMALL_BLOCKS_MAX };
+        GroupSize { initial, max: per_cpu_max * self.cpu_count() }
     }
 
     /// Receivers where data arrives on all CPUs: a peer on this machine has at least as many threads then.
     fn receivers_on_all_cpus(self) -> usize {
-        if self.receives_large_blocks { self.receivers().max } else { self.receivers().initial }
-    }
-
-    /// The CPU of all threads, if they may use no other.
-    fn only_cpu(self) -> Option<u32> {
-        self.pin_to.or_else(|| u32::try_from(cpu::affinity().ok()?.only()?).ok())
+        match self.cpu_count() {
+            cpus if !self.receives_large_blocks => cpus,
+            1 => RECEIVERS_PER_CPU_MAX,
+            cpus => RECEIVERS_PER_SHARED_CPU * cpus,
+        }
     }
 
     /// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue holds one portion then, not
     /// all that is sent until the scheduler switches threads.
     fn takes_turns(self, streams: &[StreamAssignment]) -> bool {
         let is_one_each_way = matches!(streams, [one, other] if one.role != other.role);
-        is_one_each_way && self.cpus() == 1 && !self.is_paced
+        is_one_each_way && self.cpu_count() == 1 && !self.is_paced
     }
 }
 
@@ -95,12 +108,11 @@ impl WorkerPool {
         streams: Vec<StreamAssignment>,
         placement: Placement,
     ) -> linerate_sys::Result<Self> {
-        let cpus = placement.cpus();
         let takes_turns = placement.takes_turns(&streams);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
         let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
-        let senders_max = SENDERS_PER_CPU * cpus;
+        let senders_max = SENDERS_PER_CPU * placement.cpu_count();
         let have_many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
         let do_timers_interrupt = placement.has_pacing_timers && have_many_streams;
         let senders_initial = if do_timers_interrupt { senders_max.div_ceil(2) } else { senders_max };
@@ -109,13 +121,12 @@ impl WorkerPool {
             control: Arc::clone(control),
             senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
             receivers: start(placement.receivers(), receivers)?,
-            cpus,
-            only_cpu: placement.only_cpu(),
+            cpus: placement.cpus(),
             receivers_on_all_cpus: placement.receivers_on_all_cpus(),
             growth: Growth::new(now_ns, idle_time),
             incoming_cpus: IncomingCpuChecks::new(now_ns),
             do_senders_overtake: !placement.is_paced && have_many_streams,
-            do_receivers_follow: true,
+            were_receivers_saturated: false,
             are_receivers_in_trial: false,
         })
     }
@@ -144,7 +155,7 @@ impl WorkerPool {
         if !self.are_receivers_in_trial {
             let saturated = self.receivers.saturated(elapsed_ns);
             let have_receivers_grown = self.receivers.relieve(&saturated, usize::MAX);
-            self.do_receivers_follow &= !have_receivers_grown;
+            self.were_receivers_saturated |= have_receivers_grown;
             has_grown |= have_receivers_grown;
         }
         self.growth.begin_period(has_grown);
@@ -160,30 +171,28 @@ impl WorkerPool {
     }
 
     fn may_follow_with_receivers(&self) -> bool {
-        let may_change = self.receivers.active() > 1 || self.receivers.can_grow();
-        self.do_receivers_follow && self.cpus > 1 && may_change
+        !self.are_receivers_in_trial && (self.receivers.active() > 1 || self.receivers.can_grow())
     }
 
-    /// Once a call is due, compares the number of workers of each role with the number of CPUs on which segments of their streams
-    /// arrive, 0 where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on, or several of
-    /// large blocks where these are all CPUs. Where the senders of many streams stay more, they become fewer, once: saturated ones are
-    /// relieved again where a CPU is idle.
-    pub(crate) fn follow_incoming_cpus(&mut self, now_ns: u64, cpu_count: impl Fn(StreamRole) -> usize) {
+    /// Once a call is due, compares the number of workers of each role with the CPUs on which segments of their streams arrive, none
+    /// where that is not known. Where it stays different, there is a receiver for each of the CPUs from then on, or several of large
+    /// blocks where all that workers may use are among them. Where the senders of many streams stay more, they become fewer, once:
+    /// saturated ones are relieved again where a CPU is idle.
+    pub(crate) fn follow_incoming_cpus(&mut self, now_ns: u64, incoming_cpus: impl Fn(StreamRole) -> Vec<u32>) {
         if self.next_cpu_check_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
         self.incoming_cpus.end_period(now_ns);
         if self.may_follow_with_receivers() {
-            let cpus = cpu_count(StreamRole::Receiver);
-            let wanted = if cpus < self.cpus { cpus } else { self.receivers_on_all_cpus.min(self.receivers_max()) };
+            let wanted = self.receivers_of(&incoming_cpus(StreamRole::Receiver)).min(self.receivers_max());
             let found = &mut self.incoming_cpus.receivers;
             found.take(self.receivers.active(), wanted);
-            if found.are_workers_too_few() || found.are_workers_too_many() {
+            if found.are_workers_too_few() || found.are_workers_too_many() && !self.were_receivers_saturated {
                 self.receivers.set_active(wanted);
             }
         }
         if self.may_gather_senders() {
-            let cpus = cpu_count(StreamRole::Sender);
+            let cpus = incoming_cpus(StreamRole::Sender).len();
             self.incoming_cpus.senders.take(self.senders.active(), cpus);
             if self.incoming_cpus.senders.are_workers_too_many() {
                 self.senders.set_active(cpus);
@@ -192,14 +201,20 @@ impl WorkerPool {
         }
     }
 
+    /// Receivers of data that arrives on these CPUs; 0 where none is known.
+    fn receivers_of(&self, incoming_cpus: &[u32]) -> usize {
+        let do_senders_share_all = !self.cpus.is_empty() && self.cpus.iter().all(|cpu| incoming_cpus.contains(cpu));
+        if do_senders_share_all { self.receivers_on_all_cpus } else { incoming_cpus.len().min(self.cpus.len()) }
+    }
+
     /// The CPU of all workers, if they may use no other.
     pub(crate) fn only_cpu(&self) -> Option<u32> {
-        self.only_cpu
+        if let [only] = self.cpus[..] { Some(only) } else { None }
     }
 
     /// There are more receivers than CPUs.
     pub(crate) fn do_receivers_share_cpus(&self) -> bool {
-        self.receivers.active() > self.cpus
+        self.receivers.active() > self.cpus.len()
     }
 
     /// Workers that have streams to send.
@@ -217,7 +232,6 @@ impl WorkerPool {
     pub(crate) fn set_receivers(&mut self, workers: usize) {
         if workers != self.receivers.active() && self.is_running() {
             self.are_receivers_in_trial = true;
-            self.do_receivers_follow = false;
             self.receivers.set_active(workers);
         }
     }

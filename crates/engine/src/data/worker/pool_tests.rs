@@ -15,8 +15,13 @@ use linerate_sys::poll::{self, Interest};
 use super::*;
 use crate::data::worker::{Notice, Pump, Pumped, Scratch};
 
-const ANY_CPU: Placement =
-    Placement { pin_to: None, is_paced: false, has_pacing_timers: false, receives_large_blocks: false };
+const ANY_CPU: Placement = Placement {
+    pin_to: None,
+    is_paced: false,
+    has_pacing_timers: false,
+    receives_large_blocks: false,
+    incoming_cpu: None,
+};
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Idle;
@@ -95,8 +100,8 @@ fn threads(roles: &[StreamRole], placement: Placement) -> usize {
     WorkerPool::start(&control, streams.collect(), placement).expect("threads").size()
 }
 
-/// A pool whose receivers always have more to do, and their calls.
-fn saturated(streams: usize, role: StreamRole) -> (WorkerPool, Receiver<(usize, ThreadId)>) {
+/// A pool whose workers always have more to do, and their calls.
+fn saturated(streams: usize, role: StreamRole, placement: Placement) -> (WorkerPool, Receiver<(usize, ThreadId)>) {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
     let (calls, received) = mpsc::channel();
@@ -104,7 +109,7 @@ fn saturated(streams: usize, role: StreamRole) -> (WorkerPool, Receiver<(usize, 
         let pump = Busy { index, calls: calls.clone() };
         assignment(index, &socket, role, Box::new(pump))
     });
-    (WorkerPool::start(&control, streams.collect(), ANY_CPU).expect("threads"), received)
+    (WorkerPool::start(&control, streams.collect(), placement).expect("threads"), received)
 }
 
 /// Waits until the last calls of all streams came from this number of threads.
@@ -142,18 +147,25 @@ fn half_as_many_senders_begin_with_many_streams_that_timers_pace() {
     assert_eq!(threads(&vec![StreamRole::Sender; 4 * cpus], by_timers), cpus, "each has few");
 }
 
-/// Checks until the number of workers has stayed for a while, with segments on this number of CPUs.
-fn follow(pool: &mut WorkerPool, cpus: usize) {
+/// The first CPUs that this thread may use, then others.
+fn cpus(count: usize) -> Vec<u32> {
+    let usable = cpu::affinity().expect("an affinity");
+    let others = usable.cpus().max().map_or(0..0, |last| last + 1..last + 1 + count);
+    usable.cpus().chain(others).take(count).map(|cpu| u32::try_from(cpu).expect("a small number")).collect()
+}
+
+/// Checks until the number of workers has stayed for a while, with segments on these CPUs.
+fn follow(pool: &mut WorkerPool, incoming_cpus: &[u32]) {
     for _ in 0..20 {
         let Some(due_ns) = pool.next_cpu_check_ns() else { return };
-        pool.follow_incoming_cpus(due_ns, |_| cpus);
+        pool.follow_incoming_cpus(due_ns, |_| incoming_cpus.to_vec());
     }
 }
 
 fn many(role: StreamRole, placement: Placement) -> WorkerPool {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let (socket, _peer) = UnixStream::pair().expect("two sockets");
-    let streams = (0..8 * cpu::online_cpus()).map(|index| assignment(index, &socket, role, Box::new(Idle)));
+    let streams = (0..20 * cpu::online_cpus()).map(|index| assignment(index, &socket, role, Box::new(Idle)));
     WorkerPool::start(&control, streams.collect(), placement).expect("threads")
 }
 
@@ -161,30 +173,57 @@ fn many(role: StreamRole, placement: Placement) -> WorkerPool {
 fn there_is_a_receiver_for_each_cpu_that_data_arrives_on() {
     let (mut pool, online) = (many(StreamRole::Receiver, ANY_CPU), cpu::online_cpus());
     for (arrives_on, receivers) in [(1, 1), (0, 1), (online, online), (1, 1), (4 * online, online)] {
-        follow(&mut pool, arrives_on);
+        follow(&mut pool, &cpus(arrives_on));
         assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
     }
 }
 
+const LARGE: Placement = Placement { receives_large_blocks: true, ..ANY_CPU };
+
 #[test]
 fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all() {
-    let large = Placement { receives_large_blocks: true, ..ANY_CPU };
-    let (mut pool, online) = (many(StreamRole::Receiver, large), cpu::online_cpus());
+    let (mut pool, online) = (many(StreamRole::Receiver, LARGE), cpu::online_cpus());
+    let several = if online == 1 { 20 } else { 8 * online };
     assert_eq!(pool.receivers(), online);
     assert!(!pool.do_receivers_share_cpus());
-    for (arrives_on, receivers) in [(online, 4 * online), (1, 1), (online, 4 * online), (0, 4 * online)] {
-        follow(&mut pool, arrives_on);
+    for (arrives_on, receivers) in [(online, several), (0, several)] {
+        follow(&mut pool, &cpus(arrives_on));
         assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
     }
     assert!(pool.do_receivers_share_cpus());
+    let elsewhere = &cpus(2 * online)[online..];
+    follow(&mut pool, elsewhere);
+    assert_eq!(pool.receivers(), online, "no sender has one of their CPUs");
+}
+
+#[test]
+fn a_receiver_for_each_stream_begins_where_data_arrives_on_the_only_cpu() {
+    let roles = [StreamRole::Receiver; 100];
+    let on_first = Placement { pin_to: Some(0), incoming_cpu: Some(0), ..LARGE };
+    assert_eq!(threads(&roles[..8], on_first), 8);
+    assert_eq!(threads(&roles, on_first), 64);
+    assert_eq!(threads(&roles, Placement { receives_large_blocks: false, ..on_first }), 1, "each is woken often");
+    for incoming_cpu in [None, Some(1)] {
+        assert_eq!(threads(&roles, Placement { incoming_cpu, ..on_first }), 1);
+    }
+}
+
+#[test]
+fn receivers_follow_data_from_and_to_the_only_cpu() {
+    let mut pool = many(StreamRole::Receiver, Placement { pin_to: Some(0), ..LARGE });
+    let streams = 20 * cpu::online_cpus();
+    for (arrives_on, receivers) in [(0, streams.min(64)), (1, 1)] {
+        follow(&mut pool, &[arrives_on]);
+        assert_eq!(pool.receivers(), receivers);
+    }
 }
 
 #[test]
 fn senders_of_many_streams_become_as_few_as_the_cpus_of_their_receiver() {
     let mut pool = many(StreamRole::Sender, ANY_CPU);
-    follow(&mut pool, 0);
+    follow(&mut pool, &cpus(0));
     assert_eq!(pool.senders(), cpu::online_cpus());
-    follow(&mut pool, 1);
+    follow(&mut pool, &cpus(1));
     assert_eq!(pool.senders(), 1);
     assert_eq!(pool.next_cpu_check_ns(), None);
 }
@@ -192,9 +231,9 @@ fn senders_of_many_streams_become_as_few_as_the_cpus_of_their_receiver() {
 #[test]
 fn senders_of_few_streams_or_with_a_rate_stay() {
     let mut paced = many(StreamRole::Sender, Placement { is_paced: true, ..ANY_CPU });
-    let (mut few, _calls) = saturated(STREAMS_PER_FREE_SENDER * cpu::online_cpus(), StreamRole::Sender);
+    let (mut few, _calls) = saturated(STREAMS_PER_FREE_SENDER * cpu::online_cpus(), StreamRole::Sender, ANY_CPU);
     for pool in [&mut paced, &mut few] {
-        follow(pool, 1);
+        follow(pool, &cpus(1));
         assert_eq!(pool.senders(), cpu::online_cpus());
     }
 }
@@ -204,7 +243,7 @@ fn receivers_whose_number_a_trial_decides_do_not_follow() {
     let mut pool = many(StreamRole::Receiver, ANY_CPU);
     let most = 2 * cpu::online_cpus();
     pool.set_receivers(most);
-    follow(&mut pool, 1);
+    follow(&mut pool, &cpus(1));
     assert_eq!(pool.receivers(), most);
 }
 
@@ -221,27 +260,66 @@ fn a_stream_each_way_on_one_cpu_has_one_thread_unless_it_keeps_a_rate() {
 fn saturated_receivers_get_up_to_two_threads_per_cpu() {
     let most = 2 * cpu::online_cpus();
     let streams = 4 * most;
-    let (mut pool, calls) = saturated(streams, StreamRole::Receiver);
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, ANY_CPU);
     wait_for_threads(most, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
     assert_eq!(pool.size(), most);
-    assert_eq!(pool.next_check_ns(), None);
+    assert_eq!(pool.next_relief_ns(), None);
+}
+
+/// Busy threads on this CPU until dropped.
+struct Hogs(Arc<AtomicUsize>, Vec<std::thread::JoinHandle<()>>);
+
+impl Hogs {
+    fn on(cpu: usize, count: usize) -> Self {
+        let running = Arc::new(AtomicUsize::new(1));
+        let hog = |running: Arc<AtomicUsize>| {
+            std::thread::spawn(move || {
+                cpu::pin_thread(cpu).expect("a CPU");
+                while running.load(Ordering::Relaxed) == 1 {}
+            })
+        };
+        let threads = (0..count).map(|_| hog(Arc::clone(&running))).collect();
+        Self(running, threads)
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+        for thread in self.1.drain(..) {
+            let _ = thread.join();
+        }
+    }
 }
 
 #[test]
-fn receivers_that_relieve_a_saturated_one_stay() {
-    let streams = 8 * cpu::online_cpus();
-    let (mut pool, calls) = saturated(streams, StreamRole::Receiver);
-    follow(&mut pool, 1);
+fn a_receiver_is_relieved_that_has_a_tenth_of_its_cpu() {
+    let first = cpus(1)[0];
+    let streams = 4;
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, Placement { pin_to: Some(first), ..LARGE });
+    let _hogs = Hogs::on(first as usize, 9);
+    wait_for_threads(streams, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
+}
+
+#[test]
+fn receivers_that_relieve_a_saturated_one_stay_until_data_arrives_on_more_cpus() {
+    let (streams, online) = (8 * cpu::online_cpus(), cpu::online_cpus());
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, LARGE);
+    follow(&mut pool, &cpus(1));
     wait_for_threads(2, streams, &calls, || pool.relieve_saturated(clock::monotonic_ns()));
-    follow(&mut pool, 1);
-    assert!(pool.receivers() >= 2);
+    let relieved = pool.receivers();
+    assert!(relieved >= 2);
+    follow(&mut pool, &cpus(2 * online)[online..=online]);
+    assert_eq!(pool.receivers(), relieved);
+    follow(&mut pool, &cpus(online));
+    assert_eq!(pool.receivers(), streams);
 }
 
 #[test]
 fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle() {
     let streams = 8 * cpu::online_cpus();
-    let (mut pool, calls) = saturated(streams, StreamRole::Sender);
-    follow(&mut pool, 1);
+    let (mut pool, calls) = saturated(streams, StreamRole::Sender, ANY_CPU);
+    follow(&mut pool, &cpus(1));
     pool.growth = Growth::new(clock::monotonic_ns(), || Some(Duration::ZERO));
     for _ in 0..4 {
         let due_ns = pool.next_relief_ns().expect("it may grow");
@@ -273,7 +351,7 @@ fn threads_that_wait_get_no_help() {
 fn streams_follow_the_number_of_receivers_up_and_down() {
     let most = 2 * cpu::online_cpus();
     let streams = 3 * most;
-    let (mut pool, calls) = saturated(streams, StreamRole::Receiver);
+    let (mut pool, calls) = saturated(streams, StreamRole::Receiver, ANY_CPU);
     for count in [most, 1, 2, most] {
         pool.set_receivers(count);
         assert_eq!(pool.receivers(), count);
@@ -337,7 +415,7 @@ fn a_stop_waits_for_streams_that_are_promised() {
 
 #[test]
 fn no_thread_starts_after_a_stop() {
-    let (mut pool, _calls) = saturated(8, StreamRole::Receiver);
+    let (mut pool, _calls) = saturated(8, StreamRole::Receiver, ANY_CPU);
     let size = pool.size();
     pool.request_stop(false);
     assert_eq!(pool.next_check_ns(), None);
