@@ -111,6 +111,9 @@ impl WorkerPool {
         let takes_turns = placement.takes_turns(&streams);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
+        // More receivers than senders would take the CPU from these where a test has both.
+        let receives_large_blocks = placement.receives_large_blocks && senders.is_empty();
+        let placement = Placement { receives_large_blocks, ..placement };
         let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
         let senders_max = SENDERS_PER_CPU * placement.cpu_count();
         let have_many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;

@@ -209,6 +209,13 @@ fn a_receiver_for_each_stream_begins_where_data_arrives_on_the_only_cpu() {
 }
 
 #[test]
+fn receivers_of_a_test_both_ways_are_no_more_than_its_senders() {
+    let roles = [[StreamRole::Receiver; 8], [StreamRole::Sender; 8]].concat();
+    let on_first = Placement { pin_to: Some(0), incoming_cpu: Some(0), ..LARGE };
+    assert_eq!(threads(&roles, on_first), 2);
+}
+
+#[test]
 fn receivers_follow_data_from_and_to_the_only_cpu() {
     let mut pool = many(StreamRole::Receiver, Placement { pin_to: Some(0), ..LARGE });
     let streams = 20 * cpu::online_cpus();
