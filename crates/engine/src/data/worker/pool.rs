@@ -76,9 +76,8 @@ impl Placement {
     }
 
     fn receivers(self) -> GroupSize {
-        let cpus = self.cpus();
-        let do_senders_share_all = self.incoming_cpu.is_some_and(|incoming| cpus == [incoming]);
-        let initial = if do_senders_share_all { self.receivers_on_all_cpus() } else { self.cpu_count() };
+        let arrives_on_all = include_all(self.incoming_cpu.as_slice(), &self.cpus());
+        let initial = if arrives_on_all { self.receivers_on_all_cpus() } else { self.cpu_count() };
         let per_cpu_max =
             if self.receives_large_blocks { RECEIVERS_PER_CPU_MAX } else { RECEIVERS_PER_CPU_OF_SMALL_BLOCKS_MAX };
         GroupSize { initial, max: per_cpu_max * self.cpu_count() }
@@ -99,6 +98,11 @@ impl Placement {
         let is_one_each_way = matches!(streams, [one, other] if one.role != other.role);
         is_one_each_way && self.cpu_count() == 1 && !self.is_paced
     }
+}
+
+/// Data arrives on all CPUs that workers may use.
+fn include_all(incoming_cpus: &[u32], usable: &[u32]) -> bool {
+    !usable.is_empty() && usable.iter().all(|cpu| incoming_cpus.contains(cpu))
 }
 
 impl WorkerPool {
@@ -206,8 +210,8 @@ impl WorkerPool {
 
     /// Receivers of data that arrives on these CPUs; 0 where none is known.
     fn receivers_of(&self, incoming_cpus: &[u32]) -> usize {
-        let do_senders_share_all = !self.cpus.is_empty() && self.cpus.iter().all(|cpu| incoming_cpus.contains(cpu));
-        if do_senders_share_all { self.receivers_on_all_cpus } else { incoming_cpus.len().min(self.cpus.len()) }
+        let arrives_on_all = include_all(incoming_cpus, &self.cpus);
+        if arrives_on_all { self.receivers_on_all_cpus } else { incoming_cpus.len().min(self.cpus.len()) }
     }
 
     /// The CPU of all workers, if they may use no other.
