@@ -161,15 +161,16 @@ fn a_view_leaves_the_report_of_a_client_as_it_is() {
     let file = terminal.file("report");
     let program = ours().path().display();
     terminal.run(&format!(
-        "{program} iperf3 -c 127.0.0.1 -p {} -t 2 -b 10M -J --lr-tui > {}",
+        "{program} iperf3 -c 127.0.0.1 -p {} -t 6 -i 0.5 -b 10M -J --lr-tui > {}",
         server.port,
         file.display()
     ));
-    terminal.wait_for("the test", |text| text.contains("to server 1") && text.contains("running"));
+    // From the first interval to the end: what a view shows goes with it.
+    terminal.wait_for("the test", |text| text.contains("to server ") && text.contains("running"));
     terminal.expect_end("0");
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&file).expect("a report")).expect("one document");
-    assert_eq!(report["intervals"].as_array().map(Vec::len), Some(2), "{report}");
+    assert_eq!(report["intervals"].as_array().map(Vec::len), Some(12), "{report}");
     assert!(report["end"].get("linerate").is_none(), "{report}");
 }
 
