@@ -46,7 +46,7 @@ impl TestRun {
             disturbed_segments: self.sampler.disturbed_segments(),
             receivers: pool.receivers(),
             do_polls_compete: pool.do_receivers_share_cpus()
-                || pool.only_cpu().is_some_and(|cpu| incoming_cpus::include(&self.streams, cpu)),
+                || pool.only_cpu().is_some_and(|cpu| incoming_cpus::only(&self.streams) == Some(cpu)),
         });
         self.control.set_strategy(setting.io);
         if before.limits_unsent != setting.limits_unsent {

@@ -32,12 +32,6 @@ fn used_cpus(cpu_of_each: impl Iterator<Item = u32>) -> Vec<u32> {
     streams_of.into_iter().filter(|(_, count)| 2 * count * cpus >= streams).map(|(cpu, _)| cpu).collect()
 }
 
-/// Whether what a stream receives arrives on this CPU. One stream stands for all of them.
-pub(super) fn include(streams: &[OpenStream], cpu: u32) -> bool {
-    let receiver = streams.iter().find(|open| open.stream.role == StreamRole::Receiver);
-    receiver.and_then(|open| sockopt::incoming_cpu(&open.fd)) == Some(cpu)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -18,6 +18,7 @@ mod metered;
 mod pace;
 mod pool;
 mod read_place;
+mod receiver_count;
 mod repeated_block;
 mod scratch;
 mod sequence;

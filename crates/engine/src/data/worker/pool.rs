@@ -10,6 +10,7 @@ use super::group::{GroupSize, WorkerGroup};
 use super::growth::{Growth, idle_time};
 use super::inbox::StreamAssignment;
 use super::incoming_cpu_checks::IncomingCpuChecks;
+use super::receiver_count::{RECEIVERS_PER_CPU_MAX, ReceiverCount};
 
 /// The threads of one test.
 pub(crate) struct WorkerPool {
@@ -18,8 +19,7 @@ pub(crate) struct WorkerPool {
     receivers: WorkerGroup,
     /// CPUs that workers may use.
     cpus: Vec<u32>,
-    /// Receivers where data arrives on all CPUs.
-    receivers_on_all_cpus: usize,
+    receiver_count: ReceiverCount,
     growth: Growth,
     incoming_cpus: IncomingCpuChecks,
     /// Senders have many streams, and no rate.
@@ -35,14 +35,6 @@ const SENDERS_PER_CPU: usize = 1;
 /// Senders of more streams than this overtake a peer on this machine that receives with a single thread: the queues of the streams
 /// outgrow the caches, and stay so. Where the kernel paces that number of streams by timers, these take time from receivers.
 const STREAMS_PER_FREE_SENDER: usize = 4;
-/// The scheduler divides a CPU evenly among threads that have work, and often runs a receiver on the CPU of its sender. With several
-/// shares of a CPU receivers keep their queues short, so that the data is still in a cache when it is read.
-const RECEIVERS_PER_SHARED_CPU: usize = 8;
-/// Most of them. Receivers share an only CPU with all senders of a peer on this machine, which may have a thread per stream.
-const RECEIVERS_PER_CPU_MAX: usize = 64;
-/// The same where writes are small: more receivers are woken more often.
-const RECEIVERS_PER_CPU_OF_SMALL_BLOCKS_MAX: usize = 2;
-
 /// Most threads of a test with this number of streams.
 pub(crate) fn threads_max(streams: usize) -> usize {
     streams.min((SENDERS_PER_CPU + RECEIVERS_PER_CPU_MAX) * cpu::online_cpus()).max(1)
@@ -63,46 +55,18 @@ pub(crate) struct Placement {
     pub(crate) incoming_cpu: Option<u32>,
 }
 
-impl Placement {
-    /// CPUs that workers may use; none where the kernel does not report them.
-    fn cpus(self) -> Vec<u32> {
-        let of_process = || cpu::affinity().map_or_else(|_| Vec::new(), |usable| usable.cpus().collect());
-        let usable = self.pin_to.map_or_else(of_process, |cpu| vec![cpu as usize]);
-        usable.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
-    }
-
-    fn cpu_count(self) -> usize {
-        self.cpus().len().max(1)
-    }
-
-    fn receivers(self) -> GroupSize {
-        let arrives_on_all = include_all(self.incoming_cpu.as_slice(), &self.cpus());
-        let initial = if arrives_on_all { self.receivers_on_all_cpus() } else { self.cpu_count() };
-        let per_cpu_max =
-            if self.receives_large_blocks { RECEIVERS_PER_CPU_MAX } else { RECEIVERS_PER_CPU_OF_SMALL_BLOCKS_MAX };
-        GroupSize { initial, max: per_cpu_max * self.cpu_count() }
-    }
-
-    /// Receivers where data arrives on all CPUs: a peer on this machine has at least as many threads then.
-    fn receivers_on_all_cpus(self) -> usize {
-        match self.cpu_count() {
-            cpus if !self.receives_large_blocks => cpus,
-            1 => RECEIVERS_PER_CPU_MAX,
-            cpus => RECEIVERS_PER_SHARED_CPU * cpus,
-        }
-    }
-
-    /// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue holds one portion then, not
-    /// all that is sent until the scheduler switches threads.
-    fn takes_turns(self, streams: &[StreamAssignment]) -> bool {
-        let is_one_each_way = matches!(streams, [one, other] if one.role != other.role);
-        is_one_each_way && self.cpu_count() == 1 && !self.is_paced
-    }
+/// CPUs that workers may use; none where the kernel does not report them.
+fn usable_cpus(pin_to: Option<u32>) -> Vec<u32> {
+    let of_process = || cpu::affinity().map_or_else(|_| Vec::new(), |usable| usable.cpus().collect());
+    let usable = pin_to.map_or_else(of_process, |cpu| vec![cpu as usize]);
+    usable.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
-/// Data arrives on all CPUs that workers may use.
-fn include_all(incoming_cpus: &[u32], usable: &[u32]) -> bool {
-    !usable.is_empty() && usable.iter().all(|cpu| incoming_cpus.contains(cpu))
+/// On one CPU a stream each way is faster in one thread that sends and reads in turns: a queue holds one portion then, not all that is
+/// sent until the scheduler switches threads.
+fn take_turns(streams: &[StreamAssignment], cpus: usize, is_paced: bool) -> bool {
+    let is_one_each_way = matches!(streams, [one, other] if one.role != other.role);
+    is_one_each_way && cpus == 1 && !is_paced
 }
 
 impl WorkerPool {
@@ -112,14 +76,16 @@ impl WorkerPool {
         streams: Vec<StreamAssignment>,
         placement: Placement,
     ) -> linerate_sys::Result<Self> {
-        let takes_turns = placement.takes_turns(&streams);
+        let cpus = usable_cpus(placement.pin_to);
+        let cpu_count = cpus.len().max(1);
+        let takes_turns = take_turns(&streams, cpu_count, placement.is_paced);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             streams.into_iter().partition(|stream| takes_turns || stream.role == StreamRole::Sender);
         // More receivers than senders would take the CPU from these where a test has both.
-        let receives_large_blocks = placement.receives_large_blocks && senders.is_empty();
-        let placement = Placement { receives_large_blocks, ..placement };
+        let may_share_cpus = placement.receives_large_blocks && senders.is_empty();
+        let receiver_count = ReceiverCount::new(cpus.clone(), may_share_cpus);
         let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
-        let senders_max = SENDERS_PER_CPU * placement.cpu_count();
+        let senders_max = SENDERS_PER_CPU * cpu_count;
         let have_many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
         let do_timers_interrupt = placement.has_pacing_timers && have_many_streams;
         let senders_initial = if do_timers_interrupt { senders_max.div_ceil(2) } else { senders_max };
@@ -127,9 +93,9 @@ impl WorkerPool {
         Ok(Self {
             control: Arc::clone(control),
             senders: start(GroupSize { initial: senders_initial, max: senders_max }, senders)?,
-            receivers: start(placement.receivers(), receivers)?,
-            cpus: placement.cpus(),
-            receivers_on_all_cpus: placement.receivers_on_all_cpus(),
+            receivers: start(receiver_count.size(placement.incoming_cpu), receivers)?,
+            cpus,
+            receiver_count,
             growth: Growth::new(now_ns, idle_time),
             incoming_cpus: IncomingCpuChecks::new(now_ns),
             do_senders_overtake: !placement.is_paced && have_many_streams,
@@ -191,7 +157,7 @@ impl WorkerPool {
         }
         self.incoming_cpus.end_period(now_ns);
         if self.may_follow_with_receivers() {
-            let wanted = self.receivers_of(&incoming_cpus(StreamRole::Receiver)).min(self.receivers_max());
+            let wanted = self.receiver_count.of(&incoming_cpus(StreamRole::Receiver)).min(self.receivers_max());
             let found = &mut self.incoming_cpus.receivers;
             found.take(self.receivers.active(), wanted);
             if found.are_workers_too_few() || found.are_workers_too_many() && !self.were_receivers_saturated {
@@ -206,12 +172,6 @@ impl WorkerPool {
                 self.do_senders_overtake = false;
             }
         }
-    }
-
-    /// Receivers of data that arrives on these CPUs; 0 where none is known.
-    fn receivers_of(&self, incoming_cpus: &[u32]) -> usize {
-        let arrives_on_all = include_all(incoming_cpus, &self.cpus);
-        if arrives_on_all { self.receivers_on_all_cpus } else { incoming_cpus.len().min(self.cpus.len()) }
     }
 
     /// The CPU of all workers, if they may use no other.
