@@ -71,6 +71,9 @@ ROWS = [
     Row("TCP, 128 streams", "-P 128", floor="-P 128"),
     Row("TCP, reverse", "-R", floor="-P 1"),
     Row("TCP, both ways", "--bidir", floor="-P 1"),
+    Row("TCP, both ways, 8 streams", "--bidir -P 8"),
+    Row("TCP, both ways, 8 streams, from the peer's client", "--bidir -P 8", ours_client=False),
+    Row("TCP, both ways, 64 streams, from the peer's client", "--bidir -P 64", ours_client=False),
     Row("TCP, sendfile", "-Z"),
     Row("TCP, ours with --skip-rx-copy", ours_only="--skip-rx-copy", floor="-P 1 -T"),
     Row("TCP, 32-byte writes, 10 streams", "-l 32 -P 10"),
@@ -145,7 +148,7 @@ def main():
         programs = links(folder, options)
         floor, transfer = Floor(folder, options, place), Transfer(folder, options)
         for row in ROWS:
-            if options.only and not (row.name == options.only if options.exact else options.only in row.name):
+            if not is_wanted(row.name, options):
                 continue
             result = measure_with_recheck(row, programs[row.dialect.name], floor, transfer, place, options)
             rows.append(result)
@@ -158,8 +161,8 @@ def main():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common_arguments(parser, rounds=7)
-    parser.add_argument("--only", help="run only the rows whose name contains this")
-    parser.add_argument("--exact", action="store_true", help="--only is the whole name of one row")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="run only the rows whose name contains one of these")
+    parser.add_argument("--exact", action="store_true", help="--only names whole rows")
     parser.add_argument(
         "--recheck",
         type=int,
@@ -167,6 +170,12 @@ def arguments():
         help="measure a row again with this number of rounds if its whole interval of the rate ratio is below 1",
     )
     return parser.parse_args()
+
+
+def is_wanted(name, options):
+    if not options.only:
+        return True
+    return name in options.only if options.exact else any(part in name for part in options.only)
 
 
 def common_arguments(parser, rounds):
