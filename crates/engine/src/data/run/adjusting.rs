@@ -2,14 +2,14 @@
 
 use std::os::fd::AsFd;
 
-use linerate_model::spec::ReceiveWait;
-use linerate_model::{StreamRole, TestSpec};
+use linerate_model::spec::{ReceiveWait, SendPath};
+use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::sockopt;
 
 use super::load_sample::LoadSample;
 use super::strategy_trials::Adjustable;
 use super::{OpenStream, RunSettings, TestRun, incoming_cpus};
-use crate::data::worker::{WorkerPool, is_adjustable, receive_waits};
+use crate::data::worker::{WorkerPool, is_adjustable, receive_waits, usual_call_bytes};
 
 /// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the peer where that is this machine. What
 /// is not there yet the sender sends on its own CPU. 512 KiB are 40 µs at 100 Gbit/s: time to wake it.
@@ -80,6 +80,12 @@ pub(super) fn receives_large_blocks(spec: &TestSpec) -> bool {
     spec.block_len_bytes >= LARGE_BLOCK_MIN_BYTES
 }
 
+/// Whether senders without a rate write small blocks, or pages that are not copied.
+pub(super) fn makes_short_calls(spec: &TestSpec) -> bool {
+    let is_short = spec.send_path == SendPath::SendFile || usual_call_bytes(spec) < LARGE_BLOCK_MIN_BYTES as usize;
+    is_short && spec.transport == Transport::Tcp && spec.pacing.rate_bps.is_none()
+}
+
 /// Whether the kernel paces a sender by timers, as it does for BBR.
 pub(super) fn has_pacing_timers(streams: &[OpenStream]) -> bool {
     streams.iter().any(|open| open.stream.role == StreamRole::Sender && is_paced_by_bbr(open))
@@ -103,5 +109,33 @@ pub(super) fn limit_unsent(streams: &[OpenStream], is_limited: bool) {
     for open in limitable(streams) {
         // Without it the data takes the same way in longer queues.
         let _ = sockopt::TCP_NOTSENT_LOWAT.set(open.fd.as_fd(), bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_fixed_blocks_and_of_pages_are_short() {
+        let default = |change: fn(&mut TestSpec)| {
+            let mut spec = TestSpec::default();
+            change(&mut spec);
+            spec
+        };
+        let is_short = |change| makes_short_calls(&default(change));
+        let explicit = |length, change| {
+            let spec = &mut default(change);
+            (spec.block_len_bytes, spec.block_len_explicit) = (length, true);
+            makes_short_calls(spec)
+        };
+        assert!(explicit(32, |_| {}) && explicit(32 << 10, |_| {}));
+        assert!(is_short(|spec| spec.send_path = SendPath::SendFile));
+
+        assert!(!is_short(|_| {}), "several blocks per call");
+        assert!(!explicit(64 << 10, |_| {}));
+        assert!(!explicit(32, |spec| spec.coalesce = true));
+        assert!(!explicit(32, |spec| spec.transport = Transport::Udp));
+        assert!(!explicit(32, |spec| spec.pacing.rate_bps = Some(1_000_000)), "senders sleep");
     }
 }

@@ -328,6 +328,7 @@ impl TestRun {
             pin_to: self.settings.cpu,
             is_paced: self.settings.spec.pacing.rate_bps.is_some(),
             has_pacing_timers: adjusting::has_pacing_timers(&self.streams),
+            makes_short_calls: adjusting::makes_short_calls(&self.settings.spec),
             receives_large_blocks: adjusting::receives_large_blocks(&self.settings.spec),
             incoming_cpu: incoming_cpus::only(&self.streams),
         };

@@ -19,6 +19,7 @@ const ANY_CPU: Placement = Placement {
     pin_to: None,
     is_paced: false,
     has_pacing_timers: false,
+    makes_short_calls: false,
     receives_large_blocks: false,
     incoming_cpu: None,
 };
@@ -145,6 +146,15 @@ fn half_as_many_senders_begin_with_many_streams_that_timers_pace() {
     let (by_timers, cpus) = (Placement { has_pacing_timers: true, ..ANY_CPU }, cpu::online_cpus());
     assert_eq!(threads(&vec![StreamRole::Sender; 4 * cpus + 1], by_timers), cpus.div_ceil(2));
     assert_eq!(threads(&vec![StreamRole::Sender; 4 * cpus], by_timers), cpus, "each has few");
+}
+
+#[test]
+fn a_sender_for_each_stream_begins_where_calls_are_short() {
+    let short = Placement { makes_short_calls: true, ..ANY_CPU };
+    let most = SENDERS_PER_CPU_OF_SHORT_CALLS * cpu::online_cpus();
+    assert_eq!(threads(&[StreamRole::Sender; 10], short), 10);
+    assert_eq!(threads(&vec![StreamRole::Sender; most + 1], short), most);
+    assert_eq!(threads(&[StreamRole::Receiver; 128], short), cpu::online_cpus());
 }
 
 /// The first CPUs that this thread may use, then others.
