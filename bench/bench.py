@@ -75,8 +75,12 @@ ROWS = [
     Row("TCP, both ways, 8 streams, from the peer's client", "--bidir -P 8", ours_client=False),
     Row("TCP, both ways, 64 streams, from the peer's client", "--bidir -P 64", ours_client=False),
     Row("TCP, sendfile", "-Z"),
+    Row("TCP, sendfile, 8 streams", "-Z -P 8"),
     Row("TCP, ours with --skip-rx-copy", ours_only="--skip-rx-copy", floor="-P 1 -T"),
     Row("TCP, 32-byte writes, 10 streams", "-l 32 -P 10"),
+    Row("TCP, 32-byte writes, 10 streams, to the peer's server", "-l 32 -P 10", ours_server=False),
+    Row("TCP, 32-byte writes, 10 streams, from the peer's client", "-l 32 -P 10", ours_client=False),
+    Row("TCP, 8 KiB writes, 10 streams", "-l 8K -P 10"),
     Row("TCP, 32-byte blocks, 10 streams, ours with --lr-coalesce", "-l 32 -P 10", "--lr-coalesce"),
     Row("TCP at 1 Gbit/s", "-b 1G"),
     Row("UDP, 1460 bytes, unlimited", "-u -b 0 -l 1460", floor="-u 1460"),
@@ -355,7 +359,7 @@ def run_test(dialect, ends, words, place, options, both=()):
             raise Failed(f"{' '.join(command)}: {failure}") from failure
         if not received:
             raise Failed(f"{' '.join(command)}: nothing received")
-        return Run(dialect, received, seconds or wall, client_cpu + server_cpu, client_cpu, wall, octets, lost)
+        return Run(dialect, received, dialect.seconds(seconds, wall), client_cpu + server_cpu, client_cpu, wall, octets, lost)
 
 
 def doubts(who, run, options):
