@@ -32,15 +32,18 @@ pub(crate) struct WorkerPool {
 
 /// A sender without a rate always has work: more of them than CPUs only take the CPU from each other and from the receivers.
 const SENDERS_PER_CPU: usize = 1;
-/// The same where calls are short, at most. With few senders the scheduler lets each receiver on this machine that a write wakes run
-/// at once, for that write alone; beside a sender per stream it takes its turn, and reads what has come since.
-const SENDERS_PER_CPU_OF_SHORT_CALLS: usize = 64;
+/// Most streams that have a sender each where calls are short: as many as iperf3 takes. With few senders the scheduler lets each receiver
+/// on this machine that a write wakes run at once, for that write alone; beside a sender per stream it takes its turn, and reads what
+/// has come since.
+const STREAMS_WITH_SENDER_EACH_MAX: usize = 128;
 /// Senders of more streams than this overtake a peer on this machine that receives with a single thread: the queues of the streams
 /// outgrow the caches, and stay so. Where the kernel paces that number of streams by timers, these take time from receivers.
 const STREAMS_PER_FREE_SENDER: usize = 4;
 /// Most threads of a test with this number of streams.
 pub(crate) fn threads_max(streams: usize) -> usize {
-    streams.min((SENDERS_PER_CPU_OF_SHORT_CALLS + RECEIVERS_PER_CPU_MAX) * cpu::online_cpus()).max(1)
+    let cpus = cpu::online_cpus();
+    let senders_max = STREAMS_WITH_SENDER_EACH_MAX.max(SENDERS_PER_CPU * cpus);
+    streams.min(senders_max + RECEIVERS_PER_CPU_MAX * cpus).max(1)
 }
 
 /// What decides how streams are shared out.
@@ -90,9 +93,8 @@ impl WorkerPool {
         let may_share_cpus = placement.receives_large_blocks && senders.is_empty();
         let receiver_count = ReceiverCount::new(cpus.clone(), may_share_cpus);
         let start = |size, streams| WorkerGroup::start(control, size, streams, placement.pin_to);
-        let senders_per_cpu =
-            if placement.makes_short_calls { SENDERS_PER_CPU_OF_SHORT_CALLS } else { SENDERS_PER_CPU };
-        let senders_max = senders_per_cpu * cpu_count;
+        let has_sender_each = placement.makes_short_calls && senders.len() <= STREAMS_WITH_SENDER_EACH_MAX;
+        let senders_max = if has_sender_each { STREAMS_WITH_SENDER_EACH_MAX } else { SENDERS_PER_CPU * cpu_count };
         let have_many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
         let do_timers_interrupt = placement.has_pacing_timers && have_many_streams;
         let senders_initial = if do_timers_interrupt { senders_max.div_ceil(2) } else { senders_max };

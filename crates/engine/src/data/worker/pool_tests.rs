@@ -151,9 +151,9 @@ fn half_as_many_senders_begin_with_many_streams_that_timers_pace() {
 #[test]
 fn a_sender_for_each_stream_begins_where_calls_are_short() {
     let short = Placement { makes_short_calls: true, ..ANY_CPU };
-    let most = SENDERS_PER_CPU_OF_SHORT_CALLS * cpu::online_cpus();
     assert_eq!(threads(&[StreamRole::Sender; 10], short), 10);
-    assert_eq!(threads(&vec![StreamRole::Sender; most + 1], short), most);
+    assert_eq!(threads(&[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX], short), STREAMS_WITH_SENDER_EACH_MAX);
+    assert_eq!(threads(&[StreamRole::Sender; STREAMS_WITH_SENDER_EACH_MAX + 1], short), cpu::online_cpus());
     assert_eq!(threads(&[StreamRole::Receiver; 128], short), cpu::online_cpus());
 }
 
