@@ -80,6 +80,7 @@ ROWS = [
     Row("TCP, 32-byte writes, 10 streams", "-l 32 -P 10"),
     Row("TCP, 32-byte writes, 10 streams, to the peer's server", "-l 32 -P 10", ours_server=False),
     Row("TCP, 32-byte writes, 10 streams, from the peer's client", "-l 32 -P 10", ours_client=False),
+    Row("TCP, 1400-byte writes, 10 streams, from the peer's client", "-l 1400 -P 10", ours_client=False),
     Row("TCP, 8 KiB writes, 10 streams", "-l 8K -P 10"),
     Row("TCP, 32-byte blocks, 10 streams, ours with --lr-coalesce", "-l 32 -P 10", "--lr-coalesce"),
     Row("TCP at 1 Gbit/s", "-b 1G"),

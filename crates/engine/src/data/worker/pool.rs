@@ -39,6 +39,7 @@ const STREAMS_WITH_SENDER_EACH_MAX: usize = 128;
 /// Senders of more streams than this overtake a peer on this machine that receives with a single thread: the queues of the streams
 /// outgrow the caches, and stay so. Where the kernel paces that number of streams by timers, these take time from receivers.
 const STREAMS_PER_FREE_SENDER: usize = 4;
+
 /// Most threads of a test with this number of streams.
 pub(crate) fn threads_max(streams: usize) -> usize {
     let cpus = cpu::online_cpus();
