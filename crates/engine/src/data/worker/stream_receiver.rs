@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_model::spec::ReceiveWait;
 use linerate_model::workload::Shape;
 use linerate_model::{TestSpec, Transport};
-use linerate_sys::{clock, stream_io};
+use linerate_sys::{clock, sockopt, stream_io};
 
 use super::Target;
 use super::read_place::ReadPlace;
@@ -62,6 +62,11 @@ const UNTIMED_CALLS: u32 = 8;
 /// First read of a queue: about the largest segment. The kernel acknowledges what has arrived when a read returns. A sender that keeps
 /// little in flight, as BBR does, waits for that; one that fills the queue does not, and longer reads cost less.
 const FIRST_READ_BYTES: usize = 64 * 1024;
+/// Most bytes of a read of small blocks that arrive in small segments. Writes gather in one segment while another one is unacknowledged
+/// (RFC 896), so a packet holds little more than a segment, and costs as much as a large one. A sender faster than its path gathers more
+/// once the window is closed, which reads of all that is queued prevent: those of a thread that iperf3 has for each stream are of one
+/// block. Where segments are large, as over loopback, longer reads are cheaper.
+const SMALL_BLOCK_READ_BYTES: usize = 16 * 1024;
 /// A discarding read has no buffer to fit into cache.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;
 /// More than this at once means that the window, not the sender, is about to limit: a pause would make it worse.
@@ -76,6 +81,7 @@ impl StreamReceiver {
         may_pause: bool,
         target: Option<Arc<Target>>,
     ) -> Self {
+        let read_len = longest_read(fd.as_fd(), block_len as usize);
         Self {
             fd,
             counters,
@@ -86,7 +92,7 @@ impl StreamReceiver {
             may_pause,
             target,
             observer: None,
-            read_len: RECEIVE_BYTES,
+            read_len,
             awaits_end: false,
         }
     }
@@ -168,6 +174,12 @@ impl Pump for StreamReceiver {
     }
 }
 
+/// Most bytes of one read of a connection whose sender writes blocks of `block_len` bytes.
+fn longest_read(fd: BorrowedFd<'_>, block_len: usize) -> usize {
+    let are_segments_small = sockopt::TCP_MAXSEG.get(fd).is_ok_and(|mss| mss as usize <= SMALL_BLOCK_READ_BYTES);
+    if are_segments_small && block_len <= SMALL_BLOCK_READ_BYTES { SMALL_BLOCK_READ_BYTES } else { RECEIVE_BYTES }
+}
+
 /// How receivers of a test may wait. They sleep until data arrives where a delay is what is measured, with a window that the user
 /// fixed, which is small compared to what arrives during a pause, and with a rate so low that little is gained.
 pub(crate) fn receive_waits(spec: &TestSpec, may_spin: bool) -> &'static [ReceiveWait] {
@@ -196,7 +208,6 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use linerate_sys::page_buffer::PAGE_ALIGNMENT;
-    use linerate_sys::sockopt;
 
     use super::*;
 
@@ -216,18 +227,29 @@ mod tests {
         }
     }
 
+    const LARGE_BLOCK: u32 = 128 << 10;
+    const SMALL_BLOCK: u32 = 8 << 10;
+
     /// A receiver into memory with what observes it.
-    fn observed(receiver: TcpStream) -> (StreamReceiver, Reads) {
+    fn observed(receiver: TcpStream, block_len: u32) -> (StreamReceiver, Reads) {
         let reads = Reads::default();
         let mut pump =
-            StreamReceiver::new(Arc::new(receiver.into()), Arc::default(), Sink::Memory, 1 << 17, true, None);
+            StreamReceiver::new(Arc::new(receiver.into()), Arc::default(), Sink::Memory, block_len, true, None);
         pump.observer = Some(Box::new(reads.clone()));
         (pump, reads)
     }
 
     /// As many bytes as the sockets hold, none of them read.
     fn queued_stream() -> (TcpStream, TcpStream) {
+        queued_in_segments(None)
+    }
+
+    /// The same in segments of at most this number of bytes.
+    fn queued_in_segments(mss_bytes: Option<u32>) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        if let Some(mss_bytes) = mss_bytes {
+            sockopt::TCP_MAXSEG.set(listener.as_fd(), mss_bytes).expect("a segment size");
+        }
         sockopt::SO_RCVBUF.set(listener.as_fd(), 1 << 20).expect("a buffer");
         let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
         let (receiver, _) = listener.accept().expect("a connection");
@@ -240,7 +262,7 @@ mod tests {
     #[test]
     fn the_first_read_of_a_queue_is_short_so_that_its_acknowledgement_is_early() {
         let (_sender, receiver) = queued_stream();
-        let (mut pump, reads) = observed(receiver);
+        let (mut pump, reads) = observed(receiver, LARGE_BLOCK);
         pump.pump(0, &mut Scratch::default());
         let lengths: Vec<_> = reads.all().iter().map(|(_, len)| *len).collect();
         assert_eq!(lengths[0], 64 << 10);
@@ -248,9 +270,22 @@ mod tests {
     }
 
     #[test]
+    fn small_blocks_in_small_segments_are_read_in_portions() {
+        let longest = |mss_bytes, block_len| {
+            let (_sender, receiver) = queued_in_segments(mss_bytes);
+            let (mut pump, reads) = observed(receiver, block_len);
+            pump.pump(0, &mut Scratch::default());
+            reads.all().iter().map(|(_, len)| *len).max().expect("a read")
+        };
+        assert_eq!(longest(Some(1448), SMALL_BLOCK), 16 << 10);
+        assert!(longest(Some(1448), LARGE_BLOCK) > 64 << 10);
+        assert!(longest(None, SMALL_BLOCK) > 64 << 10, "one segment of a loopback holds several blocks");
+    }
+
+    #[test]
     fn a_read_begins_in_a_page_where_its_position_in_the_stream_does() {
         let (_sender, receiver) = queued_stream();
-        let (mut pump, reads) = observed(receiver);
+        let (mut pump, reads) = observed(receiver, LARGE_BLOCK);
         pump.read_len = 10_000;
         pump.pump(0, &mut Scratch::default());
         let begins: Vec<_> = reads.all().iter().map(|(begin, _)| *begin).collect();
@@ -260,7 +295,7 @@ mod tests {
     #[test]
     fn a_long_queue_leaves_the_distance_that_has_nothing_to_compare_with() {
         let (_sender, receiver) = queued_stream();
-        let (mut pump, reads) = observed(receiver);
+        let (mut pump, reads) = observed(receiver, LARGE_BLOCK);
         pump.read_len = 4096;
         for _ in 0..2 {
             assert!(matches!(pump.pump(0, &mut Scratch::default()), Pumped::Again));
