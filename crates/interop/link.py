@@ -104,7 +104,9 @@ class Direction:
     def summary(self):
         errors = sorted(self.errors_ns)
         share = lambda part: errors[min(int(part * len(errors)), len(errors) - 1)] if errors else 0
-        return self.counts | {"error_p50_ns": share(0.5), "error_p99_ns": share(0.99), "error_max_ns": share(1.0)}
+        mean_ns = sum(errors) // max(len(errors), 1)
+        spread = {"error_p50_ns": share(0.5), "error_p99_ns": share(0.99), "error_max_ns": share(1.0)}
+        return self.counts | spread | {"error_mean_ns": mean_ns}
 
 
 class Link:

@@ -62,7 +62,8 @@ fn two_links() -> Option<Net> {
     Some(net)
 }
 
-/// Two links of 50 Mbit/s carry a load together, half on each: 2 x 47.8 Mbit/s of payload.
+/// Two links of 50 Mbit/s carry a load together, half on each: 2 x 47.8 Mbit/s of payload, less where BBR measures the RTT with an
+/// empty queue.
 #[test]
 fn timed_subflows_of_multipath_tcp_share_two_links() {
     let Some(net) = two_links() else { return };
@@ -73,8 +74,8 @@ fn timed_subflows_of_multipath_tcp_share_two_links() {
         let words = ["--only", kind, "-P", "1", "-t", "6", "--transport", "mptcp"];
         let (report, finished) = examined(&net, &words);
         let load = phase(&report, kind);
-        assert!((number(&load[rate]) - 95.6e6).abs() < 3e6, "{finished:?}");
-        let rows = load["subflows"].as_array().expect("subflows");
+        assert!((88e6..98e6).contains(&number(&load[rate])), "{finished:?}");
+        let rows = load["subflows"].as_array().unwrap_or_else(|| panic!("no subflows: {finished:?}"));
         let shares: Vec<f64> = rows.iter().map(|row| number(&row["share"])).collect();
         assert!(shares.len() == 2 && shares.iter().all(|share| (0.45..=0.55).contains(share)), "{finished:?}");
         // Rows are those of the sender.
