@@ -36,6 +36,8 @@ pub(in crate::dialect::native) struct LoadRun {
     next_sample_ns: u64,
     samples: Vec<LoadSample>,
     notes: Vec<String>,
+    /// When the senders stopped: an end that has the result closes its sockets, and with them the subflows of both ends.
+    subflows: Vec<SubflowRow>,
     cpu: CpuMeter,
 }
 
@@ -103,6 +105,7 @@ impl LoadRun {
             next_sample_ns: u64::MAX,
             samples: Vec::new(),
             notes: Vec::new(),
+            subflows: Vec::new(),
             cpu: CpuMeter::start(clock::monotonic_ns()),
         })
     }
@@ -262,6 +265,7 @@ impl LoadRun {
 
     /// Stops the senders; the receivers continue.
     pub(in crate::dialect::native) fn stop_senders(&mut self) {
+        self.subflows = self.current_subflows();
         self.run.stop_now(&mut self.reporter);
     }
 
@@ -270,7 +274,9 @@ impl LoadRun {
         let now_ns = clock::monotonic_ns();
         self.samples.push(self.sample(now_ns));
         self.samples.truncate(SAMPLES_MAX);
-        let subflows = self.subflows();
+        if self.subflows.is_empty() {
+            self.subflows = self.current_subflows();
+        }
         let streams = self.streams.iter().map(|stream| self.stream_totals(stream)).collect();
         let elapsed_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
         let cpu_ns = self.cpu.cpu_ns();
@@ -280,7 +286,7 @@ impl LoadRun {
         self.run.quit();
         self.reporter.emit(&Event::Summary(Box::new(summary)));
         let facts = self.reporter.facts_for_peer();
-        let (load, notes) = (std::mem::take(&mut self.samples), std::mem::take(&mut self.notes));
+        let Self { samples: load, notes, subflows, .. } = self;
         (EndpointPhase { elapsed_ns, load, streams, subflows, cpu_ns, notes, ..EndpointPhase::default() }, facts)
     }
 
@@ -293,7 +299,7 @@ impl LoadRun {
     }
 
     /// Subflows of all streams. A connection without them is a note of the result.
-    fn subflows(&mut self) -> Vec<SubflowRow> {
+    fn current_subflows(&mut self) -> Vec<SubflowRow> {
         let mut rows = Vec::new();
         if self.spec.transport != PhaseTransport::Mptcp {
             return rows;
