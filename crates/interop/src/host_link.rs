@@ -20,7 +20,7 @@ pub enum HostLink {
 impl HostLink {
     /// Rate and burst of tbf(8), from the host and to it.
     pub(crate) fn shapers(self) -> [&'static str; 2] {
-        const GIGABIT: &str = "rate 1gbit burst 128kb latency 10ms";
+        const GIGABIT: &str = "rate 1gbit burst 256kb latency 10ms";
         const SLOW: &str = "rate 100mbit burst 32kb latency 10ms";
         match self {
             Self::Gigabit => [GIGABIT; 2],
