@@ -64,8 +64,8 @@ const UNTIMED_CALLS: u32 = 8;
 const FIRST_READ_BYTES: usize = 64 * 1024;
 /// Most bytes of a read of small blocks that arrive in small segments. Writes gather in one segment while another one is unacknowledged
 /// (RFC 896), so a packet holds little more than a segment, and costs as much as a large one. A sender faster than its path gathers more
-/// once the window is closed, which reads of all that is queued prevent: those of a thread that iperf3 has for each stream are of one
-/// block. Where segments are large, as over loopback, longer reads are cheaper.
+/// once the window is closed. Reads of all that is queued keep it open; iperf3 reads one block per call. Where segments are large, as
+/// over loopback, longer reads are cheaper.
 const SMALL_BLOCK_READ_BYTES: usize = 16 * 1024;
 /// A discarding read has no buffer to fit into cache.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;

@@ -51,12 +51,12 @@ fn timed_responsiveness_is_that_of_the_round_trip() {
     }
 }
 
-/// What a path of 5 ms up and 45 ms down looks like, whatever is known of the clocks.
 /// By so much half of the packets of a direction arrive later than planned, in ms.
 fn late_ms(did: &Value) -> f64 {
     ms(did, "error_p50_ns")
 }
 
+/// What a path of 5 ms up and 45 ms down looks like, whatever is known of the clocks.
 #[track_caller]
 fn check_delays(report: &Value, link: &LinkReport) {
     let idle = &report["idle"];

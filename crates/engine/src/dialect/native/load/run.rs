@@ -36,7 +36,7 @@ pub(in crate::dialect::native) struct LoadRun {
     next_sample_ns: u64,
     samples: Vec<LoadSample>,
     notes: Vec<String>,
-    /// When the senders stopped: an end that has the result closes its sockets, and with them the subflows of both ends.
+    /// When the senders stopped: an end that has sent its result closes its sockets, and with them the subflows of both ends.
     subflows: Vec<SubflowRow>,
     cpu: CpuMeter,
 }
@@ -269,14 +269,11 @@ impl LoadRun {
         self.run.stop_now(&mut self.reporter);
     }
 
-    /// Ends the load; returns what this end counted, and facts of this host if a collector of them is set.
+    /// Ends the load, whose senders have been stopped; returns what this end counted, and facts of this host if a collector of them is set.
     pub(in crate::dialect::native) fn finish(mut self) -> (EndpointPhase, Option<String>) {
         let now_ns = clock::monotonic_ns();
         self.samples.push(self.sample(now_ns));
         self.samples.truncate(SAMPLES_MAX);
-        if self.subflows.is_empty() {
-            self.subflows = self.current_subflows();
-        }
         let streams = self.streams.iter().map(|stream| self.stream_totals(stream)).collect();
         let elapsed_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
         let cpu_ns = self.cpu.cpu_ns();
