@@ -8,6 +8,7 @@ mod iperf2;
 mod iperf3;
 mod page;
 mod pscheduler;
+mod time;
 
 use std::collections::HashMap;
 
@@ -278,7 +279,8 @@ impl Reader<'_> {
         match self.known.get(&imported.source_key).and_then(|at| tests.get_mut(*at)) {
             Some(known) => {
                 self.contents.repeated += 1;
-                let is_longer = imported.events.len() > known.events.len();
+                let length = |test: &Imported| (test.events.len(), test.source.len());
+                let is_longer = length(&imported) > length(known);
                 if is_longer || (known.is_partial() && !imported.is_partial()) {
                     *known = imported;
                 }
@@ -292,7 +294,7 @@ impl Reader<'_> {
 
     fn finish(mut self) -> Result<Contents, ImportError> {
         self.end_stream();
-        for test in self.csv.take_tests() {
+        for test in self.csv.take_runs() {
             let key = keys::sha256(test.first_row().as_bytes());
             let sha256 = keys::sha256(test.source().as_bytes());
             let origin = self.origin("iperf", None, "iperf2-csv", (sha256, &key), test.notes());
