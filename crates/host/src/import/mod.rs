@@ -8,8 +8,6 @@ mod blocks;
 mod ethtool;
 mod ethtool_headings;
 mod hosts;
-mod iperf;
-mod iperf_json;
 mod join;
 mod lines;
 mod lspci;
@@ -17,6 +15,7 @@ mod network;
 mod notes;
 mod ovs;
 mod paste;
+mod reports;
 mod ss;
 mod system;
 
@@ -25,9 +24,9 @@ use std::collections::BTreeMap;
 use linerate_model::snapshot::{Snapshot, Source};
 
 use blocks::Block;
-use iperf::Transcripts;
-use iperf_json::Documents;
 use join::Loose;
+use reports::Runs;
+pub use reports::{ReadTests, TestOutput, TestRun};
 
 /// Bytes of one file that are read; more is cut.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -50,13 +49,13 @@ pub struct Imported {
 /// Reads one text. `name` is the host where the text names none.
 #[must_use]
 pub fn import(name: &str, text: &str) -> Imported {
-    import_all(&[(name, text)])
+    import_all(&[(name, text)], &reports::none)
 }
 
 /// Reads texts, each with the name of its file. Several texts that name no host describe the same one, unless they
 /// contradict each other.
 #[must_use]
-pub fn import_all(texts: &[(&str, &str)]) -> Imported {
+pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported {
     let mut imported = Imported::default();
     let mut pasted = Vec::new();
     for (name, text) in texts {
@@ -71,8 +70,8 @@ pub fn import_all(texts: &[(&str, &str)]) -> Imported {
     }
     let texts: Vec<(&str, Vec<Block<'_>>)> = pasted.iter().map(|(name, lines)| (*name, blocks::split(lines))).collect();
     let mut hosts: BTreeMap<String, Draft> = BTreeMap::new();
-    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts)) {
-        read_blocks(name, &host, blocks, &mut hosts, &mut imported);
+    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts, read_tests)) {
+        read_blocks((name, &host), blocks, read_tests, &mut hosts, &mut imported);
     }
     // Text around the outputs of named hosts is no host of its own.
     imported.snapshots.extend(hosts.into_values().filter(|draft| draft.understood).map(Draft::finish));
@@ -80,9 +79,9 @@ pub fn import_all(texts: &[(&str, &str)]) -> Imported {
 }
 
 fn read_blocks(
-    name: &str,
-    default_host: &str,
+    (name, default_host): (&str, &str),
     blocks: &[Block<'_>],
+    read_tests: ReadTests<'_>,
     hosts: &mut BTreeMap<String, Draft>,
     imported: &mut Imported,
 ) {
@@ -91,7 +90,7 @@ fn read_blocks(
         let host = block.host.filter(|host| *host != "note").unwrap_or(default_host);
         let draft = hosts.entry(host.to_owned()).or_insert_with(|| Draft::new(host));
         imported.blocks += 1;
-        let understood = read_block(draft, block, &mut |number, line| {
+        let understood = read_block(draft, block, read_tests, &mut |number, line| {
             imported.unread.push(format!("{name}:{number}: {line}"));
         });
         imported.understood += usize::from(understood);
@@ -109,7 +108,7 @@ fn saved(text: &str) -> Option<Snapshot> {
 struct Draft {
     snapshot: Snapshot,
     loose: Loose,
-    transcripts: Transcripts,
+    runs: Runs,
     /// At least one line was understood.
     understood: bool,
 }
@@ -119,20 +118,25 @@ impl Draft {
         Self {
             snapshot: Snapshot::new(host, Source::Import),
             loose: Loose::default(),
-            transcripts: Transcripts::default(),
+            runs: Runs::default(),
             understood: false,
         }
     }
 
     fn finish(mut self) -> Snapshot {
-        self.transcripts.finish(&mut self.snapshot);
+        self.runs.finish(&mut self.snapshot);
         self.loose.attach(&mut self.snapshot);
         self.snapshot
     }
 }
 
 /// Passes every line to the importers until one parses it. Returns whether any line was parsed.
-fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize, &str)) -> bool {
+fn read_block(
+    draft: &mut Draft,
+    block: &Block<'_>,
+    read_tests: ReadTests<'_>,
+    unread: &mut dyn FnMut(usize, &str),
+) -> bool {
     let mut ethtool = ethtool::Reader::new(block);
     let mut network = network::Reader::new(block);
     let mut lspci = lspci::Reader::new(block);
@@ -140,25 +144,25 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
     let mut system = system::Reader::new(block);
     let mut ss = ss::Reader::default();
     let mut notes = notes::Reader::new(block);
-    let mut any = draft.transcripts.command(block);
-    let documents = Documents::of(block);
-    let mut lines = block.lines.iter().enumerate();
-    while let Some((index, (number, line))) = lines.next() {
-        if let Some((_, count)) = documents.at(index).filter(|(document, _)| draft.transcripts.json(document)) {
-            any = true;
-            lines.by_ref().take(count.saturating_sub(1)).for_each(drop);
+    let tests = draft.runs.read(block, read_tests);
+    let mut any = tests.is_command;
+    for reason in &tests.refused {
+        unread(block.lines.first().map_or(0, |(number, _)| *number), reason);
+    }
+    for (index, (number, line)) in block.lines.iter().enumerate() {
+        if tests.read.contains(&index) {
+            any |= tests.refused.is_empty();
             continue;
         }
         let snapshot = &mut draft.snapshot;
         let understood = system.lscpu(snapshot, line)
             || ethtool.line(snapshot, line)
-            || draft.transcripts.line(line)
             || ss.line(line)
             || network.line(snapshot, line)
             || lspci.line(&mut draft.loose, line)
             || ovs.line(line)
             || system.line(snapshot, &mut draft.loose, line)
-            || notes.line(snapshot, &mut draft.transcripts, line);
+            || notes.line(snapshot, line);
         any |= understood;
         if !understood && !line.trim().is_empty() && !is_decoration(line) {
             unread(*number, line);
