@@ -154,12 +154,18 @@ fn direction_rate(
         return None;
     };
     match plausible(context, phase, direction, found) {
-        Ok(()) => Some(found),
+        Ok(()) => Some(at_most_its_rate(phase, found)),
         Err(reason) => {
             lacks(&reason.to_string());
             None
         }
     }
+}
+
+/// A rate within what the sender was allowed. A part of a load begins and ends anywhere between two bursts, and what waited
+/// before it is received in it.
+fn at_most_its_rate(phase: &PhaseResult, found_bps: f64) -> f64 {
+    phase.spec.rate_bps.map_or(found_bps, |rate| found_bps.min(rate as f64))
 }
 
 /// Compares a rate that the other end counted with what this end sent and with this end's link.
@@ -194,7 +200,8 @@ fn plausible(
 /// Rate of one stream, of a phase with one direction that began with one.
 fn single_stream(phase: &PhaseResult) -> Option<f64> {
     let direction = direction_of(phase.spec.kind)?;
-    rate(receiver(phase, direction), direction, phase.load.as_ref()?.single?)
+    let found = rate(receiver(phase, direction), direction, phase.load.as_ref()?.single?)?;
+    Some(at_most_its_rate(phase, found))
 }
 
 fn direction_of(kind: PhaseKind) -> Option<PathDirection> {
