@@ -27,11 +27,11 @@ pub struct TrendRun {
 pub struct TrendChange {
     /// Position of the first run after it in the trend.
     pub at: usize,
-    /// Median of the twenty runs before.
+    /// Median of the runs before it: twenty, or those since the change before.
     pub before: f64,
     /// Median of the runs from it to the next change.
     pub after: f64,
-    /// Effect: the ratio of the values after to those before, or their difference.
+    /// The ratio of the median after to that before, or their difference.
     pub effect: f64,
     /// Whether the effect is a ratio.
     pub is_ratio: bool,
@@ -84,21 +84,25 @@ impl Trend {
         let values: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
         let found = change_points(&measure.info(), &values);
         let ends = found.iter().skip(1).map(|next| next.at).chain([values.len()]);
-        let change = |(point, end): (&crate::change_point::ChangePoint, usize)| {
+        let starts = [0].into_iter().chain(found.iter().map(|point| point.at));
+        let change = |((point, end), start): ((&crate::change_point::ChangePoint, usize), usize)| {
             let run_of = |position: usize| Some(runs.get(known.get(position)?.0)?.run);
             let [a, b] = [point.at.checked_sub(1)?, point.at].map(|position| load(run_of(position)?));
-            let before = median(values.get(point.at.saturating_sub(BEFORE)..point.at)?)?;
+            // The level before a change is that since the one before it.
+            let before = median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
+            let after = median(values.get(point.at..end.max(point.found_at + 1))?)?;
+            let is_ratio = matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0;
             Some(TrendChange {
                 at: known.get(point.at)?.0,
                 before,
-                after: median(values.get(point.at..end.max(point.found_at + 1))?)?,
-                effect: point.effect,
-                is_ratio: matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0,
+                after,
+                effect: if is_ratio { after / before } else { after - before },
+                is_ratio,
                 is_worse: point.is_worse,
                 configuration: a.zip(b).map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
             })
         };
-        let changes = found.iter().zip(ends).filter_map(change).collect();
+        let changes = found.iter().zip(ends).zip(starts).filter_map(change).collect();
         let (client, server) = (last.path.client.clone(), last.path.server.clone());
         Self { schema: TREND_SCHEMA, measure, client, server, runs, changes }
     }
