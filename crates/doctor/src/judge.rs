@@ -39,7 +39,8 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     let (outcomes, (verdict, placement, tests)) = judged(observed, only, |scope, findings| {
         (verdict::verdict(scope, findings), placements(scope), read_tests(scope))
     });
-    let watched = observed.iter().any(|one| one.period.is_some());
+    let is_watched = |one: &Observed| one.period.as_ref().is_some_and(|period| !period.is_around_test);
+    let watched = observed.iter().any(is_watched);
     let mut diagnosis = Diagnosis::new(vote::decide(verdict, &votes, watched));
     diagnosis.hosts = observed.iter().map(|one| one.snapshot.host.clone()).collect();
     diagnosis.findings = outcomes.findings.into_iter().map(|(_, finding)| finding).collect();
@@ -89,7 +90,7 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 }
 
 /// Findings that explain another one away: on the same host, and flow control anywhere.
-const EXPLAINS: [(&str, &str); 14] = [
+const EXPLAINS: [(&str, &str); 15] = [
     // A step in speed, or pause frames, lose and delay packets as a policer does.
     ("LNK-03", "PATH-01"),
     ("LNK-03", "PATH-06"),
@@ -108,6 +109,8 @@ const EXPLAINS: [(&str, &str); 14] = [
     // A sender that waits for a CPU has nothing to send.
     ("TOOL-03", "APP-01"),
     ("TOOL-03", "WIN-06"),
+    // Fragments that do not arrive are the loss.
+    ("UDP-03", "PATH-11"),
     // Nothing can be switched on that the host does not offer.
     ("VIRT-01", "OFF-01"),
 ];

@@ -6,7 +6,7 @@ use linerate_model::limit::limit_sentence;
 use crate::elimination;
 use crate::limit::{self, Limit};
 use crate::rule::{Layer, NoMatch};
-use crate::rules::narrowest_hop;
+use crate::rules::{narrowest_hop, socket_took_the_loss};
 use crate::scope::{Host, Run, Scope};
 
 /// There was load, and nothing explains it.
@@ -38,6 +38,9 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
     let eliminated = scope.runs().find_map(|run| Some((elimination::limit_of(scope, &run)?, run)));
     let eliminated = eliminated.and_then(|(name, run)| Some((more_specific(scope, findings, name, &run)?, run)));
     Some(eliminated.map_or(cause, |(name, run)| {
+        if name == limit::CONFIGURED_RATE {
+            return limited(name, TARGET_REACHED, Confidence::High, &run.label());
+        }
         let confidence = if name == limit::PATH_OR_RECEIVER { Confidence::Low } else { Confidence::High };
         limited(name, limit_sentence(name), confidence, &run.label())
     }))
@@ -69,6 +72,9 @@ fn is_about_loss(cause: &Verdict, run: &Run<'_>) -> bool {
     (is_rate || is_drops) && elimination::place_of_loss(run).is_some()
 }
 
+/// The sentence of a rate that the user set.
+const TARGET_REACHED: &str = "the target rate is reached";
+
 pub(crate) const SLOW_START: &str = "slow-start";
 
 /// What limits, given that there was load.
@@ -81,7 +87,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
             && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE)
     };
     if let Some(run) = scope.runs().find(is_reached).filter(|_| !invalid) {
-        return limited(limit::CONFIGURED_RATE, "the target rate is reached", Confidence::High, &run.label());
+        return limited(limit::CONFIGURED_RATE, TARGET_REACHED, Confidence::High, &run.label());
     }
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;
@@ -152,7 +158,13 @@ fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Findi
 /// One end alone cannot be more than half sure about what happens at the other.
 fn confidence(scope: &Scope<'_>, finding: &Finding) -> Confidence {
     let both = scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
-    if both || finding.id == "TOP-01" { finding.confidence } else { finding.confidence.min(Confidence::Medium) }
+    // Datagrams that were lost in the receiver's buffer were not lost elsewhere.
+    let is_all_of_it = finding.id == "UDP-01" && scope.runs().any(|run| socket_took_the_loss(&run));
+    if both || is_all_of_it || finding.id == "TOP-01" {
+        finding.confidence
+    } else {
+        finding.confidence.min(Confidence::Medium)
+    }
 }
 
 /// Why there can be no verdict: idle counters, totals alone, or a period without spread.

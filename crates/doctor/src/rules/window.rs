@@ -301,6 +301,12 @@ fn udp_01(host: &Host<'_>) -> Ruling {
         .advice("and request the buffer: -w 4M; if that does not help, the receiver's CPU is the limit (CPU-02)"))
 }
 
+/// Whether the receive buffers of the run's host overflowed during it as often as it lost datagrams.
+pub(crate) fn socket_took_the_loss(run: &Run<'_>) -> bool {
+    let lost = run.number("lost_packets").map(|lost| lost.value).unwrap_or_default();
+    run.host.period.is_some() && socket_explains(&run.host, lost)
+}
+
 fn udp_02(run: &Run<'_>) -> Ruling {
     let (length, mtu, most) = fragmented(run)?;
     Ok(matched()

@@ -190,13 +190,18 @@ impl<'a> Run<'a> {
 
     /// A target rate of payload, or a pacing rate of packets, was given and reached.
     pub(crate) fn reaches_its_target(&self) -> bool {
+        self.reaches_of_its_target(0.97)
+    }
+
+    /// The same up to a part of the target rate.
+    pub(crate) fn reaches_of_its_target(&self, share: f64) -> bool {
         let streams = self.number("streams").map_or(1.0, |streams| streams.value);
         let reaches = |fact: &str, part: f64| {
             let target = self.number(fact).ok().filter(|target| target.value > 0.0);
             target
                 .is_some_and(|target| self.goodput_bps().is_ok_and(|rate| rate.value >= part * target.value * streams))
         };
-        reaches("target_bps", 0.97) || reaches("fq_rate_bps", PACED_PAYLOAD)
+        reaches("target_bps", share) || reaches("fq_rate_bps", PACED_PAYLOAD)
     }
 
     /// Goodput at the receiver; at the sender only where the receiver's is absent.
