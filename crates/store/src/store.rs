@@ -19,7 +19,7 @@ pub struct Store {
 
 impl Store {
     /// Opens a database for writing, and creates it where there is none. Runs whose process ended without a result become
-    /// `crashed`.
+    /// `ended`.
     ///
     /// # Errors
     /// A file that is no database of this program or of a newer version; it is not touched. Anything the database reports.
@@ -74,7 +74,7 @@ impl Store {
     }
 
     fn brought_up_to_date(self) -> Result<(Self, usize), StoreError> {
-        match self.mark_crashed() {
+        match self.mark_ended() {
             Err(StoreError::ReadOnly(_)) => {}
             marked => marked?,
         }

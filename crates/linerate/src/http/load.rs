@@ -151,7 +151,13 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         seconds_total: (spec.duration_ns + spec.warmup_ns) / 1_000_000_000,
         errors: 0,
     };
-    let (load, sides) = watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress)?;
+    let (load, sides) = match watched(plan, spec, breaker, (side.as_mut(), &mut stop), progress) {
+        Ok(watched) => watched,
+        Err(error) => {
+            let _ = recording.map(|recording| recording.fail(&error));
+            return Err(error);
+        }
+    };
     drop(view);
     report(plan, &load, &sides, (side.as_ref(), recording), (first.ip(), kept, remarks))
 }

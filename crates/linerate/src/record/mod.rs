@@ -22,8 +22,8 @@ use linerate_sys::{clock, process, random};
 
 pub use sessions::SessionRecords;
 
-use crate::Error;
 use crate::http::lab::is_local;
+use crate::{Error, Outcome};
 
 /// Labels that a run may have.
 const LABELS_MAX: usize = 64;
@@ -220,6 +220,19 @@ impl Recording {
         record.elapsed_ns = elapsed_ns;
         recorder.finish_with(record, trials);
         recorder.close().message()
+    }
+
+    /// The run ended with an error.
+    #[must_use]
+    pub fn fail(self, error: &Error) -> Recorded {
+        let reason = error.to_string();
+        let state = match error.outcome {
+            Outcome::Interrupted => RunState::Interrupted,
+            _ if !self.record.trials.is_empty() => RunState::Partial,
+            _ => RunState::of_failure(&reason),
+        };
+        let body = self.record.body.clone();
+        self.finish(state, Some(reason), body)
     }
 
     /// The run ended, and this was found.

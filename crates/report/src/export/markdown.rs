@@ -50,7 +50,7 @@ fn section(run: &RunRecord) -> String {
     if !name(run).is_empty() {
         let _ = write!(text, ": {}", escaped(name(run)));
     }
-    let _ = write!(text, "\n\n{}, {}", run.started_at, stored_name(run.state));
+    let _ = write!(text, "\n\n{}, {}", run.started_at, run.state.words());
     if run.state != RunState::Complete
         && let Some(reason) = &run.reason
     {
