@@ -13,11 +13,12 @@ use linerate_report::{Output, Style, export, history, iperf2, iperf3, record};
 use linerate_store::upkeep;
 pub use linerate_store::upkeep::Keep;
 pub use linerate_store::{Filter, Label, Sort, parse_label};
-use linerate_store::{Place, Store, StoreError, load_named};
+use linerate_store::{Place, Store, StoreError};
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use crate::command_line::iperf3::{program_version, system_line};
 use crate::expect::missed_by_run;
+use crate::named::load_named;
 use crate::{Error, Outcome};
 
 /// The runs of a store.
@@ -143,13 +144,16 @@ impl History {
         Ok(())
     }
 
-    /// Sets and removes labels of every run of a name.
+    /// Sets and removes labels of every run of the names.
     ///
     /// # Errors
-    /// A name of no run, or a store that cannot be written.
-    pub fn label(&self, name: &str, set: &[Label], remove: &[String]) -> Result<(), Error> {
+    /// A name of no run, with which no run is changed, or a store that cannot be written.
+    pub fn label(&self, names: &[String], set: &[Label], remove: &[String]) -> Result<(), Error> {
         let store = self.open().map_err(error)?;
-        let runs = store.resolve(name).map_err(error)?;
+        let mut runs = Vec::new();
+        for name in names {
+            runs.extend(store.resolve(name).map_err(error)?);
+        }
         runs.into_iter().try_for_each(|run| store.label(run, set, remove)).map_err(error)
     }
 
@@ -247,7 +251,7 @@ impl History {
     fn load(&self, names: &[String]) -> Result<Vec<RunRecord>, Error> {
         let mut runs = Vec::new();
         for name in names {
-            runs.extend(load_named(self.place.as_ref(), name).map_err(error)?);
+            runs.extend(load_named(self.place.as_ref(), name)?);
         }
         Ok(runs)
     }

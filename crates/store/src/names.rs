@@ -70,14 +70,17 @@ impl Store {
     }
 }
 
-/// The records of a name: of a file (with a `/` or a `.` in its path), or of the runs of [`Store::resolve`].
+/// Whether a name means a file: it has a `/` or a `.`.
+#[must_use]
+pub fn is_file_name(name: &str) -> bool {
+    name.contains(['/', '.']) && !name.starts_with("label:")
+}
+
+/// The records of the runs of [`Store::resolve`].
 ///
 /// # Errors
-/// As [`Store::resolve`] and [`Store::load`], and a file that is no record.
+/// As [`Store::resolve`] and [`Store::load`].
 pub fn load_named(place: Option<&Place>, name: &str) -> Result<Vec<RunRecord>, StoreError> {
-    if name.contains(['/', '.']) && !name.starts_with("label:") {
-        return read_file(Path::new(name)).map(|record| vec![record]);
-    }
     let place = place.ok_or_else(|| StoreError::Place("--store off: name a file".to_owned()))?;
     let store = Store::open_existing(place)?;
     store.resolve(name)?.into_iter().map(|id| store.load(id)).collect()

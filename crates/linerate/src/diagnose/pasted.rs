@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use linerate_doctor::TestTimeline;
+use linerate_doctor::path::{PathRun, path_runs};
 use linerate_host::import::{Imported, TestOutput, TestRun, import_all};
 use linerate_model::event::Endpoint;
 use linerate_model::snapshot::Value;
 use linerate_model::{Event, Flow, Stream};
-use linerate_record::import::{Command, Imported as ReportedTest, import_output};
+use linerate_record::import::{Command, Imported as ReportedTest, ImportedPath, import_output};
 
 /// Reads pasted texts, each with the name of its file: facts of hosts, and the tests among them.
 #[must_use]
@@ -28,6 +29,7 @@ fn tests(command: &str, lines: &[&str]) -> TestOutput {
     let read = (0..lines.len()).filter(is_of_report).collect();
     let mut runs: Vec<TestRun> =
         contents.tests.iter().flat_map(|test| runs_of(test, command, parsed.as_ref())).collect();
+    runs.extend(contents.paths.iter().flat_map(runs_of_path));
     number_equal_labels(&mut runs);
 
     let (refused, iperf3_version) = (contents.refused, contents.iperf3_version);
@@ -69,6 +71,21 @@ fn runs_of(test: &ReportedTest, line: &str, command: Option<&Command>) -> Vec<Te
         run
     };
     directions.into_iter().map(run).collect()
+}
+
+/// Each load of a test of a path.
+fn runs_of_path(path: &ImportedPath) -> Vec<TestRun> {
+    let test = &path.test;
+    let run = |load: PathRun| {
+        let mut facts = load.facts;
+        let label = facts.get("label").map(ToString::to_string).unwrap_or_default();
+        let host = &test.report.target.host;
+        facts.insert("tool".into(), test.tool.into());
+        facts.insert("label".into(), format!("{} to {host}, {label}", test.tool).into());
+        facts.extend(test.lost_share.map(|share| ("probe_loss_share".to_owned(), share.into())));
+        TestRun { facts, ..TestRun::default() }
+    };
+    path_runs(&test.report).into_iter().map(run).collect()
 }
 
 fn stream_of(event: &Event) -> Option<&Stream> {

@@ -165,6 +165,8 @@ pub enum Dialect {
     Native,
     /// That of iperf3; what only linerate measures is absent.
     Iperf3,
+    /// That of a speed test, whose report was imported.
+    SpeedTest,
 }
 
 /// What is known of the server's identity.

@@ -8,8 +8,10 @@ mod iperf2;
 mod iperf3;
 mod numbers;
 mod page;
+mod path;
 mod plausible;
 mod pscheduler;
+mod speed_test;
 mod text;
 mod time;
 
@@ -17,15 +19,19 @@ use std::collections::HashMap;
 
 use linerate_model::Event;
 use linerate_model::event::Endpoint;
-use linerate_model::record::{Import, Origin, RUN_SCHEMA};
+use linerate_model::record::{Import, Origin};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use document::Document;
+pub use path::{ImportedPath, PathTest};
 pub use text::Command;
 use text::{Taken, TextTest};
 
 use crate::keys;
+
+/// Of all versions.
+const RUN_SCHEMA_PREFIX: &str = "linerate.run/";
 
 /// Longest text that is read.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -35,6 +41,8 @@ pub const TEXT_BYTES_MAX: usize = 64 << 20;
 pub struct Contents {
     /// Tests that other programs reported, each once.
     pub tests: Vec<Imported>,
+    /// Tests of whole paths, each once.
+    pub paths: Vec<ImportedPath>,
     /// Records of this program, as JSON.
     pub records: Vec<String>,
     /// Reports of a test that the text contains several times, beyond the first.
@@ -95,7 +103,8 @@ pub enum ImportError {
     Refused(String),
     /// It contains nothing known.
     #[error(
-        "no report of iperf3 (-J, --json-stream), iperf 2 (-y C) or pScheduler (throughput), and no record or page of one"
+        "no report of iperf3, iperf 2, pScheduler (throughput), a speed test (JSON) or linerate test --json, and no record or \
+         page of one"
     )]
     Unknown,
 }
@@ -127,7 +136,7 @@ pub fn import(name: Option<&str>, text: &str, utc_offset_s: &dyn Fn(i64) -> i64)
     }
     let contents = Reader::new(name, utc_offset_s).read(text);
 
-    let is_empty = contents.tests.is_empty() && contents.records.is_empty();
+    let is_empty = contents.tests.is_empty() && contents.paths.is_empty() && contents.records.is_empty();
     match contents.refused.first() {
         _ if !is_empty => Ok(contents),
         Some(reason) => Err(ImportError::Refused(reason.clone())),
@@ -202,6 +211,9 @@ impl<'a> Reader<'a> {
         if blank > 0 {
             return blank;
         }
+        if is_list_mark(text) {
+            return 1;
+        }
         if text.starts_with('{')
             && let Some(document) = document::first(text)
         {
@@ -236,8 +248,12 @@ impl<'a> Reader<'a> {
             (Some(event), Some(data)) if is_whole => return self.stream_line(event, data, source),
             _ => self.end_stream(),
         }
-        if value["schema"] == RUN_SCHEMA && is_whole {
+        // Its reader tells what a record that is cut off, or one of another version, lacks.
+        if value["schema"].as_str().is_some_and(|schema| schema.starts_with(RUN_SCHEMA_PREFIX)) {
             self.contents.records.push(source.to_owned());
+            return true;
+        }
+        if is_whole && (self.path(value) || speed_test::is_progress(value)) {
             return true;
         }
         if iperf3::is_report(value) && (is_whole || iperf3::is_started(value)) {
@@ -310,6 +326,28 @@ impl<'a> Reader<'a> {
         if let Some(server) = server_report {
             self.iperf3(format, server, &server.to_string(), None);
         }
+    }
+
+    /// Returns whether it is a report of a path.
+    fn path(&mut self, value: &Value) -> bool {
+        let test = match path::read(value).or_else(|| speed_test::read(value)) {
+            None => return false,
+            Some(Ok(test)) => test,
+            Some(Err(reason)) => {
+                self.contents.refused.push(format!("the report of a path is not read: {reason}"));
+                return true;
+            }
+        };
+
+        let source_key = document::sha256(value);
+        if self.contents.paths.iter().any(|known| known.source_key == source_key) {
+            self.contents.repeated += 1;
+            return true;
+        }
+        let hash_and_key = (source_key.clone(), source_key.as_str());
+        let origin = self.origin(test.tool, None, test.format, hash_and_key, Vec::new());
+        self.contents.paths.push(ImportedPath { origin, test, source_key });
+        true
     }
 
     fn pscheduler(&mut self, result: &Value, source: &str) {
@@ -430,6 +468,15 @@ impl<'a> Reader<'a> {
             source: test.source().to_owned(),
         };
         self.add(imported);
+    }
+}
+
+/// A bracket or a comma of a list of documents.
+fn is_list_mark(text: &str) -> bool {
+    match text.as_bytes() {
+        [b'[' | b',', rest @ ..] => rest.trim_ascii_start().starts_with(b"{"),
+        [b']', rest @ ..] => rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r\n"),
+        _ => false,
     }
 }
 

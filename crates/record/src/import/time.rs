@@ -32,6 +32,25 @@ pub(super) fn iso_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<u6
     Some(u64::try_from(utc_s).ok()?.saturating_mul(1000).saturating_add(local_ms % 1000))
 }
 
+/// `2026-11-21T18:53:32.5Z` or `2026-11-21T19:53:32+01:00` in ms since 1970.
+pub(super) fn rfc3339_ms(text: &str) -> Option<u64> {
+    let (date, time) = text.split_once('T')?;
+    let zone_at = time.find(['Z', '+', '-'])?;
+    let (time, zone) = time.split_at_checked(zone_at)?;
+    let offset_ms = match zone {
+        "Z" => 0,
+        _ => {
+            let (hours, minutes) = zone.get(1..)?.split_once(':')?;
+            let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+            let size_ms = hours.checked_mul(60)?.checked_add(minutes)?.checked_mul(60_000)?;
+            if zone.starts_with('-') { -size_ms } else { size_ms }
+        }
+    };
+
+    let local_ms = iso_ms(&format!("{date} {time} (UTC)"), &|_| 0)?;
+    local_ms.checked_add_signed(offset_ms.checked_neg()?)
+}
+
 /// A day and `18:50:13.938`.
 fn ms_of(days: i64, time: &str) -> Option<u64> {
     let mut parts = time.split(':');
@@ -62,6 +81,12 @@ mod tests {
         assert_eq!(rfc2822_ms("Sat, 21 Nov 2026 18:53:32 GMT"), expected);
         assert_eq!(iso_ms("2026-11-21 18:53:32 (UTC)", &|_| 3600), expected);
         assert_eq!(iso_ms("2026-11-21 19:53:32.5 (CET)", &|_| 3600), expected.map(|ms| ms + 500));
+        assert_eq!(rfc3339_ms("2026-11-21T18:53:32Z"), expected);
+        assert_eq!(rfc3339_ms("2026-11-21T17:23:32.000000-01:30"), expected);
+        assert_eq!(rfc3339_ms("2026-11-21T19:53:32.5+01:00"), expected.map(|ms| ms + 500));
+        for text in ["", "2026-11-21T18:53:32", "2026-11-21T18:53:32+0100", "2026-11-21 18:53:32Z"] {
+            assert_eq!(rfc3339_ms(text), None, "{text}");
+        }
         for text in ["", "Sat", "Sat, 21 Nov 2026 25:53:32 GMT", "Sat, 21 Nov 99999 18:53:32 GMT"] {
             assert_eq!(rfc2822_ms(text), None, "{text}");
         }
