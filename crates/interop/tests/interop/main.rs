@@ -10,6 +10,7 @@ mod diagnosis {
     mod fixes;
     mod prove;
     mod sweep;
+    mod vanished;
 }
 
 /// Agents of a fleet, with the test as coordinator.
