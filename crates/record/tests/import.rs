@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::event::{Endpoint, ServerOutput};
-use linerate_model::{EndpointTotals, Event, Flow, Summary, TestSpec, measure, stored_name};
+use linerate_model::{EndpointTotals, Event, EventSink, Flow, Summary, TestSpec, measure, stored_name};
+use linerate_record::Builder;
 use linerate_record::import::{Contents, ImportError, Imported, import};
 use serde_json::{Value, json};
 
@@ -351,4 +352,33 @@ fn lines_between_reports_are_counted() {
 fn records_of_this_program_are_passed_on() {
     let record = "{\"schema\":\"linerate.run/1\",\"run_id\":\"x\"}";
     assert_eq!(read(&format!("{record}\n{record}\n")).records, [record, record]);
+}
+
+/// What stands in the place of a word: numbers beyond all bounds, signs, and characters of several bytes.
+const DAMAGE: [&str; 9] = ["", "-1", "nan", "1e308", "99999999999999999999", "0", "\u{e9}\u{20ac}", "[", "sec"];
+
+/// Any word of a report can be damaged on its way through a forum.
+#[test]
+fn damaged_texts_become_tests_or_unread_lines() {
+    let mut seed = 19_u64;
+    let mut next = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for (name, text) in texts() {
+        for _ in 0..20 {
+            let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
+            let at = next(words.len().max(1));
+            let damaged: String =
+                words.iter().enumerate().map(|(place, word)| if place == at { DAMAGE[next(DAMAGE.len())] } else { word }).collect();
+            let contents = read(&damaged);
+            for test in &contents.tests {
+                let mut builder = Builder::default();
+                test.events.iter().for_each(|event| builder.event(event).expect("a builder takes every event"));
+                let trial = builder.finish();
+                let is_number = trial.measures.iter().all(|measure| measure.value.is_finite());
+                assert!(is_number, "{name}: {:?} in {damaged}", trial.measures);
+            }
+        }
+    }
 }
