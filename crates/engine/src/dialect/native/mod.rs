@@ -8,6 +8,7 @@
 pub mod client;
 mod datagrams;
 mod drops;
+mod intake;
 mod load;
 mod probe_budget;
 pub mod server;
