@@ -55,6 +55,12 @@ impl PhaseKind {
         Self::Capacity,
     ];
 
+    /// It consists of requests and responses, each connection of which has one at a time.
+    #[must_use]
+    pub fn has_transactions(self) -> bool {
+        matches!(self, Self::Rr | Self::Crr | Self::Cps)
+    }
+
     /// Its name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {

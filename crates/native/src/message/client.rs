@@ -86,6 +86,9 @@ pub struct Hello {
     pub password: Option<String>,
     /// Most streams of a phase per direction.
     pub streams_max: u32,
+    /// Most connections of requests and responses at the same time, at most [`super::TRANSACTION_STREAMS_MAX`].
+    #[serde(default)]
+    pub connections_max: u32,
     /// Longest time of the whole session, ns.
     pub duration_max_ns: u64,
     /// Highest rate in bit/s; absent without a limit.
@@ -111,6 +114,7 @@ impl fmt::Debug for Hello {
             .field("token", &self.token)
             .field("user", &self.user)
             .field("streams_max", &self.streams_max)
+            .field("connections_max", &self.connections_max)
             .field("duration_max_ns", &self.duration_max_ns)
             .field("rate_bps", &self.rate_bps)
             .field("bytes_max", &self.bytes_max)

@@ -163,6 +163,9 @@ pub struct Limits {
     /// Most streams of a phase per direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams_max: Option<u32>,
+    /// Most connections of requests and responses at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_max: Option<u32>,
     /// Longest time of all phases, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_max_ns: Option<u64>,

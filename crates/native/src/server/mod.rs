@@ -29,6 +29,8 @@ pub const OVERTIME: Duration = Duration::from_secs(10);
 pub const PHASE_MAX: Duration = Duration::from_secs(3600);
 /// Longest session.
 pub const SESSION_MAX: Duration = Duration::from_secs(4 * 3600);
+/// Phases of a session. The longest searches have some 120 steps, each of them a phase.
+pub const PHASES_MAX: u32 = 256;
 /// Shortest time between two positions in the queue.
 pub const TURN_SPACING: Duration = Duration::from_secs(1);
 /// A connection that replaces another one is itself not replaced for this long, unless it is lost.

@@ -6,7 +6,9 @@ use linerate_model::path::{PhaseKind, PhaseSpec};
 
 use crate::message::{ClientMessage, Fault, Hello, STREAMS_MAX, ServerMessage, TRANSACTION_STREAMS_MAX};
 
-use super::{Action, CloseReason, HELLO_TIMEOUT, Machine, PHASE_MAX, Phase, RESULT_TIMEOUT, SESSION_MAX, State};
+use super::{
+    Action, CloseReason, HELLO_TIMEOUT, Machine, PHASE_MAX, PHASES_MAX, Phase, RESULT_TIMEOUT, SESSION_MAX, State,
+};
 
 impl Machine {
     pub(super) fn handle_message(&mut self, now: Instant, message: ClientMessage) {
@@ -116,6 +118,11 @@ impl Machine {
             return self.fault(now, Fault::new("phase", format!("{phase} is not above {}", self.phase_last)));
         }
         self.phase_last = phase;
+        if phase > PHASES_MAX {
+            let text = "the session has had as many phases as it may".to_owned();
+            let limit = Some(PHASES_MAX.to_string());
+            return self.send(now, ServerMessage::Refused { clause: "phases".to_owned(), text, limit });
+        }
         if let Some((clause, text, limit)) = impossible(&spec) {
             let (clause, limit) = (clause.to_owned(), limit.map(|limit| limit.to_string()));
             return self.send(now, ServerMessage::Refused { clause, text: text.to_owned(), limit });

@@ -9,7 +9,8 @@ use linerate_model::policy::{Limits, ServerLimits};
 use linerate_model::service::RefusalReason;
 use linerate_sys::clock::as_ns;
 
-use super::resource_quota::{Capacity, Requirements, ResourceQuota};
+use super::requirements::Requirements;
+use super::resource_quota::{Capacity, ResourceQuota};
 use crate::data::quota::{Quota, SharedRate};
 
 /// Who requests a test and what it needs.
@@ -115,6 +116,12 @@ impl Quotas {
         let entry = Entry { request, rates, bytes_max, began_ns: None };
         self.entries.insert(id, entry);
         Ok(())
+    }
+
+    /// Connections of requests and responses that one session may have at most: a quarter of what its address has.
+    #[cfg(feature = "native")]
+    pub(crate) fn connections_max(&self) -> u32 {
+        u32::try_from(self.resources.capacity().address_descriptors / 4).unwrap_or(u32::MAX)
     }
 
     /// What the workers of a test keep to.
@@ -231,7 +238,7 @@ fn smallest<T: Ord>(limits: &ServerLimits, request: &QuotaRequest, field: impl F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::quota::Grant;
+    use crate::data::quota::{Grant, Traffic};
 
     fn request(last: u8, user: Option<&str>) -> QuotaRequest {
         QuotaRequest {
@@ -316,12 +323,13 @@ mod tests {
         for (id, last) in [(1, 1), (2, 1), (3, 2)] {
             quotas.take(id, request(last, None)).expect("no announced rate");
         }
-        let is_blocked = |quotas: &Quotas, id| matches!(quotas.quota(id).grant(NOW_NS), Grant::NotBefore(_));
+        let is_blocked =
+            |quotas: &Quotas, id| matches!(quotas.quota(id).grant(NOW_NS, Traffic::Load), Grant::NotBefore(_));
         // 10 kB are 20 ms of the address's rate and 10 ms of the server's.
         const NOW_NS: u64 = 1_000_000_000;
-        quotas.quota(1).charge(NOW_NS, 10_000);
+        quotas.quota(1).charge(NOW_NS, Traffic::Load, 10_000);
         assert_eq!([1, 2, 3].map(|id| is_blocked(&quotas, id)), [true, true, false]);
-        quotas.quota(3).charge(NOW_NS, 1_000);
+        quotas.quota(3).charge(NOW_NS, Traffic::Load, 1_000);
         assert!(is_blocked(&quotas, 3), "the server's rate is that of all addresses");
         quotas.release(1);
         assert!(is_blocked(&quotas, 2), "what others moved is not forgotten");
@@ -360,6 +368,6 @@ mod tests {
         assert!(quotas.needs_checks());
         assert_eq!(quotas.check(0, [(1, 1000)].into_iter()), []);
         assert_eq!(quotas.check(0, [(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
-        assert_eq!(quotas.quota(1).grant(0), Grant::Bytes(1001));
+        assert_eq!(quotas.quota(1).grant(0, Traffic::Load), Grant::Bytes(1001));
     }
 }

@@ -65,6 +65,8 @@ pub(super) struct Connection {
 pub struct Announcement {
     /// Streams per direction at most.
     pub streams_max: u32,
+    /// Connections of requests and responses at the same time at most.
+    pub connections_max: u32,
     /// Length of the whole examination at most.
     pub duration_max: Duration,
     /// Phases that it may run.
@@ -160,6 +162,7 @@ impl NativeClient {
             user: login.map(|login| login.user.clone()),
             password: login.map(|login| login.password.clone()),
             streams_max: announcement.streams_max,
+            connections_max: announcement.connections_max,
             duration_max_ns: clock::as_ns(announcement.duration_max),
             bytes_max: announcement.bytes_max,
             wants: announcement.kinds.clone(),

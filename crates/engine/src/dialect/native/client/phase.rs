@@ -215,7 +215,8 @@ impl NativeClient {
         };
         self.start_phase(interrupts)?;
         let target = self.probe_target(spec.dscp);
-        let plan = TransactionPlan::new(spec, sizes, target, token);
+        let connections_max = self.welcome().limits.connections_max;
+        let plan = TransactionPlan::new(spec, sizes, target, token, connections_max);
         let started = Instant::now();
         let drops = self.drop_meter();
         let cpu = crate::measure::cpu_usage::CpuMeter::start(clock::monotonic_ns());

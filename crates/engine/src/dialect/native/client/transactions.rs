@@ -22,6 +22,8 @@ pub(super) struct TransactionPlan {
     pub(super) token: [u8; 16],
     pub(super) flows: u32,
     pub(super) duration: Duration,
+    /// Connections that may be open at the same time.
+    pub(super) connections_max: usize,
     /// A request as it is sent.
     request: Vec<u8>,
     response_bytes: usize,
@@ -60,6 +62,8 @@ pub(super) enum Step {
 
 /// Token of the event loop that no flow has.
 pub(super) const INTERRUPT: u64 = u64::MAX;
+/// Connections that may be open at the same time, where the server allows as many.
+const OPEN_MAX: usize = 10_000;
 /// Samples that are kept.
 const SAMPLES_MAX: usize = 1_000_000;
 /// Largest request and response.
@@ -68,8 +72,14 @@ const BYTES_MAX: u32 = 1 << 20;
 pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 
 impl TransactionPlan {
-    /// Of this phase, with streams of this token.
-    pub(super) fn new(spec: &PhaseSpec, sizes: TransactionSpec, target: ProbeTarget, token: [u8; 16]) -> Self {
+    /// Of this phase, with streams of this token. The server allows `connections_max` at the same time.
+    pub(super) fn new(
+        spec: &PhaseSpec,
+        sizes: TransactionSpec,
+        target: ProbeTarget,
+        token: [u8; 16],
+        connections_max: Option<u32>,
+    ) -> Self {
         let len = |bytes: u32| bytes.clamp(1, BYTES_MAX) as usize;
         Self {
             kind: spec.kind,
@@ -77,6 +87,7 @@ impl TransactionPlan {
             token,
             flows: spec.streams_max,
             duration: spec.duration_max,
+            connections_max: connections_max.map_or(OPEN_MAX, |max| OPEN_MAX.min(max as usize)),
             request: vec![b'q'; len(sizes.request_bytes)],
             response_bytes: len(sizes.response_bytes),
         }

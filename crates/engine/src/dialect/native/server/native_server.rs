@@ -136,7 +136,7 @@ impl NativeServer {
         DatagramHead { datagram_type: DatagramType::Open, tag: id.tag, ..head }.encode_into(&mut answer);
         // A client whose answer is lost knocks again.
         let _ = udp::send(fd.as_fd(), &answer);
-        session.add_flow(fd, id, &self.context);
+        session.add_flow(fd, id);
         Some(())
     }
 

@@ -14,7 +14,7 @@ use super::Context;
 use super::active_phase::ActivePhase;
 use super::native_server::{KINDS, NAME, NOTICE, REQUEST};
 use super::request::RequestRefusal;
-use super::responder::Responder;
+use super::responder::{Responder, Task};
 use super::session::Session;
 use super::tokens::{Origin, Tokens};
 use crate::reporter::Reporter;
@@ -32,7 +32,7 @@ pub(super) struct Shared<'a> {
 /// Tokens of probes over new connections per phase.
 const PROBE_TOKENS: u32 = 200;
 /// Probe flows per phase.
-const FLOWS_MAX: u32 = 8;
+pub(super) const FLOWS_MAX: u32 = 8;
 
 impl Session {
     /// Does what the machine decided.
@@ -67,12 +67,13 @@ impl Session {
         if self.responder.is_none() {
             return self.refuse_phase(now, "phase", "the session announces no phases".to_owned());
         }
-        let allowed = self.hello.as_ref().map_or(0, |hello| hello.streams_max);
-        if spec.streams_max > allowed && !matches!(spec.kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps) {
-            let text = format!("{} streams, {allowed} were announced", spec.streams_max);
-            return self.refuse_phase(now, "streams", text);
+        if let Err((clause, text)) = self.check_announced(spec) {
+            return self.refuse_phase(now, clause, text);
         }
-        let quota = server.admission.quotas().quota(self.id());
+        if let Some(responder) = &self.responder {
+            responder.give(Task::BeginPhase);
+        }
+        let quota = self.quota.clone();
         let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
         let reporter = self.reporter(shared.context);
         let opened =
@@ -90,6 +91,23 @@ impl Session {
             }
             (Err(error), _) | (_, Err(error)) => self.refuse_phase(now, "resources", error.to_string()),
         }
+    }
+
+    /// Admission has counted what the hello announced, and nothing else.
+    fn check_announced(&self, spec: &PhaseSpec) -> Result<(), (&'static str, String)> {
+        let Some(hello) = &self.hello else { return Ok(()) };
+        if !hello.wants.contains(&spec.kind) {
+            return Err(("kind", format!("{} was not announced", spec.kind.name())));
+        }
+
+        let (what, announced) = match spec.kind.has_transactions() {
+            true => ("connections", self.connections_max),
+            false => ("streams", hello.streams_max),
+        };
+        if spec.streams_max > announced {
+            return Err(("streams", format!("{} {what}, the session has {announced}", spec.streams_max)));
+        }
+        Ok(())
     }
 
     fn begin_request(&mut self, now: Instant, name: String, body: String, shared: &Shared<'_>) {

@@ -1,6 +1,6 @@
 //! One client: its control connection, its protocol machine and the phase that runs.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -23,12 +23,14 @@ use super::active_phase::ActivePhase;
 use super::native_server::{CONTROL, KINDS, own};
 use super::phases::Shared;
 use super::request::PendingRequest;
-use super::responder::{Responder, Task};
+use super::responder::{Meter, Responder, Task};
 use super::{Context, HANDSHAKE_TIMEOUT};
+use crate::data::quota::Quota;
 use crate::dialect::native::datagrams::FlowId;
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::server;
 use crate::server::context::ServerContext;
+use crate::server::limits::allotment::Allotment;
 use crate::server::server_stats::ByteTotals;
 
 /// A client.
@@ -45,6 +47,14 @@ pub(super) struct Session {
     pub(super) flow_secret: [u8; 32],
     pub(super) responder: Option<Responder>,
     pub(super) phase: Option<ActivePhase>,
+    /// Descriptors that admission counted for its phases.
+    pub(super) allotment: Allotment,
+    /// Connections of requests and responses that it may have open at once.
+    pub(super) connections_max: u32,
+    /// Of all that it sends and receives.
+    pub(super) quota: Quota,
+    /// Of its probes and transactions.
+    pub(super) meter: Meter,
     pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
@@ -60,7 +70,7 @@ pub(super) struct Session {
     pub(super) hello: Option<Box<Hello>>,
     /// In the queue.
     pub(super) waiting: Option<Waiting>,
-    /// Bytes of the phases that are over.
+    /// Bytes of loads and datagrams of the phases that have ended.
     moved: ByteTotals,
     pub(super) next_flow: u32,
     pub(super) resume: Option<Resume>,
@@ -88,6 +98,21 @@ struct Connection {
     waits_for_room: bool,
 }
 
+impl Connection {
+    /// Plaintext of the client. As long as the client does not take what it is sent, nothing more of it is read: each of its
+    /// messages may lead to a message for it.
+    fn receive(&mut self) -> io::Result<Vec<u8>> {
+        if self.tls.has_unsent() {
+            let flushed = self.tls.flush(self.fd.as_fd());
+            return flushed.map(|()| Vec::new()).or_else(|error| match error.kind() {
+                ErrorKind::WouldBlock => Ok(Vec::new()),
+                _ => Err(error),
+            });
+        }
+        self.tls.receive(self.fd.as_fd())
+    }
+}
+
 impl Session {
     pub(super) fn new(id: u64, fd: OwnedFd, peer: SocketAddr, context: &Context) -> Self {
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
@@ -107,6 +132,10 @@ impl Session {
             flow_secret: random(),
             responder: None,
             phase: None,
+            allotment: Allotment::new(0),
+            connections_max: 0,
+            quota: Quota::default(),
+            meter: Meter::default(),
             request: None,
             facts: None,
             token: None,
@@ -177,7 +206,7 @@ impl Session {
     pub(super) fn on_control(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         let now = Instant::now();
-        match connection.tls.receive(connection.fd.as_fd()) {
+        match connection.receive() {
             Ok(plaintext) if plaintext.is_empty() => {}
             Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
             // A client that resumes a session resets the connection before: this one has ended without a message.
@@ -235,6 +264,9 @@ impl Session {
         self.moved.received_bytes += totals.received_bytes;
         self.moved.sent_bytes += totals.sent_bytes;
         let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
+        if let Some(responder) = &self.responder {
+            responder.give(Task::EndPhase);
+        }
         let (result, facts) = phase.finish(probes);
         self.facts = facts.or(self.facts.take());
         self.machine.handle_local(now, Input::PhaseEnded(Box::new(result)));
@@ -267,7 +299,7 @@ impl Session {
         let waits = connection.tls.has_unsent();
         if waits != connection.waits_for_room {
             connection.waits_for_room = waits;
-            let interest = if waits { Interest::BOTH } else { Interest::READ };
+            let interest = if waits { Interest::WRITE } else { Interest::READ };
             // Modifying a registered descriptor fails only when memory is short; the next send tries again.
             let _ = epoll.modify(connection.fd.as_fd(), self.id * KINDS + CONTROL, interest);
         }
@@ -307,23 +339,28 @@ impl Session {
         if head.kind == StreamKind::Load {
             return self.phase.as_mut().is_some_and(|phase| phase.add_stream(fd, &head, &context.tls));
         }
-        // Probes go on while a load drains, after the end of its phase.
-        let transaction = self.phase.as_ref().and_then(|phase| phase.spec.transaction);
-        match &self.responder {
-            Some(responder) => responder.give(Task::Connection { fd, head, transaction }),
-            None => return false,
-        }
+
+        let transaction = match head.kind {
+            StreamKind::Rr | StreamKind::Crr => match self.phase.as_ref().and_then(|phase| phase.spec.transaction) {
+                Some(transaction) => Some(transaction),
+                None => return false,
+            },
+            // Probes continue while a load drains, after the end of its phase.
+            _ => None,
+        };
+        let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) else { return false };
+        responder.give(Task::Connection { fd, head, transaction, allotted });
         true
     }
 
-    /// Takes a flow whose knock was answered.
-    pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId, _context: &Context) {
+    /// Takes a flow whose first datagram was answered.
+    pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId) {
         match &mut self.phase {
             // A failure shows as a flow without data.
             Some(phase) if phase.spec.direction.is_some() => drop(phase.add_flow(fd, id)),
             _ => {
-                if let Some(responder) = &self.responder {
-                    responder.give(Task::Flow { fd, flow: id.flow, tag: id.tag });
+                if let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) {
+                    responder.give(Task::Flow { fd, flow: id.flow, tag: id.tag, allotted });
                 }
             }
         }
@@ -337,10 +374,11 @@ impl Session {
 
     /// The session is over: closes its connection and reports what it was.
     pub(super) fn end(mut self, server: &mut ServerContext<'_>) {
+        let totals = server::Session::totals(&mut self);
         self.phase = None;
         let outcome = self.outcome();
-        let summary = self.summary();
-        let was_test = server.end_test(self.id, self.name.clone(), self.moved, Some(&summary), &outcome);
+        let summary = self.summary(totals);
+        let was_test = server.end_test(self.id, self.name.clone(), totals, Some(&summary), &outcome);
         let was_admitted = was_test || self.is_admitted();
         if !was_admitted
             && !self.is_logged
@@ -358,15 +396,15 @@ impl Session {
     }
 
     /// Both directions, for the log and for records.
-    fn summary(&self) -> Summary {
+    fn summary(&self, moved: ByteTotals) -> Summary {
         let duration_ns = linerate_sys::clock::as_ns(self.opened.elapsed());
         let totals = |bytes| Some(EndpointTotals::new(bytes, duration_ns, None));
         let mut forward = StreamSummary::default();
         forward.role = StreamRole::Receiver;
         forward.flow = Flow::Forward;
-        forward.receiver = totals(self.moved.received_bytes);
+        forward.receiver = totals(moved.received_bytes);
         let mut reverse = StreamSummary::new(StreamId(1), StreamRole::Sender, Flow::Reverse);
-        reverse.sender = totals(self.moved.sent_bytes);
+        reverse.sender = totals(moved.sent_bytes);
         Summary::new(vec![forward, reverse])
     }
 
@@ -398,9 +436,10 @@ fn describe(reason: &CloseReason) -> String {
 impl server::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         let running = self.phase.as_ref().map(ActivePhase::totals).unwrap_or_default();
+        let parts = [self.moved, running, self.meter.totals()];
         ByteTotals {
-            received_bytes: self.moved.received_bytes + running.received_bytes,
-            sent_bytes: self.moved.sent_bytes + running.sent_bytes,
+            received_bytes: parts.iter().map(|part| part.received_bytes).sum(),
+            sent_bytes: parts.iter().map(|part| part.sent_bytes).sum(),
         }
     }
 
