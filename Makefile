@@ -10,6 +10,7 @@ FUZZ_SECONDS ?= 600
 SOAK_TESTS ?= 20000
 SOAK_SECONDS ?= 2400
 SCALE_CLIENTS ?= 200
+ATTACK_SECONDS ?= 300
 FLEET_RUNS ?= 1
 PEER ?= iperf3
 
@@ -28,7 +29,7 @@ PACKAGED_FEATURES := $(FULL_FEATURES),bus
 IPERF_FEATURES := --no-default-features --features auth
 
 .PHONY: try help check deny msrv test test-dist test-dist-iperf bench bench-http bench-instructions bench-floor bench-strategies dist \
-	packaged fuzz header libs libs-memory semver vm vm-lab vm-path faults compare soak fleet scale exporters reports http-lab path test-deps dist-deps history-scale
+	packaged fuzz header libs libs-memory semver vm vm-lab vm-path faults compare soak attacks fleet scale exporters reports http-lab path test-deps dist-deps history-scale
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -252,6 +253,12 @@ soak: ## thousands of tests, then random clients for SOAK_SECONDS
 		$(CARGO) test --locked -p linerate-interop --test interop server::endurance:: -- --nocapture
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::soak:: -- --ignored --nocapture
+
+# Each attack alone, then all of them at once for ATTACK_SECONDS.
+attacks: ## attacks on a server in 512 MB with 1,024 descriptors, ATTACK_SECONDS each (root)
+	$(CARGO) build --release --locked -p linerate-cli
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" LINERATE_ATTACK_SECONDS=$(ATTACK_SECONDS) \
+		$(CARGO) test --locked -p linerate-interop --test interop attacks:: -- --nocapture --test-threads 1
 
 # 200 writers and 20 sweeps that are killed, 200 clients of a server whose store is locked, a watch of 60 runs, and 100,000
 # runs in a file and on a PostgreSQL server.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attacker;
 mod broker;
 mod cases;
 mod certificate;
@@ -43,6 +44,7 @@ mod transcript;
 mod tun_link;
 mod wire;
 
+pub use attacker::Attacker;
 pub use broker::{Broker, BrokerTls};
 pub use cases::{each_case, skip};
 pub use certificate::Certificate;
@@ -67,7 +69,7 @@ pub use nginx::Nginx;
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};
 pub use program::{Program, limited, linerate, original, ours, words};
-pub use raw_native::{RawNative, datagram, hello, knock, native_cookie, stream_head};
+pub use raw_native::{RawNative, datagram, hello, knock, native_cookie, probe_head, stream_head, token};
 pub use raw_server::{RawServer, Then, send_text};
 pub use report::Report;
 pub use service::Service;

@@ -1,5 +1,22 @@
 //! Live tests of the program: against the originals, against ourselves, and against peers that break the rules.
 
+/// A server with little memory and few descriptors, and clients that want all of both.
+mod attacks {
+    mod all_at_once;
+    mod attacked;
+    mod echo_floods;
+    mod endless_plaintext;
+    mod held_connections;
+    mod keep_messages;
+    mod one_byte_records;
+    mod rate_floods;
+    mod repeated_phases;
+    mod tiny_chunks;
+    mod udp_turns;
+    mod unread_responses;
+    mod wrong_tokens;
+}
+
 /// The doctor, the sweep and the first commands of a new user.
 mod diagnosis {
     mod compare;

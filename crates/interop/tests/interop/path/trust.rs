@@ -9,15 +9,10 @@ use std::path::PathBuf;
 use std::thread;
 
 use linerate_interop::{
-    Finished, Keys, NativeHost, Process, RawNative, Server, Service, TIMEOUT, knock, original, stream_head, udp_socket,
+    Finished, Keys, NativeHost, Process, RawNative, Server, Service, TIMEOUT, knock, original, stream_head, token,
+    udp_socket,
 };
 use serde_json::{Value, json};
-
-fn token(text: &Value) -> [u8; 16] {
-    let text = text.as_str().expect("a token");
-    let byte = |at: usize| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hexadecimal");
-    std::array::from_fn(byte)
-}
 
 fn idle_phase() -> Value {
     json!({ "kind": "idle", "transport": "tcp", "streams_max": 0, "probe_flows": 8, "duration_max_ns": 30_000_000_000_u64 })
