@@ -85,6 +85,8 @@ impl<'a> Attacker<'a> {
         let mut client = self.control()?;
         let mut wanted = hello();
         wanted["streams_max"] = streams_max.into();
+        wanted["connections_max"] = 10_000.into();
+        wanted["wants"] = json!(["idle", "down", "up", "both", "rr", "crr", "cps"]);
         wanted["duration_max_ns"] = 3_600_000_000_000_u64.into();
         wanted["wants"] = json!(["idle", "down", "up", "rr", "crr", "cps"]);
         client.send(wanted);

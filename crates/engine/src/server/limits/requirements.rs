@@ -68,7 +68,7 @@ const BYTES_PER_TRANSACTION: u64 = 512;
 /// A datagram of the largest size.
 const BYTES_PER_FLOW: u64 = 12 << 10;
 /// Connections that are accepted while those before them are not closed yet.
-const CONNECTIONS_SPARE: u64 = 64;
+const CONNECTIONS_SPARE: u64 = 16;
 
 impl Requirements {
     /// What a test with so many streams needs here.

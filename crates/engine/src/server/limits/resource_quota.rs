@@ -43,9 +43,9 @@ impl Capacity {
         unproven_tests: u64::MAX,
     };
 
-    /// Three quarters of the descriptors, the rest being for connections that have no test yet, and of these half for one
-    /// address and a quarter for flows; a quarter of the memory, and a quarter of that for one address; a quarter of the
-    /// places for flows.
+    /// Three quarters of the descriptors, the rest being for connections that have no test yet; a quarter of the memory. One
+    /// address has a quarter of both, so that three addresses leave room for a fourth. Flows have a quarter of the descriptors
+    /// and of the places.
     pub(crate) fn of_host(tests_max: u32) -> Self {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
@@ -53,7 +53,7 @@ impl Capacity {
         let descriptors = (descriptors / 4).saturating_mul(3).saturating_sub(DESCRIPTORS_OF_SERVER);
         Self {
             descriptors,
-            address_descriptors: descriptors / 2,
+            address_descriptors: descriptors / 4,
             unproven_descriptors: descriptors / 4,
             memory_bytes,
             address_memory_bytes: memory_bytes / 4,

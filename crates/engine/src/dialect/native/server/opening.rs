@@ -22,8 +22,8 @@ use crate::server::limits::allotment::Allotment;
 use crate::server::limits::quotas::QuotaRequest;
 use crate::server::limits::requirements::{Requirements, SessionNeeds};
 
-/// Probes over new connections that may be open at once. Clients of ours open ten per second and keep 64 at most.
-const PROBE_CONNECTIONS_MAX: u32 = 64;
+/// Probes over new connections that may be open at once. Clients of ours open ten per second and keep as many at most.
+const PROBE_CONNECTIONS_MAX: u32 = 32;
 
 impl Session {
     pub(super) fn admit(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
@@ -93,7 +93,8 @@ impl Session {
             duration: spec.end.duration(),
             bytes: hello.bytes_max.unwrap_or(0),
             last_blocks_bytes: 0,
-            rate_bps: hello.rate_bps.unwrap_or(u64::MAX),
+            // A client that announces no rate is slowed down to the limit.
+            rate_bps: hello.rate_bps.unwrap_or(0),
             requirements,
         };
         if let Err(reason) = server.admission.take(self.id(), request) {

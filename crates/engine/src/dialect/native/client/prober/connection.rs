@@ -74,8 +74,8 @@ pub(super) enum Progress {
 
 /// A step that takes longer is lost.
 const STEP_TIMEOUT_NS: u64 = 5_000_000_000;
-/// Connections that may be open.
-const OPEN_MAX: usize = 64;
+/// Connections that may be open; the server counts as many.
+const OPEN_MAX: usize = 32;
 /// The message that is echoed.
 const ECHO: [u8; 16] = *b"linerate echo 16";
 
