@@ -130,7 +130,10 @@ impl<'a> ServerContext<'a> {
     }
 
     pub(super) fn report_progress(&mut self) {
-        let progress = self.stats.progress(Instant::now());
+        let mut progress = self.stats.progress(Instant::now());
+        let reserved = self.admission.quotas().reserved();
+        progress.reserved_descriptors = reserved.descriptors;
+        progress.reserved_memory_bytes = reserved.memory_bytes;
         self.out.server_event(&ServerEvent::Progress(progress));
     }
 }

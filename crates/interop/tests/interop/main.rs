@@ -131,6 +131,7 @@ mod server {
     mod never_stuck;
     mod privileges;
     mod reflection;
+    mod resource_table;
     mod scale;
     mod server_attacks;
     mod service;

@@ -150,6 +150,11 @@ impl Quotas {
         }
     }
 
+    /// Resources of this host that the tests have taken.
+    pub(crate) fn reserved(&self) -> Requirements {
+        self.resources.reserved()
+    }
+
     pub(crate) fn release(&mut self, id: u64) {
         self.resources.release(id);
         self.entries.remove(&id);

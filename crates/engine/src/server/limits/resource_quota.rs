@@ -74,7 +74,7 @@ impl ResourceQuota {
     pub(crate) fn take(&mut self, id: u64, address: Network, requirements: Requirements) -> Result<(), RefusalReason> {
         let capacity = &self.capacity;
         let fits = |sum: u64, more: u64, max: u64| sum.saturating_add(more) <= max;
-        let (_, all) = self.sum(|_, _| true);
+        let all = self.reserved();
         let (_, own) = self.sum(|a, _| a == address);
         let (unproven_tests, unproven) = self.sum(|_, n| n.is_unproven);
         if requirements.is_unproven
@@ -100,6 +100,11 @@ impl ResourceQuota {
     #[cfg(feature = "native")]
     pub(crate) fn capacity(&self) -> &Capacity {
         &self.capacity
+    }
+
+    /// The sum of all tests.
+    pub(crate) fn reserved(&self) -> Requirements {
+        self.sum(|_, _| true).1
     }
 
     pub(crate) fn release(&mut self, id: u64) {
