@@ -14,6 +14,13 @@ mod probe_budget;
 pub mod server;
 mod tls_stream;
 
+/// Bounds of connections, for fuzz targets.
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing {
+    pub use super::server::responder::transactions::fuzzing::transactions;
+    pub use super::tls_stream::fuzzing::tls_stream;
+}
+
 use linerate_model::TestSpec;
 use linerate_model::spec::LocalOptions;
 use linerate_native::hex;

@@ -9,6 +9,10 @@ use linerate_trust::{CHANNEL_BINDING, ClientSession, Fingerprint, ServerSession,
 
 use super::intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
 
+#[cfg(any(test, fuzzing))]
+#[path = "../../../fuzzing/tls_stream.rs"]
+pub(in crate::dialect) mod fuzzing;
+
 /// One end of a session, with what is read and not yet taken, and what is encrypted and not yet sent.
 pub(super) struct TlsStream {
     session: Session,

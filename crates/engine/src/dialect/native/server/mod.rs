@@ -10,7 +10,7 @@ mod opening;
 mod phases;
 mod proofs;
 mod request;
-mod responder;
+pub(in crate::dialect) mod responder;
 mod session;
 mod tokens;
 

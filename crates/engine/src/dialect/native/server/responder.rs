@@ -4,7 +4,7 @@
 mod connection;
 mod flow;
 mod meter;
-mod transactions;
+pub(in crate::dialect) mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};

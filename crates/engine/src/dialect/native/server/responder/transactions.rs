@@ -11,6 +11,10 @@ use super::connection::Turn;
 use super::meter::{Meter, Room};
 use crate::data::quota::Traffic;
 
+#[cfg(any(test, fuzzing))]
+#[path = "../../../../../fuzzing/transactions.rs"]
+pub(in crate::dialect) mod fuzzing;
+
 /// Counts what arrives and what is owed; of neither any bytes are kept.
 pub(super) struct Transactions {
     request_bytes: u64,
