@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_model::path::PhaseSpec;
 use linerate_native::message::{Hello, JsonText};
-use linerate_native::server::CloseReason;
+use linerate_native::server::{CloseReason, PHASES_MAX};
 use linerate_native::{client, server};
 use proptest::prelude::*;
 
@@ -129,6 +129,26 @@ fn impossible_phases_are_refused_with_their_clause_and_the_session_goes_on() {
         pair.run(usize::MAX);
         assert_eq!(pair.closed, Some(CloseReason::Bye));
     }
+}
+
+#[test]
+fn a_session_has_256_phases() {
+    let mut pair = Pair::new(hello());
+    pair.client_obeys = false;
+    pair.run_until("Welcome");
+    let open = |pair: &mut Pair, spec| {
+        pair.client_does(client::Input::OpenPhase(Box::new(spec)));
+        pair.run(usize::MAX);
+        pair.now += Duration::from_millis(20);
+    };
+
+    for _ in 0..PHASES_MAX {
+        open(&mut pair, PhaseSpec { streams_max: 0, ..spec() });
+        assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseRefused streams"));
+    }
+
+    open(&mut pair, spec());
+    assert_eq!(pair.client_log.last().map(String::as_str), Some("PhaseRefused phases"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::data::worker;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
     pub(crate) descriptors: u64,
-    /// Those of them that are opened in the course of the test, by the allotment of a session.
+    /// Those of them that are opened while the test runs, by the allotment of a session.
     pub(crate) allotted: u64,
     /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
     pub(crate) memory_bytes: u64,
