@@ -201,7 +201,7 @@ fn responsiveness_and_scores_follow() {
     let idle = report.idle.as_ref().expect("an idle phase");
     assert_eq!((idle.rpm, idle.jitter_ns), (Some(5000.0), Some(0)));
     let grade = report.grade.as_ref().expect("a grade");
-    assert_eq!((grade.letter.as_str(), grade.added_ns), ("C", 95 * MS as i64));
+    assert_eq!((grade.letter.as_str(), grade.added_ns), ("C", 100 * MS as i64));
     // 6 + 20 + 25 ms, and 56 + 20 + 25 ms: X = 0.0144, Idd = 0.
     let voice = report.voice.expect("scores");
     assert!(is_near(voice.idle_mos, 4.409) && is_near(voice.loaded_mos, 4.409), "{voice:?}");

@@ -162,9 +162,9 @@ fn one_direction(phases: &[LoadPhase]) -> impl Iterator<Item = &LoadPhase> {
     phases.iter().filter(|phase| matches!(phase.kind, PhaseKind::Down | PhaseKind::Up))
 }
 
-/// What each direction's load added.
-fn added(phases: &[LoadPhase]) -> Vec<i64> {
-    one_direction(phases).filter_map(|phase| phase.added_p50_ns).collect()
+/// What each load adds to the delay.
+fn added(phases: &[LoadPhase]) -> Vec<(PhaseKind, Option<i64>)> {
+    phases.iter().map(|phase| (phase.kind, phase.added_p50_ns)).collect()
 }
 
 fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
