@@ -140,8 +140,6 @@ struct Repetition {
 
 /// Connections at the same time that a search for the highest rate of connections announces.
 const CONNECTIONS_MAX: u32 = 10_000;
-/// Time beside the phases: connecting, draining, results.
-const OVERHEAD: Duration = Duration::from_secs(60);
 
 /// Examines a path. A signal ends it with a report of the phases that are complete.
 ///
@@ -244,7 +242,7 @@ fn announcement_of(test: &PathTest) -> Announcement {
     Announcement {
         streams_max: of_phases(false).max(1),
         connections_max,
-        duration_max: Duration::from_secs(planned.seconds()) + OVERHEAD,
+        duration_max: Duration::from_secs(planned.seconds()),
         kinds,
         wants_facts: test.wants_facts,
         bytes_max: test.spec.bytes_max,

@@ -89,7 +89,7 @@ pub struct Hello {
     /// Most connections of requests and responses at the same time, at most [`super::TRANSACTION_STREAMS_MAX`].
     #[serde(default)]
     pub connections_max: u32,
-    /// Longest time of the whole session, ns.
+    /// Longest time of all phases together, ns.
     pub duration_max_ns: u64,
     /// Highest rate in bit/s; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

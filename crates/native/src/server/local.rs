@@ -6,7 +6,7 @@ use linerate_model::path::EndpointPhase;
 
 use crate::message::{JsonText, Ready, ServerMessage, Welcome};
 
-use super::{CloseReason, Input, Machine, OVERTIME, Phase, State, TURN_SPACING};
+use super::{CloseReason, Input, Machine, OVERTIME, Phase, SESSION_OVERTIME, State, TURN_SPACING};
 
 /// Room in a message for a text of JSON.
 const JSON_MAX_BYTES: usize = (crate::message::SERVER_MESSAGE_MAX_BYTES as usize) - 1024;
@@ -64,7 +64,7 @@ impl Machine {
 
     fn admit(&mut self, now: Instant, duration_max: Duration, welcome: Box<Welcome>) {
         self.state = State::Session(Phase::Absent);
-        self.session_end = now.checked_add(duration_max.saturating_add(OVERTIME));
+        self.session_end = now.checked_add(duration_max.saturating_add(SESSION_OVERTIME));
         self.send(now, ServerMessage::Welcome(welcome));
     }
 

@@ -23,8 +23,11 @@ use crate::message::{ClientMessage, Fault, Hello, Ready, Resume, ServerMessage, 
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for [`Input::PhaseEnded`] after the stop.
 pub const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How much longer than agreed a phase and a session may take.
+/// How much longer than agreed a phase may take.
 pub const OVERTIME: Duration = Duration::from_secs(10);
+/// How much longer than its phases together a session may take: for connecting, for queues that drain between two loads, for
+/// results.
+pub const SESSION_OVERTIME: Duration = Duration::from_secs(60);
 /// Longest phase.
 pub const PHASE_MAX: Duration = Duration::from_secs(3600);
 /// Longest session.

@@ -67,7 +67,7 @@ pub struct Announcement {
     pub streams_max: u32,
     /// Connections of requests and responses at the same time at most.
     pub connections_max: u32,
-    /// Length of the whole examination at most.
+    /// Length of all phases together at most.
     pub duration_max: Duration,
     /// Phases that it may run.
     pub kinds: Vec<linerate_model::path::PhaseKind>,

@@ -98,7 +98,7 @@ pub enum NativeError {
     #[error("{0}")]
     Identity(String),
     /// A rule of the server.
-    #[error("the server refuses the test: {text} ({clause})")]
+    #[error("the server refuses the test: {text} ({clause}){}", option_for(.clause))]
     Refused {
         /// Which rule.
         clause: String,
@@ -152,6 +152,18 @@ fn judge(demand: &IdentityDemand, found: Fingerprint, host: &str) -> Result<Iden
              run `linerate test --forget {host}` and test again"
         ))),
         None => Ok(Identity::New),
+    }
+}
+
+/// The option of `linerate test` that a limit of the server is about.
+fn option_for(clause: &str) -> &'static str {
+    match clause {
+        "duration" => "; give --time SECONDS or --profile quick",
+        "streams" => "; give --streams N",
+        "bytes" => "; give --max-bytes N",
+        "rate" => "; give --rate RATE",
+        "busy" => "; give --wait SECONDS",
+        _ => "",
     }
 }
 

@@ -39,15 +39,22 @@ impl Session {
                 self.waiting = Some(Waiting { hello, until: now + wait_max, announce_at: now });
                 self.await_turn(now, server);
             }
-            Decision::Refused(reason) => self.refuse(now, reason, server),
+            Decision::Refused(reason) => self.refuse(now, reason, reason.to_string(), server),
         }
     }
 
-    fn refuse(&mut self, now: Instant, reason: RefusalReason, server: &mut ServerContext<'_>) {
+    fn refuse(&mut self, now: Instant, reason: RefusalReason, text: String, server: &mut ServerContext<'_>) {
         server.log_refusal(self.peer, reason);
         self.is_logged = true;
-        let clause = if matches!(reason, RefusalReason::Busy | RefusalReason::QueueTooLong) { "busy" } else { "limit" };
-        self.machine.handle_local(now, refused(clause, &reason.to_string()));
+        let clause = match reason {
+            RefusalReason::Busy | RefusalReason::QueueTooLong => "busy",
+            RefusalReason::Duration => "duration",
+            RefusalReason::Streams => "streams",
+            RefusalReason::Bytes => "bytes",
+            RefusalReason::Rate => "rate",
+            _ => "limit",
+        };
+        self.machine.handle_local(now, refused(clause, &text));
     }
 
     /// Announces its place to a client in the queue; one that has waited too long is refused.
@@ -56,7 +63,8 @@ impl Session {
         let Some(waiting) = &mut self.waiting else { return };
         if now >= waiting.until {
             self.waiting = None;
-            return self.refuse(now, RefusalReason::QueueTooLong, server);
+            let reason = RefusalReason::QueueTooLong;
+            return self.refuse(now, reason, reason.to_string(), server);
         }
         if now < waiting.announce_at {
             return;
@@ -97,8 +105,9 @@ impl Session {
             rate_bps: hello.rate_bps.unwrap_or(0),
             requirements,
         };
-        if let Err(reason) = server.admission.take(self.id(), request) {
-            return self.refuse(now, reason, server);
+        if let Err(reason) = server.admission.take(self.id(), request.clone()) {
+            let text = server.admission.quotas().explained(&request, reason);
+            return self.refuse(now, reason, text, server);
         }
         self.allotment = Allotment::new(requirements.allotted);
         self.connections_max = connections_max;
