@@ -118,7 +118,7 @@ fn started_ns(phase: &PhaseResult) -> u64 {
 /// Part of the load that counts.
 fn window(phase: &PhaseResult) -> LoadWindow {
     let end_ns = phase.local.elapsed_ns;
-    let without_warm_up = LoadWindow { start_ns: if end_ns > WARM_UP_NS { WARM_UP_NS } else { end_ns / 2 }, end_ns };
+    let without_warm_up = LoadWindow { start_ns: WARM_UP_NS.min(end_ns / 2), end_ns };
     phase.load.as_ref().map_or(without_warm_up, |load| load.window)
 }
 
