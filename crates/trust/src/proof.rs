@@ -1,7 +1,8 @@
 //! Proofs of secrets: HMAC-SHA-256 (RFC 2104) over what binds them to one TLS session.
 //!
 //! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who terminates TLS towards
-//! both ends cannot pass a proof on. A proof that an impostor obtains permits guessing at leisure: tokens must be long.
+//! both ends cannot pass a proof on. A proof that an impostor obtains permits guessing at leisure: tokens must be long, and a server
+//! proves a token to nobody who has not proved it before.
 
 use std::net::{IpAddr, SocketAddr};
 

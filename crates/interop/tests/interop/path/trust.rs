@@ -241,6 +241,40 @@ fn token_is_proved_by_both_ends() {
     tested(&client, service.port, &[]).expect_code(4).expect_stderr("token");
 }
 
+/// All that a server sends to a client by hand with this token, up to the end of the connection.
+fn answers_to_token(port: u16, name: &str, secret: &str) -> Vec<Value> {
+    let mut client = RawNative::connect((Ipv4Addr::LOCALHOST, port));
+    client.send(client.hello_with_token(name, secret));
+    client.drain()
+}
+
+/// A server that proved the token to a stranger would give it something to guess by, and one that knows no such name is not to be
+/// told from one that does. Guesses at the server itself are as slow as those of passwords.
+#[test]
+fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let (right, wrong) = ("0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff");
+    let tokens = secret_file(&host, "tokens", &format!("group {right}\n"));
+    let service = host.serve(&["--tokens", tokens.to_str().expect("a plain path")]);
+    let refused = answers_to_token(service.port, "group", wrong);
+    let kinds: Vec<_> = refused.iter().map(|message| (&message["type"], &message["clause"])).collect();
+    assert_eq!(kinds, [(&json!("refused"), &json!("token"))], "{refused:?}");
+    assert_eq!(answers_to_token(service.port, "others", wrong), refused, "a name that does not exist");
+    for _ in 2..10 {
+        answers_to_token(service.port, "group", wrong);
+    }
+    assert_eq!(answers_to_token(service.port, "group", right), refused, "the address waits");
+    let file = secret_file(&client, "right", &format!("group {right}\n"));
+    let file = file.to_str().expect("a plain path");
+    tested(&client, service.port, &["--token-file", file]).expect_code(4).expect_stderr("the token is not accepted");
+    let elsewhere = tested(&client, service.port, &["--token-file", file, "-B", "127.0.0.9"]);
+    assert_eq!(elsewhere.expect_code(0).json()["target"]["identity"], "token");
+    let causes: Vec<Value> = service.events("login_failed").iter().map(|event| event["cause"].clone()).collect();
+    let expected = [vec![json!("wrong_token"); 10], vec![json!("too_many_failures"); 2]].concat();
+    assert_eq!(causes, expected);
+    assert!(!service.process.stdout().contains(right));
+}
+
 /// A server with users gives no test to anybody else, and a client sends its password to no server that it does not know.
 #[test]
 fn password_is_demanded_and_sent_to_a_known_server_alone() {
