@@ -117,14 +117,14 @@ mod tests {
     /// Expected values by Python's `hmac`: both ends of a path may be of different versions.
     #[test]
     fn proofs_are_hmac_sha_256_of_label_and_exporter() {
-        let token = token("0123456789abcdef");
+        let token = token("0123456789abcdef012345");
         assert_eq!(
             hex(&proof(&token, &[1; 32], Role::Client)),
-            "c3a03da8296c41f085a4d9479a0b53154ff1669675e1b5028996f8ad7bfaa55d"
+            "2059102442e4c2da849de48e426c45a9667dbb0883b1d2ead3c4a7ced1d499c9"
         );
         assert_eq!(
             hex(&proof(&token, &[1; 32], Role::Server)),
-            "b294eaea854b0637376161ef0e3c99eeff2333859a778293fc52cb5986a0803a"
+            "0d38931b1bfe3dd268b1ce070b5f20fcdbba4a8069aecb36f6b890ea3f3df8f8"
         );
         assert_eq!(
             hex(&resume_proof(&[2; 32], &[1; 32], 3, 4)),
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn proofs_differ_by_role_exporter_and_token() {
-        let (one, other) = (token("0123456789abcdef"), token("0123456789abcdeg"));
+        let (one, other) = (token("0123456789abcdef012345"), token("0123456789abcdef012346"));
         let proofs = [
             proof(&one, &[1; 32], Role::Client),
             proof(&one, &[1; 32], Role::Server),

@@ -8,8 +8,8 @@ use crate::files::{self, FileError};
 use crate::proof::{Role, verify};
 use crate::random::random_digits;
 
-/// Shorter tokens can be guessed.
-const SECRET_LENGTH_MIN: usize = 16;
+/// 128 bits in Base64: a proof permits guessing at leisure, so that a shorter token is none.
+const SECRET_LENGTH_MIN: usize = 22;
 /// Upper bound.
 const SECRET_LENGTH_MAX: usize = 256;
 /// Upper bound of a name.
@@ -39,7 +39,10 @@ pub struct Tokens {
 #[non_exhaustive]
 pub enum BadToken {
     /// The secret.
-    #[error("a token is {SECRET_LENGTH_MIN} to {SECRET_LENGTH_MAX} visible ASCII characters")]
+    #[error(
+        "a token is {SECRET_LENGTH_MIN} to {SECRET_LENGTH_MAX} visible ASCII characters; \
+         make one with `openssl rand -base64 24`"
+    )]
     Secret,
     /// The name.
     #[error("the name of a token is 1 to {NAME_LENGTH_MAX} letters, digits, `.`, `_` or `-`")]
@@ -221,7 +224,7 @@ mod tests {
     use super::*;
     use crate::proof::proof;
 
-    const SECRET: &str = "0123456789abcdef";
+    const SECRET: &str = "0123456789abcdef012345";
 
     /// A private file with this content.
     fn file(content: &[u8]) -> tempfile::NamedTempFile {
@@ -233,7 +236,9 @@ mod tests {
     #[test]
     fn guessable_and_invisible_secrets_are_refused() {
         assert_eq!(Token::new(&format!(" {SECRET}\n")).map(|token| token.secret), Ok(SECRET.to_owned()));
-        for bad in ["", "short", "with a blank inside", "0123456789abcde\u{e9}", &"x".repeat(257)] {
+        for bad in
+            ["", "short", &SECRET[1..], "with a blank inside of it", "0123456789abcdef01234\u{e9}", &"x".repeat(257)]
+        {
             assert_eq!(Token::new(bad), Err(BadToken::Secret), "{bad}");
         }
         for bad in ["", "a b", "a/b", "\u{e9}", &"n".repeat(65)] {
@@ -253,9 +258,9 @@ mod tests {
         let text = format!("# who may test\n\n{SECRET}\nlab\t{SECRET}1  \r\n#{SECRET}2 {SECRET}3\n");
         let error = Tokens::from_file(file(text.as_bytes()).path()).expect_err("`#` is no name");
         assert!(matches!(error, TokenError::Line { line: 5, reason: BadToken::Name, .. }), "{error}");
-        let tokens = Tokens::from_file(file(&text.as_bytes()[..text.len() - 36]).path()).expect("two tokens");
+        let tokens = Tokens::from_file(file(&text.as_bytes()[..text.len() - 48]).path()).expect("two tokens");
         assert_eq!(tokens.get("token").map(Token::secret), Some(SECRET.as_bytes()));
-        assert_eq!(tokens.get("lab").map(Token::secret), Some(&b"0123456789abcdef1"[..]));
+        assert_eq!(tokens.get("lab").map(Token::secret), Some(&b"0123456789abcdef0123451"[..]));
         assert_eq!(tokens.get("lab").map(Token::name), Some("lab"));
         assert_eq!(tokens.get("other"), None);
     }
@@ -265,11 +270,11 @@ mod tests {
         let rows: [(&[u8], &str); 7] = [
             (b"", "no token"),
             (b"# nothing\n\n", "no token"),
-            (b"short\n", "line 1: a token is 16 to 256"),
-            (b"\nlab short\n", "line 2: a token is 16 to 256"),
-            (b"a b 0123456789abcdef\n", "line 1: a line is"),
-            (b"a 0123456789abcdef\na 0123456789abcdeg\n", "line 2: the name occurs twice"),
-            (b"0123456789abcdef\xff\n", "line 1: a token is"),
+            (b"0123456789abcdef01234\n", "line 1: a token is 22 to 256"),
+            (b"\nlab short\n", "line 2: a token is 22 to 256"),
+            (b"a b 0123456789abcdef012345\n", "line 1: a line is"),
+            (b"a 0123456789abcdef012345\na 0123456789abcdef012346\n", "line 2: the name occurs twice"),
+            (b"0123456789abcdef012345\xff\n", "line 1: a token is"),
         ];
         for (content, part) in rows {
             let error = Tokens::from_file(file(content).path()).expect_err(part).to_string();

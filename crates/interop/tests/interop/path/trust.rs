@@ -241,6 +241,24 @@ fn token_is_proved_by_both_ends() {
     tested(&client, service.port, &[]).expect_code(4).expect_stderr("token");
 }
 
+/// 21 characters of Base64 are fewer than 128 bits, and a proof permits guessing at leisure.
+#[test]
+fn short_token_is_refused_at_both_ends_with_the_command_that_makes_one() {
+    let host = NativeHost::here();
+    let file = secret_file(&host, "tokens", "# who may test\ngroup 0123456789abcdef01234\n");
+    let file = file.to_str().expect("a plain path");
+    let lines = [
+        &["serve", "--port", "0", "--tokens", file][..],
+        &["test", "127.0.0.1:1", "--token-file", file],
+        &["http", "agent", "--control", "127.0.0.1:0", "--token-file", file],
+    ];
+    for line in lines {
+        let refused = Process::start(host.command(line)).finish();
+        assert_ne!(refused.code(), Some(0), "{refused:?}");
+        refused.expect_stderr(&format!("{file} line 2")).expect_stderr("openssl rand -base64 24");
+    }
+}
+
 /// All that a server sends to a client by hand with this token, up to the end of the connection.
 fn answers_to_token(port: u16, name: &str, secret: &str) -> Vec<Value> {
     let mut client = RawNative::connect((Ipv4Addr::LOCALHOST, port));
