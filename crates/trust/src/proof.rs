@@ -67,15 +67,28 @@ pub fn flow_tag(secret: &[u8; 32], flow: u32) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Proof that the opener of a flow receives what is sent to `address`: 63 bits of HMAC(`secret`, address, port, `flow`). The server
-/// alone has the secret.
+/// Who opens a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowOpener {
+    /// Number of the session.
+    pub session: u64,
+    /// Number of the flow in its session.
+    pub flow: u32,
+    /// Source of its datagrams.
+    pub address: SocketAddr,
+}
+
+/// Proof that the opener of a flow receives what is sent to its address: 63 bits of HMAC(`secret`, address, port, session, flow,
+/// `period`), numbers big-endian. The server alone has the secret, and `period` is the time by its clock.
 #[must_use]
-pub fn address_proof(secret: &[u8; 32], address: SocketAddr, flow: u32) -> u64 {
-    let octets = match address.ip() {
+pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64 {
+    let octets = match opener.address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
         IpAddr::V6(ip) => ip.octets(),
     };
-    let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&octets, &address.port().to_be_bytes(), &flow.to_be_bytes()]);
+    let port = opener.address.port().to_be_bytes();
+    let (session, flow) = (opener.session.to_be_bytes(), opener.flow.to_be_bytes());
+    let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&octets, &port, &session, &flow, &period.to_be_bytes()]);
     u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1
 }
 
@@ -176,14 +189,19 @@ mod tests {
 
     #[test]
     fn proofs_of_addresses_cover_all_inputs_and_fit_a_stamp() {
-        let address = |text: &str| text.parse().expect("an address");
+        let opener = |address: &str, session, flow| {
+            let address = address.parse().expect("an address");
+            FlowOpener { session, flow, address }
+        };
         let proofs = [
-            address_proof(&[2; 32], address("192.0.2.1:5"), 7),
-            address_proof(&[3; 32], address("192.0.2.1:5"), 7),
-            address_proof(&[2; 32], address("192.0.2.2:5"), 7),
-            address_proof(&[2; 32], address("192.0.2.1:6"), 7),
-            address_proof(&[2; 32], address("192.0.2.1:5"), 8),
-            address_proof(&[2; 32], address("[2001:db8::1]:5"), 7),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 1, 7), 3),
+            address_proof(&[3; 32], &opener("192.0.2.1:5", 1, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.2:5", 1, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:6", 1, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 2, 7), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 1, 8), 3),
+            address_proof(&[2; 32], &opener("192.0.2.1:5", 1, 7), 4),
+            address_proof(&[2; 32], &opener("[2001:db8::1]:5", 1, 7), 3),
         ];
         let distinct: std::collections::BTreeSet<u64> = proofs.into_iter().collect();
         assert_eq!(distinct.len(), proofs.len());

@@ -118,6 +118,28 @@ fn another_address_opens_a_flow_after_it_has_received_a_challenge() {
     flows.expect_nothing("wrong token", "127.0.0.9", &linerate_interop::knock(1, [7; 16]));
 }
 
+/// Otherwise an address that answered a challenge once gets data for ever after, whether it receives them or not.
+#[test]
+fn proof_of_an_address_opens_no_flow_of_another_session_or_number() {
+    let service = NativeHost::here().serve(&["--allow-split-address"]);
+    let elsewhere = udp_socket("127.0.0.9", service.port, TIMEOUT);
+    let answer_with = |knock: &[u8], proof: &[u8]| {
+        let with_proof = [&knock[..8], proof, &knock[16..]].concat();
+        answer_to_knock(&elsewhere, &with_proof)[2]
+    };
+    let (mut first, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let mut flows = Flows::of(&service, &first.open_phase(1, &idle_phase()));
+    let (flow, token) = flows.next();
+    let proof = answer_to_knock(&elsewhere, &knock(flow, token))[24..32].to_vec();
+    let (other_flow, other_token) = flows.next();
+    assert_eq!(answer_with(&knock(other_flow, other_token), &proof), 9, "another flow");
+    let (mut second, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let (same_flow, its_token) = Flows::of(&service, &second.open_phase(1, &idle_phase())).next();
+    assert_eq!(same_flow, flow, "each session numbers its flows");
+    assert_eq!(answer_with(&knock(flow, its_token), &proof), 9, "another session");
+    assert_eq!(answer_with(&knock(flow, token), &proof), 1);
+}
+
 #[test]
 fn control_connection_over_another_address_needs_the_consent_of_the_server() {
     let (client, host) = (NativeHost::here(), NativeHost::here());

@@ -12,10 +12,11 @@ use linerate_native::opening::{self, Opening};
 use linerate_native::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{sockopt, udp};
-use linerate_trust::{Fingerprint, address_proof, flow_tag};
+use linerate_trust::{Fingerprint, FlowOpener, flow_tag};
 
 use super::Context;
 use super::address_counts::AddressCounts;
+use super::address_proofs::AddressProofs;
 use super::session::Session;
 use super::tokens::{Grant, Tokens};
 use crate::dialect::native::datagrams::FlowId;
@@ -39,8 +40,7 @@ pub(crate) struct NativeServer {
     /// A handshake costs this host more than the client.
     handshakes: AddressCounts,
     is_stopping: bool,
-    /// Of the proofs of addresses.
-    address_secret: [u8; 32],
+    address_proofs: AddressProofs,
 }
 
 /// Name of the dialect.
@@ -69,7 +69,7 @@ impl NativeServer {
             handshakes: AddressCounts::new(HANDSHAKES_MAX, HANDSHAKE_PERIOD),
             logins: LoginGuard::default(),
             is_stopping: false,
-            address_secret: linerate_trust::random(),
+            address_proofs: AddressProofs::new(Instant::now()),
         })
     }
 
@@ -122,10 +122,12 @@ impl NativeServer {
     fn on_knock(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) -> Option<()> {
         let head = DatagramHead::decode(&datagram.bytes)?;
         let knock = Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
-        if let Some(owner) = self.tokens.owner_elsewhere(&knock.token, datagram.from.ip(), Instant::now()) {
-            let proof = address_proof(&self.address_secret, datagram.from, head.flow);
-            if head.tag != proof {
-                return self.challenge(owner, &head, proof, datagram, server);
+        let now = Instant::now();
+        if let Some(session) = self.tokens.owner_elsewhere(&knock.token, datagram.from.ip(), now) {
+            let opener = FlowOpener { session, flow: head.flow, address: datagram.from };
+            if !self.address_proofs.is_valid(head.tag, &opener, now) {
+                let proof = self.address_proofs.issue(&opener, now);
+                return self.challenge(session, &head, proof, datagram, server);
             }
         }
         let (owner, grant) = self.tokens.take(&knock.token, datagram.from.ip(), Instant::now())?;
