@@ -129,7 +129,7 @@ pub(crate) struct ServeArgs {
     /// On a loopback address a link with a random token is printed once. Any other address needs --token-file.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS)]
     web: Option<SocketAddr>,
-    /// File with the token of the live page: 16 to 256 letters, digits and -._~
+    /// File with the token of the live page: 22 to 256 letters, digits and -._~
     #[arg(long, value_name = "FILE", requires = "web")]
     token_file: Option<PathBuf>,
     #[command(flatten)]

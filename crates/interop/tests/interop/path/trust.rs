@@ -113,6 +113,28 @@ fn another_address_opens_a_flow_after_it_has_received_a_challenge() {
     flows.expect_nothing("wrong token", "127.0.0.9", &linerate_interop::knock(1, [7; 16]));
 }
 
+/// Otherwise an address that answered a challenge once gets data for ever after, whether it receives them or not.
+#[test]
+fn proof_of_an_address_opens_no_flow_of_another_session_or_number() {
+    let service = NativeHost::here().serve(&["--allow-split-address"]);
+    let elsewhere = udp_socket("127.0.0.9", service.port, TIMEOUT);
+    let answer_with = |knock: &[u8], proof: &[u8]| {
+        let with_proof = [&knock[..8], proof, &knock[16..]].concat();
+        answer_to_knock(&elsewhere, &with_proof)[2]
+    };
+    let (mut first, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let mut flows = Flows::of(&service, &first.open_phase(1, &idle_phase()));
+    let (flow, token) = flows.next();
+    let proof = answer_to_knock(&elsewhere, &knock(flow, token))[24..32].to_vec();
+    let (other_flow, other_token) = flows.next();
+    assert_eq!(answer_with(&knock(other_flow, other_token), &proof), 9, "another flow");
+    let (mut second, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
+    let (same_flow, its_token) = Flows::of(&service, &second.open_phase(1, &idle_phase())).next();
+    assert_eq!(same_flow, flow, "each session numbers its flows");
+    assert_eq!(answer_with(&knock(flow, its_token), &proof), 9, "another session");
+    assert_eq!(answer_with(&knock(flow, token), &proof), 1);
+}
+
 #[test]
 fn control_connection_over_another_address_needs_the_consent_of_the_server() {
     let (client, host) = (NativeHost::here(), NativeHost::here());
@@ -234,6 +256,58 @@ fn token_is_proved_by_both_ends() {
     test("wrong", "group ffffffffffffffffffffffffffffffff\n").expect_code(4);
     test("unknown", "others 0123456789abcdef0123456789abcdef\n").expect_code(4);
     tested(&client, service.port, &[]).expect_code(4).expect_stderr("token");
+}
+
+/// 21 characters of Base64 are fewer than 128 bits, and a proof permits guessing at leisure.
+#[test]
+fn short_token_is_refused_at_both_ends_with_the_command_that_makes_one() {
+    let host = NativeHost::here();
+    let file = secret_file(&host, "tokens", "# who may test\ngroup 0123456789abcdef01234\n");
+    let file = file.to_str().expect("a plain path");
+    let lines = [
+        &["serve", "--port", "0", "--tokens", file][..],
+        &["test", "127.0.0.1:1", "--token-file", file],
+        &["http", "agent", "--control", "127.0.0.1:0", "--token-file", file],
+    ];
+    for line in lines {
+        let refused = Process::start(host.command(line)).finish();
+        assert_ne!(refused.code(), Some(0), "{refused:?}");
+        refused.expect_stderr(&format!("{file} line 2")).expect_stderr("openssl rand -base64 24");
+    }
+}
+
+/// All that a server sends to a client by hand with this token, up to the end of the connection.
+fn answers_to_token(port: u16, name: &str, secret: &str) -> Vec<Value> {
+    let mut client = RawNative::connect((Ipv4Addr::LOCALHOST, port));
+    client.send(client.hello_with_token(name, secret));
+    client.drain()
+}
+
+/// A server that proved the token to a stranger would give it something to guess by, and one that knows no such name is not to be
+/// told from one that does. Guesses at the server itself are as slow as those of passwords.
+#[test]
+fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let (right, wrong) = ("0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff");
+    let tokens = secret_file(&host, "tokens", &format!("group {right}\n"));
+    let service = host.serve(&["--tokens", tokens.to_str().expect("a plain path")]);
+    let refused = answers_to_token(service.port, "group", wrong);
+    let kinds: Vec<_> = refused.iter().map(|message| (&message["type"], &message["clause"])).collect();
+    assert_eq!(kinds, [(&json!("refused"), &json!("token"))], "{refused:?}");
+    assert_eq!(answers_to_token(service.port, "others", wrong), refused, "a name that does not exist");
+    for _ in 2..10 {
+        answers_to_token(service.port, "group", wrong);
+    }
+    assert_eq!(answers_to_token(service.port, "group", right), refused, "the address waits");
+    let file = secret_file(&client, "right", &format!("group {right}\n"));
+    let file = file.to_str().expect("a plain path");
+    tested(&client, service.port, &["--token-file", file]).expect_code(4).expect_stderr("the token is not accepted");
+    let elsewhere = tested(&client, service.port, &["--token-file", file, "-B", "127.0.0.9"]);
+    assert_eq!(elsewhere.expect_code(0).json()["target"]["identity"], "token");
+    let causes: Vec<Value> = service.events("login_failed").iter().map(|event| event["cause"].clone()).collect();
+    let expected = [vec![json!("wrong_token"); 10], vec![json!("too_many_failures"); 2]].concat();
+    assert_eq!(causes, expected);
+    assert!(!service.process.stdout().contains(right));
 }
 
 /// A server with users gives no test to anybody else, and a client sends its password to no server that it does not know.

@@ -5,6 +5,7 @@
 
 mod active_phase;
 mod address_counts;
+mod address_proofs;
 mod native_server;
 mod opening;
 mod phases;

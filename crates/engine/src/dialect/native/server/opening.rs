@@ -87,8 +87,7 @@ impl Session {
     /// Begins the session of a client that has a place.
     fn begin(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
         let now = Instant::now();
-        let token = self.token.as_ref().filter(|_| self.is_proven).map(|token| token.name().to_owned());
-        let user = token.or_else(|| self.user.clone());
+        let user = self.token_name.clone().or_else(|| self.user.clone());
         let spec = announced(&hello);
         let streams = hello.streams_max.saturating_mul(2);
         let address = Network::of_client(self.peer.ip());
@@ -157,7 +156,7 @@ impl Session {
         match context.spec.policy.facts {
             FactsAccess::All => true,
             FactsAccess::Trusted => {
-                self.is_proven || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
+                self.token_name.is_some() || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
             }
             _ => false,
         }

@@ -40,8 +40,7 @@ impl Session {
         let now = Instant::now();
         match action {
             Action::Send(bytes) => self.send(&bytes),
-            Action::Challenge { token_name } => self.challenge(&token_name, shared.context),
-            Action::CheckProof { proof } => self.check_proof(&proof),
+            Action::CheckProof { token_name, proof } => self.check_proof(&token_name, &proof, shared, server),
             Action::CheckLogin { user, password } => self.check_login(user, &password, shared, server),
             Action::Admit(hello) => self.admit(hello, shared.context, server),
             Action::Resume(resume) => self.resume = Some(resume),

@@ -17,7 +17,7 @@ use linerate_native::server::{CloseReason, Input, Machine};
 use linerate_native::stream_head::{StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::sockopt;
-use linerate_trust::{ServerSession, Token, random, verify_resume};
+use linerate_trust::{ServerSession, random, verify_resume};
 
 use super::active_phase::ActivePhase;
 use super::native_server::{CONTROL, KINDS, own};
@@ -58,15 +58,14 @@ pub(super) struct Session {
     pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
-    /// The token that the client proves.
-    pub(super) token: Option<Token>,
-    pub(super) is_proven: bool,
+    /// Name of the token that the client has proved.
+    pub(super) token_name: Option<String>,
     /// Who has logged in.
     pub(super) user: Option<String>,
     /// The log has the reason for which it ends.
     pub(super) is_logged: bool,
-    /// The login is refused then.
-    pub(super) login_refused_at: Option<Instant>,
+    /// Wrong proof or password, and when the client learns of it.
+    pub(super) refusal: Option<(Instant, Input)>,
     pub(super) hello: Option<Box<Hello>>,
     /// In the queue.
     pub(super) waiting: Option<Waiting>,
@@ -138,11 +137,10 @@ impl Session {
             meter: Meter::default(),
             request: None,
             facts: None,
-            token: None,
-            is_proven: false,
+            token_name: None,
             user: None,
             is_logged: false,
-            login_refused_at: None,
+            refusal: None,
             hello: None,
             waiting: None,
             moved: ByteTotals::default(),
@@ -187,7 +185,8 @@ impl Session {
         let handshake = self.is_handshaking().then(|| self.opened + HANDSHAKE_TIMEOUT);
         let phase = self.phase.as_ref().and_then(ActivePhase::deadline);
         let waiting = self.waiting.as_ref().map(|waiting| waiting.until.min(waiting.announce_at));
-        let own = [handshake, phase, self.reconnect_deadline(), waiting, self.login_refused_at];
+        let refusal = self.refusal.as_ref().map(|(at, _)| *at);
+        let own = [handshake, phase, self.reconnect_deadline(), waiting, refusal];
         self.machine.poll_timeout().into_iter().chain(own.into_iter().flatten()).min()
     }
 
@@ -227,8 +226,8 @@ impl Session {
             self.machine.control_lost(now);
         }
         self.machine.handle_timeout(now);
-        if self.login_refused_at.take_if(|at| now >= *at).is_some() {
-            self.machine.handle_local(now, Input::LoginChecked(false));
+        if let Some((_, refusal)) = self.refusal.take_if(|(at, _)| now >= *at) {
+            self.machine.handle_local(now, refusal);
         }
         self.await_turn(now, server);
         self.advance_phase(now);
@@ -422,7 +421,7 @@ impl Session {
 fn describe(reason: &CloseReason) -> String {
     match reason {
         CloseReason::Refused { clause } => format!("refused: {clause}"),
-        CloseReason::Unproven => "the client does not prove its token".to_owned(),
+        CloseReason::Unproven => "the client proves neither token nor login".to_owned(),
         CloseReason::Fault(fault) => format!("a message of the client is wrong: {fault}"),
         CloseReason::PeerFault(fault) => format!("the client rejects a message: {fault}"),
         CloseReason::Timeout => "the client did not send what was due in time".to_owned(),
