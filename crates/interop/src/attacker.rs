@@ -1,6 +1,6 @@
 //! A client of a chosen address of this host that breaks the rules. The server may refuse whatever it tries.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::socket::{self, Protocol};
 use serde_json::{Value, json};
 
-use crate::raw_native::{RawNative, hello};
+use crate::raw_native::{RawNative, hello, probe_head, token};
 
 /// One attacker: its address, the server's, and whose addresses it may forge.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,8 @@ pub struct Attacker<'a> {
 
 /// Longest wait for a connection and for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Answer to the head of a stream.
+const ANSWER_BYTES: usize = 16;
 /// Longest time of one write, so that the end of the attack is noticed.
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
 /// Longest part of an attack: a session whose client is silent ends after 20 s.
@@ -38,10 +40,8 @@ impl<'a> Attacker<'a> {
         Self { from, server, victim, is_over }
     }
 
-    /// Repeats an attack until its end. The thread gives way to the server and to the clients that are measured: an attacker has
-    /// CPUs of its own.
+    /// Repeats an attack until its end.
     pub fn repeat(&self, attack: fn(&Attacker<'_>)) {
-        give_way();
         while self.goes_on() {
             attack(self);
             thread::sleep(PAUSE);
@@ -94,6 +94,15 @@ impl<'a> Attacker<'a> {
         Some(client)
     }
 
+    /// A stream of this kind ([`probe_head`]) with a token of [`RawNative::try_start_phase`]; `None` where the server does not answer
+    /// its head.
+    pub fn stream(&self, kind: u8, text: &Value) -> Option<TcpStream> {
+        let mut stream = self.connect()?;
+        stream.write_all(&probe_head(kind, token(text))).ok()?;
+        stream.read_exact(&mut [0; ANSWER_BYTES]).ok()?;
+        Some(stream)
+    }
+
     /// A UDP socket of an address of this host, its own or a forged one.
     pub fn udp(&self, from: Ipv4Addr) -> Option<UdpSocket> {
         let socket = UdpSocket::bind((from, 0)).ok()?;
@@ -137,8 +146,9 @@ fn connect_from(from: Ipv4Addr, server: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Gives this thread the lowest precedence (setpriority(2) of a thread, by the program of the same purpose).
-fn give_way() {
+/// Gives this thread the lowest precedence (setpriority(2)): attackers have CPUs of their own, and where many share those of the
+/// server and of the clients that are served, they would decide what is measured.
+pub fn give_way() {
     let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
     let thread = thread.file_name().expect("PID/task/TID");
     let changed = Command::new("renice").args(["-n", "19", "-p"]).arg(thread).stdout(Stdio::null()).status();

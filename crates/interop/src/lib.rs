@@ -44,9 +44,9 @@ mod transcript;
 mod tun_link;
 mod wire;
 
-pub use attacker::Attacker;
+pub use attacker::{Attacker, give_way};
 pub use broker::{Broker, BrokerTls};
-pub use cases::{each_case, skip};
+pub use cases::{each_case, report, skip};
 pub use certificate::Certificate;
 pub use certificates::Certificates;
 pub use control_group::ControlGroup;

@@ -51,6 +51,7 @@ mod fleet {
 /// The HTTP server, its load generator and its lab.
 mod http {
     mod control;
+    mod fairness;
     mod lab;
     mod lab_link;
     mod lab_tls;

@@ -1,10 +1,8 @@
 //! Sessions of one stream that open a connection after the other, in phases of requests and of new connections, and close none.
 
-use std::io::Write;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{Attacker, probe_head, token};
+use linerate_interop::Attacker;
 use serde_json::{Value, json};
 
 use super::attacked::AttackedServer;
@@ -19,12 +17,6 @@ fn phase(kind: &str, streams: usize) -> Value {
         "kind": kind, "transport": "tcp", "streams_max": streams, "probe_flows": 0, "duration_max_ns": 60_000_000_000_u64,
         "connections_per_s": 1000, "transaction": { "request_bytes": 1, "response_bytes": 1 },
     })
-}
-
-fn held(attacker: &Attacker<'_>, kind: u8, text: &Value) -> Option<TcpStream> {
-    let mut stream = attacker.connect()?;
-    stream.write_all(&probe_head(kind, token(text))).ok()?;
-    Some(stream)
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
@@ -42,7 +34,7 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
         }
         let Some((number, ready)) = granted else { continue };
         let text = &ready["streams"][0];
-        connections.extend((0..CONNECTIONS).map_while(|_| held(attacker, stream_kind, text)));
+        connections.extend((0..CONNECTIONS).map_while(|_| attacker.stream(stream_kind, text)));
         session.send(json!({ "type": "stop", "phase": number }));
         if session.try_expect("phase_result").is_none() {
             break;

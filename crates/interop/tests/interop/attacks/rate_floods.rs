@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{Attacker, NativeHost, probe_head, token};
+use linerate_interop::{Attacker, NativeHost};
 use serde_json::{Value, json};
 
 use super::attacked::AttackedServer;
@@ -24,8 +24,7 @@ fn requests() -> Value {
 }
 
 fn requested(attacker: &Attacker<'_>, text: &Value) -> Option<TcpStream> {
-    let mut stream = attacker.connect()?;
-    stream.write_all(&probe_head(3, token(text))).ok()?;
+    let stream = attacker.stream(3, text)?;
     stream.set_nonblocking(true).ok()?;
     Some(stream)
 }

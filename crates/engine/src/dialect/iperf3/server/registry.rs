@@ -27,6 +27,7 @@ use crate::error::EngineError;
 use crate::server::admission::{Admission, Decision};
 use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
+use udp_turns::TurnTimes;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ pub(crate) struct SessionRegistry {
     stream_numbers: StreamNumbers,
     /// Prepared UDP tests whose turn to open streams has not come.
     udp_queue: VecDeque<u64>,
+    turn_times: TurnTimes,
     ready: BTreeSet<u64>,
     work: WorkQueue,
 }
@@ -79,6 +81,7 @@ impl SessionRegistry {
             logins: LoginGuard::default(),
             stream_numbers: StreamNumbers::default(),
             udp_queue: VecDeque::new(),
+            turn_times: TurnTimes::default(),
             ready: BTreeSet::new(),
             work: WorkQueue::default(),
         }
@@ -140,7 +143,7 @@ impl SessionRegistry {
         admission.release(id);
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
-        self.work.leave(id, Network::of_client(client.peer.ip()));
+        self.work.leave(id, client.network());
         if let Some(agreed) = client.agreed {
             self.stream_numbers.release(agreed.first_position);
         }
@@ -316,14 +319,15 @@ impl SessionRegistry {
             let action = match client.set_aside(now, action) {
                 Ok(action) => action,
                 Err(work) => {
-                    self.work.enter(id, Network::of_client(client.peer.ip()), work);
+                    self.work.enter(id, client.network(), work);
                     continue;
                 }
             };
             match &action {
                 ServerAction::ExpectStreams(_) => {
                     client.stage = Stage::Opening;
-                    (client.awaits_since, client.opens_since) = (Some(now), Some(now));
+                    client.awaits_since = Some(now);
+                    client.opens_since = (client.transport() == Some(Transport::Udp)).then_some(now);
                 }
                 ServerAction::StartClock => {
                     client.stage = Stage::Running;
@@ -342,7 +346,7 @@ impl SessionRegistry {
             self.ready.insert(id);
         }
         if streams_are_open {
-            self.advance_udp_queue(now);
+            self.end_udp_turn(now, id);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput};
 use linerate_iperf3::{Cookie, State};
+use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Direction, Failure, Transport};
 
@@ -28,7 +29,7 @@ pub(super) struct Client {
     pub(super) held_until: Option<Instant>,
     /// Since when the next data stream is awaited.
     pub(super) awaits_since: Option<Instant>,
-    /// Since when data streams are awaited.
+    /// Since when the UDP streams of its turn are awaited.
     pub(super) opens_since: Option<Instant>,
     /// End of the wait, or of the test as planned.
     pub(super) ends: Option<Instant>,
@@ -80,6 +81,11 @@ impl Client {
             duration: quota_request::planned(&test.params),
             first_position: stream_numbers.take(streams),
         });
+    }
+
+    /// Its address, as far as one client can choose it.
+    pub(super) fn network(&self) -> Network {
+        Network::of_client(self.peer.ip())
     }
 
     pub(super) fn transport(&self) -> Option<Transport> {
