@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 
 use crate::document::style::Style;
 use crate::document::{Block, Document, Entry};
-use crate::printable::printable;
 pub(crate) use checks::checks;
 pub use fixes::fix_script;
 use linerate_model::finding::{Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict};
@@ -77,12 +76,12 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
 
 /// A line that is never wrapped, so that commands can be copied.
 fn verbatim(label: &str, text: &str) -> Block {
-    Block::verbatim(label, COLUMN, printable(&one_line(text)))
+    Block::verbatim(label, COLUMN, one_line(text))
 }
 
 /// Text that is wrapped within its column.
 pub(crate) fn wrapped(label: &str, text: impl Into<String>) -> Block {
-    Block::entry(label, COLUMN, printable(&text.into()))
+    Block::entry(label, COLUMN, text)
 }
 
 /// Wrapped text under a label that has the colour of a severity.
@@ -90,7 +89,7 @@ pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let label = format!("{label:<COLUMN$}");
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();
-    let text = printable(text);
+    let text = text.to_owned();
     Block::Entry(Entry { status, label: padding, severity: Some(severity), text, ..Entry::default() })
 }
 

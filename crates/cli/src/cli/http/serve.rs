@@ -9,13 +9,13 @@ use linerate_model::network::Network;
 use linerate_model::policy::{AccessRules, AccessSource};
 
 use super::control::ControlArgs;
+use crate::cli::warn;
 use linerate::command_line::values;
 use linerate::http::agent::ControlChannel;
 use linerate::http::serve::{HttpServer, ServePlan, TcpSpec};
 use linerate::{Error, Outcome};
 use linerate_sys::sd_notify;
 use linerate_sys::signal::{Signal, Signals};
-use std::io::{self, Write};
 
 /// Options of the HTTP server.
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ pub(super) fn run(plan: &ServePlan) -> Result<Outcome, Error> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(Error::failed)?;
     let server = HttpServer::start(plan)?;
     for warning in &server.warnings {
-        let _ = writeln!(io::stderr(), "linerate http: {warning}");
+        warn("linerate http", warning);
     }
     super::say(&server.introduction);
     // Notification of the service manager is optional.
