@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::snapshot::{Quality, Snapshot, Value};
 
-use super::blocks::Block;
+use super::blocks::{Block, program_name};
 use super::lines::iperf_amount;
 use super::ovs::upper_median;
 use linerate_model::runs;
@@ -36,6 +36,8 @@ pub(super) struct Transcript {
     streams: usize,
     /// Rates of whole intervals.
     rates: Vec<f64>,
+    /// Smallest congestion window of an interval, bytes.
+    cwnd_min_bytes: Option<f64>,
     pub(super) sent: Option<(f64, f64)>,
     pub(super) received: Option<(f64, f64)>,
     pub(super) retransmits: Option<f64>,
@@ -48,7 +50,7 @@ impl Transcripts {
     /// Parses the command of a block; returns whether it starts a test.
     pub(super) fn command(&mut self, block: &Block<'_>) -> bool {
         let words: Vec<&str> = block.words().collect();
-        let tool = words.iter().find_map(|word| match word.rsplit('/').next().unwrap_or(word) {
+        let tool = words.iter().find_map(|word| match program_name(word) {
             "iperf3" => Some("iperf3"),
             "iperf" => Some("iperf2"),
             _ => None,
@@ -208,7 +210,15 @@ impl Transcript {
             _ if self.tool == "iperf2" && start == 0.0 && end > self.longest_seconds + 1.5 => {
                 self.received = Some((rate, bytes));
             }
-            _ => self.interval(end - start, rate),
+            _ => {
+                self.interval(end - start, rate);
+                // Retransmissions, congestion window and its unit follow.
+                if let [.., cwnd, unit] = rest
+                    && let Some(bytes) = iperf_amount(cwnd, unit)
+                {
+                    self.cwnd_min_bytes = Some(self.cwnd_min_bytes.map_or(bytes, |least| least.min(bytes)));
+                }
+            }
         }
         self.longest_seconds = self.longest_seconds.max(end);
         Some(())
@@ -271,6 +281,10 @@ impl Transcript {
             set("first_second_bps", Some((*first).into()));
             set("later_median_bps", upper_median(rest).map(Value::from));
         }
+        let stalls = self.rates.iter().filter(|rate| **rate == 0.0).count();
+        let share = stalls as f64 / self.rates.len().max(1) as f64;
+        set("stalled_share", (self.rates.len() > 1).then(|| share.into()));
+        set("cwnd_min_bytes", self.cwnd_min_bytes.map(Value::from));
         set("client_cpus", options.cpus.map(Value::from).filter(|_| !self.server));
         let server_cpus = server.and_then(|server| Options::of(&server.command).cpus);
         set("server_cpus", server_cpus.map(Value::from));
