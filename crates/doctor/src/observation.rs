@@ -113,7 +113,11 @@ fn joined(
     let mut facts = direction(client)?.clone();
     let peers = server.and_then(&direction).into_iter().flatten();
     for (name, value) in peers.filter(|(name, _)| REPORTED_BY_PEER.contains(&name.as_str())) {
-        facts.insert(name.clone(), value.clone());
+        // The client's loss is that of what it sent, once it has the server's count.
+        let is_known = name == "loss_share" && facts.contains_key(name);
+        if !is_known {
+            facts.insert(name.clone(), value.clone());
+        }
     }
     Some(facts)
 }
@@ -136,12 +140,25 @@ fn timeline(
                 interval.facts.insert(name.clone(), value.clone());
             }
         }
+        vanished(&mut interval.facts);
     }
     Some(intervals)
 }
 
+/// Corrects the loss of an interval in which most datagrams did not arrive: a receiver does not miss what follows the last one
+/// that it saw. The intervals of both ends begin at different times, so that smaller differences have no meaning.
+fn vanished(facts: &mut RunFacts) {
+    const PART: f64 = 0.5;
+    let number = |name: &str| facts.get(name).and_then(Value::number);
+    if let (Some(sent), Some(received)) = (number("sent_packets"), number("received_packets"))
+        && received < PART * sent
+    {
+        facts.insert("loss_share".into(), (1.0 - received / sent).into());
+    }
+}
+
 /// Facts of a run that only the server has: about its threads and what it sent.
-const REPORTED_BY_PEER: [&str; 23] = [
+const REPORTED_BY_PEER: [&str; 24] = [
     "server_cpus",
     "receiver_thread_cpu",
     "sender_thread_cpu",
@@ -164,6 +181,7 @@ const REPORTED_BY_PEER: [&str; 23] = [
     "sndbuf_bytes",
     "notsent_bytes",
     "sent_packets",
+    "received_packets",
     "loss_share",
 ];
 
