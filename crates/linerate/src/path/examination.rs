@@ -248,6 +248,10 @@ impl Examination {
     /// Ends the session.
     pub(super) fn finish(self, failure: Option<&NativeError>) -> Collected {
         let clock = self.clock_facts();
+        // Tests that began after this one are in the results of its phases.
+        let during = self.phases.iter().filter_map(|phase| phase.remote.as_ref()?.concurrent_max);
+        let concurrent_max = during.chain([self.client.welcome().concurrent]).max();
+
         let collected = Collected {
             clock,
             target: self.target,
@@ -256,7 +260,7 @@ impl Examination {
             observed: self.observed,
             absent: self.absent,
             resumed: self.client.resumed(),
-            concurrent_max: Some(self.client.welcome().concurrent),
+            concurrent_max,
         };
         // After any other failure the server is gone, or may not be trusted.
         if matches!(failure, None | Some(NativeError::Interrupted(_))) {

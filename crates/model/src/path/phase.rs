@@ -338,6 +338,9 @@ pub struct EndpointPhase {
     /// Completed transactions of a client; may be more than the samples that are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
+    /// Most other tests that a server ran at the same time until the end of the phase; absent of a client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrent_max: Option<u32>,
     /// CPU time of this process meanwhile, ns.
     #[serde(default)]
     pub cpu_ns: u64,

@@ -46,7 +46,7 @@ impl Session {
             Action::Resume(resume) => self.resume = Some(resume),
             Action::OpenPhase { spec, .. } => self.open_phase(&spec, shared, server),
             Action::Start { .. } => self.start_phase(now, shared.epoll),
-            Action::Stop { .. } => self.end_phase(now),
+            Action::Stop { .. } => self.end_phase(now, server),
             Action::Clock { sent_ns } => {
                 let now_ns = clock::monotonic_ns();
                 self.machine.handle_local(now, Input::Clock { sent_ns, received_ns: now_ns, replied_ns: now_ns });

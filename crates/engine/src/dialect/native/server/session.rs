@@ -230,7 +230,7 @@ impl Session {
             self.machine.handle_local(now, refusal);
         }
         self.await_turn(now, server);
-        self.advance_phase(now);
+        self.advance_phase(now, server);
         if self.reconnect_deadline().is_some_and(|deadline| now >= deadline) {
             self.closed = Some(CloseReason::Lost);
         }
@@ -241,11 +241,11 @@ impl Session {
         self.watch(shared.epoll);
     }
 
-    fn advance_phase(&mut self, now: Instant) {
+    fn advance_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(phase) = &mut self.phase else { return };
         phase.advance();
         if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
-            self.end_phase(now);
+            self.end_phase(now, server);
         }
     }
 
@@ -256,7 +256,7 @@ impl Session {
     }
 
     /// Ends the phase and passes its result on.
-    pub(super) fn end_phase(&mut self, now: Instant) {
+    pub(super) fn end_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(mut phase) = self.phase.take() else { return };
         phase.stop_senders();
         let totals = phase.totals();
@@ -266,7 +266,8 @@ impl Session {
         if let Some(responder) = &self.responder {
             responder.give(Task::EndPhase);
         }
-        let (result, facts) = phase.finish(probes);
+        let (mut result, facts) = phase.finish(probes);
+        result.concurrent_max = Some(server.stats.concurrent_max(self.id));
         self.facts = facts.or(self.facts.take());
         self.machine.handle_local(now, Input::PhaseEnded(Box::new(result)));
     }
