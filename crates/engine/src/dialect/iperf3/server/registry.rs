@@ -140,7 +140,7 @@ impl SessionRegistry {
             return;
         };
         self.by_cookie.remove(&client.cookie);
-        admission.release(id);
+        admission.release(id, now);
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
         self.work.leave(id, client.network());
@@ -214,7 +214,11 @@ impl SessionRegistry {
                     client.held_until = None;
                 }
                 match &mut client.machine {
-                    Some(machine) => machine.handle_timeout(now),
+                    Some(machine) => {
+                        let is_due = machine.poll_timeout().is_some_and(|t| t <= now);
+                        client.fell_silent = is_due && client.stage != Stage::Running;
+                        machine.handle_timeout(now);
+                    }
                     None if client.ends.is_some_and(|t| t <= now) => {
                         client.refused = Some(RefusalReason::QueueTooLong);
                         client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None));
@@ -284,6 +288,11 @@ impl SessionRegistry {
     }
 
     /// Why a client could not log in.
+    /// A client sent nothing more before its test began.
+    pub(crate) fn fell_silent(&self, id: u64) -> bool {
+        self.clients.get(&id).is_some_and(|g| g.fell_silent)
+    }
+
     pub(crate) fn login_failure(&self, id: u64) -> Option<&Refusal> {
         self.clients.get(&id)?.login.as_ref()
     }

@@ -211,7 +211,7 @@ impl NativeServer {
         let Some(session) = self.sessions.remove(&id) else { return };
         self.tokens.revoke(id);
         server.pending_limit.leave(id);
-        server.admission.release(id);
+        server.admission.release(id, Instant::now());
         session.end(server);
     }
 }
