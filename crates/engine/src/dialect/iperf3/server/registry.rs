@@ -21,10 +21,11 @@ use linerate_model::service::RefusalReason;
 use linerate_model::{Failure, FailureKind, Transport};
 
 use super::stream_numbers::StreamNumbers;
-use super::work_queue::WorkQueue;
+use super::work::Work;
 use crate::dialect::iperf3::error::input;
 use crate::error::EngineError;
 use crate::server::admission::{Admission, Decision};
+use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
 use udp_turns::TurnTimes;
@@ -41,7 +42,7 @@ pub(crate) struct SessionRegistry {
     udp_queue: VecDeque<u64>,
     turn_times: TurnTimes,
     ready: BTreeSet<u64>,
-    work: WorkQueue,
+    work: AddressQueue<Work>,
 }
 
 /// What becomes of a connection whose cookie is complete.
@@ -83,7 +84,7 @@ impl SessionRegistry {
             udp_queue: VecDeque::new(),
             turn_times: TurnTimes::default(),
             ready: BTreeSet::new(),
-            work: WorkQueue::default(),
+            work: AddressQueue::default(),
         }
     }
 
@@ -287,12 +288,12 @@ impl SessionRegistry {
         self.clients.get(&id)?.refused
     }
 
-    /// Why a client could not log in.
     /// A client sent nothing more before its test began.
     pub(crate) fn fell_silent(&self, id: u64) -> bool {
         self.clients.get(&id).is_some_and(|g| g.fell_silent)
     }
 
+    /// Why a client could not log in.
     pub(crate) fn login_failure(&self, id: u64) -> Option<&Refusal> {
         self.clients.get(&id)?.login.as_ref()
     }

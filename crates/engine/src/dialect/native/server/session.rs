@@ -51,6 +51,8 @@ pub(super) struct Session {
     /// The token that the client proves.
     pub(super) token: Option<Token>,
     pub(super) is_proven: bool,
+    /// Whose password is compared, since when.
+    pub(super) login: Option<(String, Instant)>,
     /// Who has logged in.
     pub(super) user: Option<String>,
     /// The log has the reason for which it ends.
@@ -111,6 +113,7 @@ impl Session {
             facts: None,
             token: None,
             is_proven: false,
+            login: None,
             user: None,
             is_logged: false,
             login_refused_at: None,

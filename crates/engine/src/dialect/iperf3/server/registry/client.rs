@@ -13,7 +13,7 @@ use linerate_model::{Direction, Failure, Transport};
 
 use super::{Stage, quota_request};
 use crate::dialect::iperf3::server::stream_numbers::StreamNumbers;
-use crate::dialect::iperf3::server::work_queue::Work;
+use crate::dialect::iperf3::server::work::Work;
 
 #[derive(Debug)]
 pub(super) struct Client {
