@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
@@ -230,6 +231,9 @@ impl<'a> Server<'a> {
             Intake::Open | Intake::Paused | Intake::Closed => None,
         };
         if let Some(reason) = refused {
+            if reason != RefusalReason::Address {
+                self.context.admission.refuse(Network::of_client(peer.ip()), Instant::now());
+            }
             self.context.refuse(fd, peer, reason, &owner.refusal(reason));
             return Ok(());
         }

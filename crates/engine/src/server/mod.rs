@@ -6,6 +6,7 @@
 
 pub(crate) mod access;
 pub(crate) mod admission;
+pub(crate) mod blocking_pool;
 pub(crate) mod context;
 pub(crate) mod event_loop;
 pub(crate) mod limits;

@@ -123,6 +123,7 @@ mod server {
     mod attacks_at_once;
     mod control_thread;
     mod endurance;
+    mod exclusive;
     mod file_modes;
     mod history;
     mod hostile_clients;

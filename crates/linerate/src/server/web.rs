@@ -215,9 +215,6 @@ struct Pages {
 
 impl Site for Pages {
     fn answer(&self, request: &Request<'_>) -> Answer {
-        if !request.host.is_some_and(|host| is_ours(host, request.local)) {
-            return with_fields(Answer::line("421 Misdirected Request", "This host has another address."), "");
-        }
         if let Some(token) = request.query.strip_prefix("token=")
             && is_same(token, &self.token)
         {
@@ -278,22 +275,6 @@ fn with_fields(answer: Answer, more: &str) -> Answer {
         }
         stream @ Answer::Stream { .. } => stream,
     }
-}
-
-/// Whether `Host` is the address of the connection. A page of others can make its own name resolve to this host (DNS rebinding);
-/// only the name reveals that.
-fn is_ours(host: &str, local: SocketAddr) -> bool {
-    let local = SocketAddr::new(local.ip().to_canonical(), local.port());
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
-        _ => (host, Some(80)),
-    };
-    let is_name = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
-        Some(inner) => inner.parse() == Ok(local.ip()),
-        None => local.is_ipv4() && name.parse() == Ok(local.ip()),
-    };
-    let is_localhost = local.ip().is_loopback() && name.eq_ignore_ascii_case("localhost");
-    port == Some(local.port()) && (is_name || is_localhost)
 }
 
 /// Compares in a time that depends on the lengths alone.

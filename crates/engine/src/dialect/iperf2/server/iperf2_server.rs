@@ -196,7 +196,7 @@ impl Iperf2Server {
         match self.make_session(id, peer, spec, header, server) {
             Ok(session) => self.sessions.insert(id, session),
             Err(why) => {
-                server.admission.release(id);
+                server.admission.release(id, Instant::now());
                 fail(peer, &why.message, server);
                 return None;
             }
@@ -256,7 +256,7 @@ impl Iperf2Server {
             return;
         };
         let outcome = session.finish();
-        server.admission.release(id);
+        server.admission.release(id, Instant::now());
         let totals = session.totals();
         server.end_test(id, String::new(), totals, session.summaries().next(), &outcome);
     }

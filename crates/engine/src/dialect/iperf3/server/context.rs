@@ -9,7 +9,7 @@ use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
-use super::blocking_pool::LoginChecker;
+use super::work::LoginChecker;
 use crate::server::HEADER_TIMEOUT;
 
 /// Settings.

@@ -3,7 +3,6 @@
 //! The `registry` decides what concerns more than one session. A session that ends, misbehaves or is refused does not
 //! affect the others.
 
-mod blocking_pool;
 mod connections;
 mod context;
 mod control_socket;
@@ -12,7 +11,7 @@ mod log;
 pub(crate) mod registry;
 mod session;
 mod stream_numbers;
-mod work_queue;
+mod work;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,15 +33,16 @@ use crate::dialect::iperf3::error::failed;
 use crate::error::{EngineError, failure};
 use crate::interrupts::Interrupts;
 use crate::server::admission::Admission;
+use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
 use crate::server::event_loop::Server;
 use crate::server::listeners::acceptor::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
 use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
-use blocking_pool::BlockingPool;
 use context::Context;
 use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
+use work::Work;
 
 /// Serves until interrupted, or for one test. `requests` makes what clients may request beside their results.
 ///
@@ -79,7 +79,7 @@ struct Iperf3Server {
     context: Context,
     epoll: Epoll,
     registry: SessionRegistry,
-    pool: BlockingPool,
+    pool: BlockingPool<Work, ServerInput>,
     sessions: BTreeMap<u64, Session>,
     test_number: u32,
     /// Sessions that ended since the last announcement.
@@ -105,7 +105,9 @@ impl Iperf3Server {
         let spec = spec.clone();
         let allow_split_address = spec.policy.allow_split_address;
         let context = Context { spec, peer_requests };
-        let pool = BlockingPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
+        let checker = context.login_checker()?;
+        let pool = BlockingPool::new(move |work| work::run(work, checker.as_ref()));
+        let pool = pool.map_err(failed(ErrorCode::InitTest))?;
         epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
         Ok(Self {
             registry: SessionRegistry::new(allow_split_address),

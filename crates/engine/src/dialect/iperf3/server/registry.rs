@@ -21,10 +21,11 @@ use linerate_model::service::RefusalReason;
 use linerate_model::{Failure, FailureKind, Transport};
 
 use super::stream_numbers::StreamNumbers;
-use super::work_queue::WorkQueue;
+use super::work::Work;
 use crate::dialect::iperf3::error::input;
 use crate::error::EngineError;
 use crate::server::admission::{Admission, Decision};
+use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
 use udp_turns::TurnTimes;
@@ -41,7 +42,7 @@ pub(crate) struct SessionRegistry {
     udp_queue: VecDeque<u64>,
     turn_times: TurnTimes,
     ready: BTreeSet<u64>,
-    work: WorkQueue,
+    work: AddressQueue<Work>,
 }
 
 /// What becomes of a connection whose cookie is complete.
@@ -83,7 +84,7 @@ impl SessionRegistry {
             udp_queue: VecDeque::new(),
             turn_times: TurnTimes::default(),
             ready: BTreeSet::new(),
-            work: WorkQueue::default(),
+            work: AddressQueue::default(),
         }
     }
 
@@ -140,7 +141,7 @@ impl SessionRegistry {
             return;
         };
         self.by_cookie.remove(&client.cookie);
-        admission.release(id);
+        admission.release(id, now);
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
         self.work.leave(id, client.network());
@@ -214,7 +215,11 @@ impl SessionRegistry {
                     client.held_until = None;
                 }
                 match &mut client.machine {
-                    Some(machine) => machine.handle_timeout(now),
+                    Some(machine) => {
+                        let is_due = machine.poll_timeout().is_some_and(|t| t <= now);
+                        client.fell_silent = is_due && client.stage != Stage::Running;
+                        machine.handle_timeout(now);
+                    }
                     None if client.ends.is_some_and(|t| t <= now) => {
                         client.refused = Some(RefusalReason::QueueTooLong);
                         client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None));
@@ -281,6 +286,11 @@ impl SessionRegistry {
     /// The rule that ended a client.
     pub(crate) fn refusal(&self, id: u64) -> Option<RefusalReason> {
         self.clients.get(&id)?.refused
+    }
+
+    /// A client sent nothing more before its test began.
+    pub(crate) fn fell_silent(&self, id: u64) -> bool {
+        self.clients.get(&id).is_some_and(|g| g.fell_silent)
     }
 
     /// Why a client could not log in.

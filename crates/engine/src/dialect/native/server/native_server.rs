@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use linerate_iperf3::auth::Refusal;
+use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{Failure, ServerEvent};
 use linerate_native::datagram::{DatagramHead, DatagramType, HEAD_LEN, Knock, is_native};
@@ -17,12 +19,15 @@ use linerate_trust::{Fingerprint, FlowOpener, flow_tag};
 use super::Context;
 use super::address_counts::AddressCounts;
 use super::address_proofs::AddressProofs;
+use super::proofs::LoginCheck;
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
 use crate::dialect::native::datagrams::FlowId;
 use crate::error::{EngineError, failure};
 use crate::server::admission::Admission;
+use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
+use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use crate::server::listeners::acceptor::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
@@ -37,6 +42,9 @@ pub(crate) struct NativeServer {
     sessions: BTreeMap<u64, Session>,
     pub(super) tokens: Tokens,
     logins: LoginGuard,
+    /// Compares passwords.
+    pool: LoginPool,
+    login_queue: AddressQueue<LoginCheck>,
     /// A handshake costs this host more than the client.
     handshakes: AddressCounts,
     is_stopping: bool,
@@ -55,10 +63,17 @@ pub(super) const CONTROL: u64 = 0;
 pub(super) const NOTICE: u64 = 1;
 pub(super) const REQUEST: u64 = 2;
 pub(super) const KINDS: u64 = 3;
+/// Belongs to no session.
+const POOL: u64 = u64::MAX;
+
+type LoginPool = BlockingPool<LoginCheck, Result<(), Refusal>>;
 
 impl NativeServer {
     pub(super) fn new(context: Context, fingerprint: Fingerprint, key_is_kept: bool) -> Result<Self, Failure> {
         let epoll = Epoll::new().map_err(|error| failure(error.text()))?;
+        let users_file = context.spec.auth.as_ref().map(|auth| auth.users_file.clone()).unwrap_or_default();
+        let pool = LoginPool::new(move |check| check.run(&users_file)).map_err(|error| failure(error.text()))?;
+        epoll.add(pool.fd(), POOL, Interest::READ).map_err(|error| failure(error.text()))?;
         Ok(Self {
             context,
             fingerprint,
@@ -68,6 +83,8 @@ impl NativeServer {
             tokens: Tokens::new(),
             handshakes: AddressCounts::new(HANDSHAKES_MAX, HANDSHAKE_PERIOD),
             logins: LoginGuard::default(),
+            pool,
+            login_queue: AddressQueue::default(),
             is_stopping: false,
             address_proofs: AddressProofs::new(Instant::now()),
         })
@@ -199,9 +216,11 @@ impl NativeServer {
     }
 
     fn advance_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
-        let Self { context, epoll, tokens, logins, sessions, .. } = self;
+        let Self { context, epoll, tokens, logins, login_queue, sessions, .. } = self;
         let Some(session) = sessions.get_mut(&id) else { return };
-        session.advance(&mut super::phases::Shared { context, epoll, tokens, logins }, server);
+        let mut shared = super::phases::Shared { context, epoll, tokens, logins, login_queue };
+        session.advance(&mut shared, server);
+
         if let Some(resume) = session.take_resume() {
             if let Err(reason) = self.hand_over(id, &resume) {
                 tracing::debug!(client = id, %reason, "session not resumed");
@@ -212,11 +231,35 @@ impl NativeServer {
         }
     }
 
+    /// Has passwords compared while a thread is free for it. Whether an address may log in is decided now, so that many logins at once
+    /// are no more guesses than many in succession.
+    fn begin_login_checks(&mut self, server: &mut ServerContext<'_>) {
+        while self.pool.has_room()
+            && let Some((id, check)) = self.login_queue.next()
+        {
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            if self.logins.is_locked_out(session.peer.ip(), Instant::now()) {
+                session.on_login_checked(Err(Refusal::LockedOut), &mut self.logins, server);
+            } else {
+                self.pool.begin(id, check);
+            }
+        }
+    }
+
+    fn take_checked_logins(&mut self, server: &mut ServerContext<'_>) {
+        for (id, checked) in self.pool.take_outcomes() {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.on_login_checked(checked, &mut self.logins, server);
+            }
+        }
+    }
+
     fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
         let Some(session) = self.sessions.remove(&id) else { return };
         self.tokens.revoke(id);
+        self.login_queue.leave(id, Network::of_client(session.peer.ip()));
         server.pending_limit.leave(id);
-        server.admission.release(id);
+        server.admission.release(id, Instant::now());
         session.end(server);
     }
 }
@@ -269,6 +312,7 @@ impl ServerDialect for NativeServer {
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
         if let Some(session) = self.sessions.remove(&id) {
+            self.login_queue.leave(id, Network::of_client(session.peer.ip()));
             server.log_refusal(session.peer, reason);
         }
     }
@@ -292,7 +336,9 @@ impl ServerDialect for NativeServer {
                 session.on_control();
             }
         }
+        self.take_checked_logins(server);
         self.advance_sessions(server);
+        self.begin_login_checks(server);
         Ok(())
     }
 

@@ -116,7 +116,7 @@ impl Session {
         // A session without phases has requests alone: it is no test, and has no probes.
         if !hello.wants.is_empty() {
             if let Err(error) = self.start_responder(context) {
-                server.admission.release(self.id());
+                server.admission.release(self.id(), now);
                 return self.machine.handle_local(now, refused("resources", &error.to_string()));
             }
             server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);

@@ -13,12 +13,14 @@ use linerate_sys::poll::{Epoll, Interest};
 use super::Context;
 use super::active_phase::ActivePhase;
 use super::native_server::{KINDS, NAME, NOTICE, REQUEST};
+use super::proofs::LoginCheck;
 use super::request::RequestRefusal;
 use super::responder::{Responder, Task};
 use super::session::Session;
 use super::tokens::{Origin, Tokens};
 use crate::reporter::Reporter;
 use crate::server::context::ServerContext;
+use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 
 /// What a session may use of the server's.
@@ -27,6 +29,7 @@ pub(super) struct Shared<'a> {
     pub(super) epoll: &'a Epoll,
     pub(super) tokens: &'a mut Tokens,
     pub(super) logins: &'a mut LoginGuard,
+    pub(super) login_queue: &'a mut AddressQueue<LoginCheck>,
 }
 
 /// Tokens of probes over new connections per phase.
@@ -41,7 +44,7 @@ impl Session {
         match action {
             Action::Send(bytes) => self.send(&bytes),
             Action::CheckProof { token_name, proof } => self.check_proof(&token_name, &proof, shared, server),
-            Action::CheckLogin { user, password } => self.check_login(user, &password, shared, server),
+            Action::CheckLogin { user, password } => self.check_login(user, password, shared),
             Action::Admit(hello) => self.admit(hello, shared.context, server),
             Action::Resume(resume) => self.resume = Some(resume),
             Action::OpenPhase { spec, .. } => self.open_phase(&spec, shared, server),

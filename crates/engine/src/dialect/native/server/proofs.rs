@@ -1,9 +1,11 @@
 //! What a client proves: its token, or user and password.
 
-use std::time::Instant;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use linerate_iperf3::auth::{Refusal, check_password};
 use linerate_model::ServerEvent;
+use linerate_model::network::Network;
 use linerate_native::server::Input;
 use linerate_trust::{Role, Token, Tokens, proof};
 
@@ -12,7 +14,21 @@ use super::phases::Shared;
 use super::session::Session;
 use crate::server::access::read_text;
 use crate::server::context::ServerContext;
-use crate::server::limits::login_guard::LOGIN_REFUSAL_DELAY;
+use crate::server::limits::login_guard::{LoginGuard, refusal_delay};
+
+/// A password to be compared.
+pub(super) struct LoginCheck {
+    user: String,
+    password: String,
+}
+
+impl LoginCheck {
+    /// The file is read for every login, so that a change needs no restart.
+    pub(super) fn run(&self, users_file: &Path) -> Result<(), Refusal> {
+        // A file that cannot be read has no users.
+        check_password(&self.user, &self.password, &read_text(users_file).unwrap_or_default())
+    }
+}
 
 impl Session {
     /// Compares the client's proof of a token. Only a client that has the token gets the server's proof, by which others could guess
@@ -43,29 +59,30 @@ impl Session {
                 (WRONG_TOKEN, wrong_token(known, token_name))
             }
         };
-        self.refusal = Some((now + LOGIN_REFUSAL_DELAY, Input::ProofChecked(None)));
+        self.refusal = Some((now + refusal_delay(Duration::ZERO), Input::ProofChecked(None)));
         self.log_failed_login(cause, explanation, server);
     }
 
-    /// Compares a password with the file of users, where the server has one.
-    pub(super) fn check_login(
+    /// Has a password compared with the file of users, where the server has one: by another thread, because reading a file may take
+    /// long.
+    pub(super) fn check_login(&mut self, user: String, password: String, shared: &mut Shared<'_>) {
+        let now = Instant::now();
+        if shared.context.spec.auth.is_none() {
+            return self.machine.handle_local(now, Input::LoginChecked(true));
+        }
+        self.login = Some((user.clone(), now));
+        shared.login_queue.enter(self.id(), Network::of_client(self.peer.ip()), LoginCheck { user, password });
+    }
+
+    /// The password is compared.
+    pub(super) fn on_login_checked(
         &mut self,
-        user: String,
-        password: &str,
-        shared: &mut Shared<'_>,
+        checked: Result<(), Refusal>,
+        logins: &mut LoginGuard,
         server: &mut ServerContext<'_>,
     ) {
+        let Some((user, since)) = self.login.take() else { return };
         let now = Instant::now();
-        let Some(auth) = &shared.context.spec.auth else {
-            return self.machine.handle_local(now, Input::LoginChecked(true));
-        };
-        let address = self.peer.ip();
-        let checked = if shared.logins.is_locked_out(address, now) {
-            Err(Refusal::LockedOut)
-        } else {
-            // A file that cannot be read has no users.
-            check_password(&user, password, &read_text(&auth.users_file).unwrap_or_default())
-        };
         match checked {
             Ok(()) => {
                 self.user = Some(user);
@@ -73,9 +90,10 @@ impl Session {
             }
             Err(refusal) => {
                 if refusal != Refusal::LockedOut {
-                    shared.logins.note_failure(address, now);
+                    logins.note_failure(self.peer.ip(), now);
                 }
-                self.refusal = Some((now + LOGIN_REFUSAL_DELAY, Input::LoginChecked(false)));
+                let at = since + refusal_delay(now.saturating_duration_since(since));
+                self.refusal = Some((at, Input::LoginChecked(false)));
                 self.log_failed_login(refusal.label(), refusal.to_string(), server);
             }
         }

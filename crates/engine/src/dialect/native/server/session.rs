@@ -60,6 +60,8 @@ pub(super) struct Session {
     pub(super) facts: Option<String>,
     /// Name of the token that the client has proved.
     pub(super) token_name: Option<String>,
+    /// Whose password is compared, since when.
+    pub(super) login: Option<(String, Instant)>,
     /// Who has logged in.
     pub(super) user: Option<String>,
     /// The log has the reason for which it ends.
@@ -138,6 +140,7 @@ impl Session {
             request: None,
             facts: None,
             token_name: None,
+            login: None,
             user: None,
             is_logged: false,
             refusal: None,

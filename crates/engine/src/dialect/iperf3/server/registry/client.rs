@@ -13,7 +13,7 @@ use linerate_model::{Direction, Failure, Transport};
 
 use super::{Stage, quota_request};
 use crate::dialect::iperf3::server::stream_numbers::StreamNumbers;
-use crate::dialect::iperf3::server::work_queue::Work;
+use crate::dialect::iperf3::server::work::Work;
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -24,6 +24,8 @@ pub(super) struct Client {
     pub(super) stage: Stage,
     /// Nothing follows the last action any more.
     pub(super) over: bool,
+    /// Its time was up before its test began.
+    pub(super) fell_silent: bool,
     pub(super) actions: VecDeque<ServerAction>,
     /// No action is handed out before.
     pub(super) held_until: Option<Instant>,
@@ -59,6 +61,7 @@ impl Client {
             machine: None,
             stage,
             over: false,
+            fell_silent: false,
             actions: VecDeque::new(),
             held_until: None,
             awaits_since: None,
