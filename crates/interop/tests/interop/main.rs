@@ -36,6 +36,7 @@ mod fleet {
     mod check;
     mod failures;
     mod ladder;
+    mod late;
     mod launchers;
     mod logins;
     mod matrix;
