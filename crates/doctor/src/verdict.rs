@@ -74,8 +74,12 @@ pub(crate) const SLOW_START: &str = "slow-start";
 /// What limits, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
-    let is_reached =
-        |run: &Run<'_>| run.reaches_its_target() && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE);
+    // A sender of datagrams reaches its rate whatever becomes of them.
+    let is_reached = |run: &Run<'_>| {
+        run.reaches_its_target()
+            && run.datagram_loss().is_none()
+            && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE)
+    };
     if let Some(run) = scope.runs().find(is_reached).filter(|_| !invalid) {
         return limited(limit::CONFIGURED_RATE, "the target rate is reached", Confidence::High, &run.label());
     }
@@ -87,7 +91,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
         Some((limit, finding))
     });
     let Some((limit, finding)) = found.next() else {
-        return starting(scope).unwrap_or_else(|| {
+        return starting(scope).or_else(|| unplaced_loss(findings)).unwrap_or_else(|| {
             let mut verdict = Verdict::default();
             verdict.verdict = UNKNOWN.to_owned();
             verdict.sentence = "no limit found among what could be checked".to_owned();
@@ -107,6 +111,14 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     decided.runner_up = runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
     decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
     decided
+}
+
+/// Datagrams that a report lost, on the path or in the receiver.
+fn unplaced_loss(findings: &[(Layer, Finding)]) -> Option<Verdict> {
+    let (_, finding) = findings.iter().find(|(_, finding)| finding.id == "PATH-11")?;
+    let name = limit::PATH_OR_RECEIVER;
+    let subject = format!("{} on {}", finding.id, finding.subject);
+    Some(limited(name, limit_sentence(name), Confidence::Low, &subject))
 }
 
 /// A sender that is still finding out what the path carries.

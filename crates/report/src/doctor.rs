@@ -14,7 +14,9 @@ use crate::document::style::Style;
 use crate::document::{Block, Document, Entry};
 pub(crate) use checks::checks;
 pub use fixes::fix_script;
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict};
+use linerate_model::finding::{
+    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, ReadTest, Severity, Verdict,
+};
 use linerate_model::stored_name;
 pub use proof::{proof, proof_json};
 
@@ -28,6 +30,8 @@ const METRICS_SHOWN: usize = 4;
 const FINDINGS_SHOWN: usize = 5;
 /// Changes of the limit a short report shows.
 const PERIODS_SHOWN: usize = 6;
+/// Tests of a pasted text that a short report lists.
+const TESTS_SHOWN: usize = 8;
 /// Lines a short report shows of what differs.
 const DIFFERENCES_SHOWN: usize = 10;
 
@@ -57,6 +61,7 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let named = named(diagnosis);
     let mut blocks: Vec<Block> = verbose.then(|| wrapped("CHECKED", head(diagnosis))).into_iter().collect();
     blocks.extend(answer(diagnosis, named, verbose, limit(PERIODS_SHOWN)));
+    blocks.extend(tests(diagnosis, limit(TESTS_SHOWN)));
     if let Some(comparison) = &diagnosis.comparison {
         blocks.extend(differences(comparison, verbose, limit(DIFFERENCES_SHOWN)));
     }
@@ -209,6 +214,21 @@ fn details(finding: &Finding) -> Vec<Block> {
         blocks.push(wrapped("  needs", finding.needs.join(", ")));
     }
     blocks.push(wrapped("  see", &finding.reference));
+    blocks
+}
+
+/// A line for each test that was read: `nas iperf3 -c 192.0.2.20: 941 Mbit/s received; 6 s long`.
+fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
+    let line = |test: &ReadTest| {
+        let figures: Vec<String> = test.figures.iter().filter_map(words::metric).collect();
+        format!("{}: {}", test.subject, if figures.is_empty() { "no result".to_owned() } else { figures.join("; ") })
+    };
+    let labels = std::iter::once("TESTS").chain(std::iter::repeat(""));
+    let listed = diagnosis.tests.iter().take(shown).zip(labels);
+    let mut blocks: Vec<Block> = listed.map(|(test, label)| wrapped(label, line(test))).collect();
+    if diagnosis.tests.len() > shown {
+        blocks.push(wrapped("", format!("{} more: -v shows them", diagnosis.tests.len() - shown)));
+    }
     blocks
 }
 

@@ -6,12 +6,11 @@
 
 mod blocks;
 mod bonding;
+mod documents;
 mod ethtool;
 mod ethtool_headings;
 mod hops;
 mod hosts;
-mod iperf;
-mod iperf_json;
 mod join;
 mod kernel_log;
 mod lines;
@@ -25,6 +24,7 @@ mod numactl;
 mod ovs;
 mod paste;
 mod ping;
+mod reports;
 mod ss;
 mod subjects;
 mod sysfs;
@@ -37,9 +37,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::snapshot::{Snapshot, Source};
 
 use blocks::Block;
-use iperf::Transcripts;
-use iperf_json::Documents;
+use documents::Documents;
 use join::Loose;
+use reports::Runs;
+pub use reports::{ReadTests, TestOutput, TestRun};
 
 /// Bytes of one file that are read; more is cut.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -75,13 +76,13 @@ trait LineReader {
 /// Reads one text. `name` is the host where the text names none.
 #[must_use]
 pub fn import(name: &str, text: &str) -> Imported {
-    import_all(&[(name, text)])
+    import_all(&[(name, text)], &reports::none)
 }
 
 /// Reads texts, each with the name of its file. Several texts that name no host describe the same one, unless they
 /// contradict each other.
 #[must_use]
-pub fn import_all(texts: &[(&str, &str)]) -> Imported {
+pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported {
     let mut imported = Imported::default();
     let mut pasted = Vec::new();
     for (name, text) in texts {
@@ -96,8 +97,8 @@ pub fn import_all(texts: &[(&str, &str)]) -> Imported {
     }
     let texts: Vec<(&str, Vec<Block<'_>>)> = pasted.iter().map(|(name, lines)| (*name, blocks::split(lines))).collect();
     let mut hosts: BTreeMap<String, Draft> = BTreeMap::new();
-    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts)) {
-        read_blocks(name, &host, blocks, &mut hosts, &mut imported);
+    for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts, read_tests)) {
+        read_blocks((name, &host), blocks, read_tests, &mut hosts, &mut imported);
     }
     // Text around the outputs of named hosts is no host of its own.
     imported.snapshots.extend(hosts.into_values().filter(|draft| draft.understood).map(Draft::finish));
@@ -105,9 +106,9 @@ pub fn import_all(texts: &[(&str, &str)]) -> Imported {
 }
 
 fn read_blocks(
-    name: &str,
-    default_host: &str,
+    (name, default_host): (&str, &str),
     blocks: &[Block<'_>],
+    read_tests: ReadTests<'_>,
     hosts: &mut BTreeMap<String, Draft>,
     imported: &mut Imported,
 ) {
@@ -116,7 +117,7 @@ fn read_blocks(
         let host = block.host.filter(|host| *host != "note").unwrap_or(default_host);
         let draft = hosts.entry(host.to_owned()).or_insert_with(|| Draft::new(host));
         imported.blocks += 1;
-        let understood = read_block(draft, block, &mut |number, line| {
+        let understood = read_block(draft, block, read_tests, &mut |number, line| {
             imported.unread_count = imported.unread_count.saturating_add(1);
             imported.unread_subjects.extend(subjects::of(block, line));
             if imported.unread.len() < most {
@@ -137,7 +138,7 @@ fn saved(text: &str) -> Option<Snapshot> {
 struct Draft {
     snapshot: Snapshot,
     loose: Loose,
-    transcripts: Transcripts,
+    runs: Runs,
     /// At least one line was understood.
     understood: bool,
 }
@@ -147,13 +148,13 @@ impl Draft {
         Self {
             snapshot: Snapshot::new(host, Source::Import),
             loose: Loose::default(),
-            transcripts: Transcripts::default(),
+            runs: Runs::default(),
             understood: false,
         }
     }
 
     fn finish(mut self) -> Snapshot {
-        self.transcripts.finish(&mut self.snapshot);
+        self.runs.finish(&mut self.snapshot);
         tc::hierarchies(&mut self.snapshot);
         self.loose.attach(&mut self.snapshot);
         self.snapshot
@@ -161,7 +162,12 @@ impl Draft {
 }
 
 /// Passes every line to the importers until one parses it. Returns whether any line was parsed.
-fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize, &str)) -> bool {
+fn read_block(
+    draft: &mut Draft,
+    block: &Block<'_>,
+    read_tests: ReadTests<'_>,
+    unread: &mut dyn FnMut(usize, &str),
+) -> bool {
     let mut tools = tools(block);
     let mut ethtool = ethtool::Reader::new(block);
     let mut network = network::Reader::default();
@@ -171,10 +177,18 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
     let mut system = system::Reader::new(block);
     let mut ss = ss::Reader::default();
     let mut notes = notes::Reader::new(block);
-    let mut any = draft.transcripts.command(block);
+    let tests = draft.runs.read(block, read_tests);
+    let mut any = tests.is_command;
+    for reason in &tests.refused {
+        unread(block.lines.first().map_or(0, |(number, _)| *number), reason);
+    }
     let documents = Documents::of(block);
     let mut lines = block.lines.iter().enumerate();
     while let Some((index, (number, line))) = lines.next() {
+        if tests.read.contains(&index) {
+            any |= tests.refused.is_empty();
+            continue;
+        }
         if let Some(count) = read_document(draft, &documents, index) {
             any = true;
             lines.by_ref().take(count.saturating_sub(1)).for_each(drop);
@@ -184,14 +198,13 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
         let understood = tools.iter_mut().any(|reader| reader.line(snapshot, line))
             || system.lscpu(snapshot, line)
             || ethtool.line(snapshot, line)
-            || draft.transcripts.line(line)
             || ss.line(line)
             || network.line(snapshot, line)
             || tc.line(snapshot, line)
             || lspci.line(&mut draft.loose, line)
             || ovs.line(line)
             || system.line(snapshot, &mut draft.loose, line)
-            || notes.line(snapshot, &mut draft.transcripts, line);
+            || notes.line(snapshot, line);
         any |= understood;
         if !understood && !line.trim().is_empty() && !is_decoration(line) {
             unread(*number, line);
@@ -208,8 +221,7 @@ fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize
 /// Reads the JSON that begins in a line; returns the number of its lines.
 fn read_document(draft: &mut Draft, documents: &Documents, line: usize) -> Option<usize> {
     let (document, count) = documents.at(line)?;
-    let is_known = draft.transcripts.json(&document) || hops::json(&mut draft.snapshot, &document);
-    is_known.then_some(count)
+    hops::json(&mut draft.snapshot, &document).then_some(count)
 }
 
 /// Readers that need nothing but the snapshot.
