@@ -17,7 +17,7 @@ PEER ?= iperf3
 # Program that must exist = Debian package that brings it.
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 pip3=python3-pip cc=gcc \
 	ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client nginx=nginx-light \
-	sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux tmux=tmux strace=strace pg_createcluster=postgresql
+	sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql
 DIST_TOOLS := musl-gcc=musl-tools
 CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
 

@@ -77,7 +77,7 @@ fn timed_requests_and_responses_hold_the_limit_of_the_rate() {
     let attacker = Attacker::new(Ipv4Addr::new(127, 0, 7, 1), Ipv4Addr::LOCALHOST, server, &is_over);
     thread::scope(|scope| {
         scope.spawn(|| flood(&attacker, &moved));
-        thread::sleep(FLOOD);
+        attacker.pause(FLOOD);
         is_over.store(true, Ordering::Relaxed);
     });
     let moved = moved.into_inner();
