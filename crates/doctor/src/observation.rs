@@ -482,6 +482,13 @@ mod tests {
     }
 
     #[test]
+    fn test_that_moved_no_data_is_not_healthy() {
+        let client = observation(&[("tool", "linerate".into()), ("received_bps", 0.0.into())], &[]);
+        let sentence = diagnose_test(client, None).verdict.sentence;
+        assert_eq!(sentence, "the test moved no data, and no cause was found among what could be checked");
+    }
+
+    #[test]
     fn every_lost_datagram_is_counted_once() {
         let parts = |lost, sender, nic, socket| {
             let mut loss = LossSplit::default();

@@ -14,6 +14,9 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// There was nothing to explain.
 pub(crate) const NO_LOAD: &str = "no-load";
 
+/// A test ran and no byte of it arrived, which is a problem whatever the counters show.
+const NO_DATA: &str = "the test moved no data";
+
 /// Bytes per second below which a period is idle.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
@@ -160,6 +163,9 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     if scope.runs().any(|run| run.goodput_bps().is_ok()) {
         return None;
     }
+    if scope.runs().any(|run| run.moved_nothing()) {
+        return Some(NO_DATA.to_owned());
+    }
     let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
     if periods.is_empty() {
         return Some("no load was measured: only settings and totals were checked".to_owned());
@@ -189,6 +195,7 @@ fn bytes(host: &Host<'_>) -> f64 {
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
     let mut serious = findings.iter().filter(|(_, finding)| finding.severity >= Severity::Medium);
     match (serious.next(), serious.count()) {
+        (None, _) if refusal == NO_DATA => format!("{refusal}, and no cause was found among what could be checked"),
         (None, _) => format!("no problem found; {refusal}"),
         (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),
         (Some((_, first)), more) => format!("{} on {}, and {more} more; {refusal}", first.title, first.subject),

@@ -416,6 +416,9 @@ pub struct PhaseResult {
     pub tos: Vec<(PathDirection, u8, u8)>,
     /// Transactions: completed ones.
     pub transactions: Vec<ProbeSample>,
+    /// Streams and connections that the server refused, for which a part of the phase lacks.
+    #[serde(default)]
+    pub refused: u64,
     /// Why a part is missing: figure and reason.
     pub absent: Vec<(String, String)>,
 }
@@ -438,6 +441,7 @@ impl PhaseResult {
             size: Vec::new(),
             tos: Vec::new(),
             transactions: Vec::new(),
+            refused: 0,
             absent: Vec::new(),
         }
     }

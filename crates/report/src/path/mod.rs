@@ -83,7 +83,7 @@ fn remarks(report: &PathReport) -> Vec<String> {
         remarks.push(format!("{program} at the far end: {absent} absent, listed at the end"));
     }
     if report.state == PathState::Partial {
-        remarks.push(format!("The test ended early, after {}.", terms::ns(report.elapsed_ns)));
+        remarks.push(format!("The test is not complete; it took {}.", terms::ns(report.elapsed_ns)));
     }
     if let Some(others) = report.concurrent_max.filter(|others| *others > 0) {
         let tests = counted(others as usize, "other test");

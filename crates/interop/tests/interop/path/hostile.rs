@@ -238,3 +238,32 @@ fn wrong_tokens_in_datagrams_count_against_no_address() {
     let target = format!("127.0.0.1:{}", service.port);
     NativeHost::here().report(&target, &["--only", "idle,down", "--time", "1", "-b", "10M"]);
 }
+
+/// Nothing is reported as measured, and above all no rate of 0, where the server refused what would have measured it.
+#[test]
+fn client_whose_streams_are_refused_reports_it_and_fails() {
+    let service = NativeHost::here().serve(&[]);
+    use_wrong_tokens(service.port);
+    let target = format!("127.0.0.1:{}", service.port);
+    let kinds = ["down", "up", "both", "rr", "crr", "cps"];
+    let words = ["--only", &kinds.join(","), "--time", "1", "--profile", "quick"];
+    let client = NativeHost::here();
+    let text = client.test(&target, &words).finish();
+    text.expect_code(1).expect_stdout("wait a minute");
+    for wrong in ["0.00 bit/s", "no problem", "bufferbloat", "RPM"] {
+        assert!(!text.stdout.contains(wrong), "{wrong}: {text:?}");
+    }
+    let finished = client.test(&target, &[&words[..], &["--json", "-q"]].concat()).finish();
+    let report = finished.expect_code(1).json();
+    for kind in kinds {
+        let reason = report["absent"][kind].as_str().unwrap_or_default();
+        assert!(reason.starts_with("the server refused"), "{kind}: {finished:?}");
+    }
+    for figure in ["phases", "grade", "diagnosis", "voice", "transactions", "ladders"] {
+        let found = &report[figure];
+        assert!(found.is_null() || found.as_array().is_some_and(Vec::is_empty), "{figure}: {found}");
+    }
+    let refusals = service.events("handshake_failed");
+    let is_explained = |event: &Value| event.to_string().contains("wrong tokens");
+    assert!(refusals.iter().any(is_explained), "{refusals:?}");
+}

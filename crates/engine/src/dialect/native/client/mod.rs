@@ -19,6 +19,8 @@ pub use control::{Announcement, NativeClient, Turn};
 pub use dial::{Target, bind};
 pub use load_phase::Steering;
 
+use std::io::{self, ErrorKind};
+
 use linerate_model::path::Identity;
 use linerate_trust::{Fingerprint, Token};
 
@@ -128,6 +130,12 @@ impl From<crate::error::EngineError> for NativeError {
     fn from(error: crate::error::EngineError) -> Self {
         Self::System(error.to_string())
     }
+}
+
+/// A server that takes no stream with this token has closed the connection.
+fn is_refusal(error: &io::Error) -> bool {
+    use ErrorKind as K;
+    matches!(error.kind(), K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe | K::UnexpectedEof)
 }
 
 /// Decides whether a server's key is acceptable.
