@@ -141,6 +141,12 @@ impl AccessRules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessSource {
     /// One range.
+/// Largest file of users or of address ranges that a server reads.
+pub const LIST_BYTES_MAX: u64 = 16 << 20;
+
+/// Most address ranges of all lists of one kind (allowed, denied) together. A server compares each client with all of them.
+pub const RANGES_MAX: usize = 100_000;
+
     Network(Network),
     /// A file with one range per line; what follows a `#` is a comment. Read again on request.
     File(PathBuf),

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, NativePolicy, ServerLimits,
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, NativePolicy, ServerLimits,
 };
 use linerate_model::spec::{AcceptedPadding, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
+use linerate_sys::file_system;
 use linerate_sys::privileges::{self, User};
 
 use super::record::RecordArgs;
@@ -350,7 +351,8 @@ impl ServeArgs {
         };
         let named = |path: &PathBuf, error: std::io::Error| format!("{}: {}", path.display(), io_text(&error));
         let private_key_pem = fs::read_to_string(key).map_err(|e| named(key, e))?;
-        fs::File::open(users_file).map_err(|e| named(users_file, e))?;
+        // It is read at every login, and one that cannot be read then refuses every user.
+        file_system::read_text(users_file, LIST_BYTES_MAX).map_err(|e| named(users_file, e))?;
         let mut auth = ServerAuth::new(private_key_pem, users_file);
         auth.max_skew = self.max_skew;
         auth.padding = if self.accept_both_paddings { AcceptedPadding::Both } else { AcceptedPadding::Oaep };
