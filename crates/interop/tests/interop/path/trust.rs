@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use linerate_interop::{
-    Finished, Keys, NativeHost, Process, RawNative, Server, Service, TIMEOUT, knock, original, stream_head, token,
-    udp_socket,
+    Finished, Keys, NativeHost, Process, RawNative, Server, Service, Signal, TIMEOUT, free_port, knock, original,
+    stream_head, token, udp_socket,
 };
 use serde_json::{Value, json};
 
@@ -247,7 +247,7 @@ fn secret_file(host: &NativeHost, name: &str, secret: &str) -> PathBuf {
 fn token_is_proved_by_both_ends() {
     let (client, host) = (NativeHost::here(), NativeHost::here());
     let tokens = secret_file(&host, "tokens", "group 0123456789abcdef0123456789abcdef\n");
-    let service = host.serve(&["--tokens", tokens.to_str().expect("a plain path")]);
+    let service = host.serve(&["--no-iperf3", "--tokens", tokens.to_str().expect("a plain path")]);
     let test = |name: &str, secret: &str| {
         let file = secret_file(&client, name, secret);
         tested(&client, service.port, &["--token-file", file.to_str().expect("a plain path")])
@@ -265,7 +265,7 @@ fn short_token_is_refused_at_both_ends_with_the_command_that_makes_one() {
     let file = secret_file(&host, "tokens", "# who may test\ngroup 0123456789abcdef01234\n");
     let file = file.to_str().expect("a plain path");
     let lines = [
-        &["serve", "--port", "0", "--tokens", file][..],
+        &["serve", "--port", "0", "--no-iperf3", "--tokens", file][..],
         &["test", "127.0.0.1:1", "--token-file", file],
         &["http", "agent", "--control", "127.0.0.1:0", "--token-file", file],
     ];
@@ -290,7 +290,7 @@ fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
     let (client, host) = (NativeHost::here(), NativeHost::here());
     let (right, wrong) = ("0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff");
     let tokens = secret_file(&host, "tokens", &format!("group {right}\n"));
-    let service = host.serve(&["--tokens", tokens.to_str().expect("a plain path")]);
+    let service = host.serve(&["--no-iperf3", "--tokens", tokens.to_str().expect("a plain path")]);
     let refused = answers_to_token(service.port, "group", wrong);
     let kinds: Vec<_> = refused.iter().map(|message| (&message["type"], &message["clause"])).collect();
     assert_eq!(kinds, [(&json!("refused"), &json!("token"))], "{refused:?}");
@@ -308,6 +308,44 @@ fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
     let expected = [vec![json!("wrong_token"); 10], vec![json!("too_many_failures"); 2]].concat();
     assert_eq!(causes, expected);
     assert!(!service.process.stdout().contains(right));
+}
+
+/// Clients of iperf3 and iperf 2 have no token: they are served without one only where the operator says so.
+#[test]
+fn tokens_leave_no_other_dialect_open_unsaid() {
+    let (client, host) = (NativeHost::here(), NativeHost::here());
+    let file = secret_file(&host, "tokens", "group 0123456789abcdef0123456789abcdef\n");
+    let tokens = ["--tokens", file.to_str().expect("a plain path")];
+    let refused = |words: &[&str], named: &[&str]| {
+        let port = free_port().to_string();
+        let start = [&["serve", "--port", &port], words, &tokens].concat();
+        let server = Process::start(host.command(&start)).finish();
+        server.expect_code(2);
+        for text in named.iter().chain(&["--tokens-for native"]) {
+            server.expect_stderr(text);
+        }
+    };
+    refused(&[], &["clients of iperf3 would", "--no-iperf3"]);
+    refused(&["--iperf2"], &["iperf3 and iperf 2", "--no-iperf3 and no --iperf2"]);
+    refused(&["--no-iperf3", "--iperf2"], &["clients of iperf 2 would"]);
+    let one_port =
+        Process::start(host.command(&[&["serve", "--one-port", "127.0.0.1:1"][..], &tokens].concat())).finish();
+    one_port.expect_code(2).expect_stderr("iperf3 and iperf 2").expect_stderr("--one-port");
+
+    let token = secret_file(&client, "token", "group 0123456789abcdef0123456789abcdef\n");
+    let with_token = ["--token-file", token.to_str().expect("a plain path")];
+    let stock = ["-n", "64K"];
+    let native_alone = host.serve(&[&["--no-iperf3"], &tokens[..]].concat());
+    native_alone.client(original(), &stock).finish().expect_code(1);
+    tested(&client, native_alone.port, &with_token).expect_code(0);
+    tested(&client, native_alone.port, &[]).expect_code(4).expect_stderr("token");
+    native_alone.process.signal(Signal::Terminate);
+    native_alone.process.finish().expect_code(0);
+
+    let stated = host.serve(&[&["--tokens-for", "native"], &tokens[..]].concat());
+    stated.client(original(), &stock).finish().expect_code(0);
+    let stranger = NativeHost::here();
+    tested(&stranger, stated.port, &[]).expect_code(4).expect_stderr("token");
 }
 
 /// A server with users gives no test to anybody else, and a client sends its password to no server that it does not know.

@@ -270,7 +270,7 @@ impl ServerDialect for NativeServer {
     }
 
     fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        if self.context.is_alone {
+        if self.context.is_first {
             let address = server.listeners.address();
             server.out.server_event(&ServerEvent::Listening { address });
         }
