@@ -39,11 +39,11 @@ impl Session {
                 self.waiting = Some(Waiting { hello, until: now + wait_max, announce_at: now });
                 self.await_turn(now, server);
             }
-            Decision::Refused(reason) => self.refuse(now, reason, reason.to_string(), server),
+            Decision::Refused(reason) => self.refuse(now, reason, &reason.to_string(), server),
         }
     }
 
-    fn refuse(&mut self, now: Instant, reason: RefusalReason, text: String, server: &mut ServerContext<'_>) {
+    fn refuse(&mut self, now: Instant, reason: RefusalReason, text: &str, server: &mut ServerContext<'_>) {
         server.log_refusal(self.peer, reason);
         self.is_logged = true;
         let clause = match reason {
@@ -54,7 +54,7 @@ impl Session {
             RefusalReason::Rate => "rate",
             _ => "limit",
         };
-        self.machine.handle_local(now, refused(clause, &text));
+        self.machine.handle_local(now, refused(clause, text));
     }
 
     /// Announces its place to a client in the queue; one that has waited too long is refused.
@@ -64,7 +64,7 @@ impl Session {
         if now >= waiting.until {
             self.waiting = None;
             let reason = RefusalReason::QueueTooLong;
-            return self.refuse(now, reason, reason.to_string(), server);
+            return self.refuse(now, reason, &reason.to_string(), server);
         }
         if now < waiting.announce_at {
             return;
@@ -106,7 +106,7 @@ impl Session {
         };
         if let Err(reason) = server.admission.take(self.id(), request.clone()) {
             let text = server.admission.quotas().explained(&request, reason);
-            return self.refuse(now, reason, text, server);
+            return self.refuse(now, reason, &text, server);
         }
         self.allotment = Allotment::new(requirements.allotted);
         self.connections_max = connections_max;
