@@ -132,8 +132,10 @@ pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
+/// A negative time waits for as long as the system does.
 pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    args.connect_timeout = Some(millis(whole_u32(value)?));
+    let timeout_ms = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    args.connect_timeout = if timeout_ms < 0.0 { None } else { Some(millis(whole_u32(value)?)) };
     Ok(())
 }
 
