@@ -112,6 +112,7 @@ mod server {
     mod log_writing;
     mod many_clients;
     mod never_stuck;
+    mod outages;
     mod privileges;
     mod reflection;
     mod scale;

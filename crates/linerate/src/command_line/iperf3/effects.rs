@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use linerate_model::Direction;
-use linerate_model::policy::AccessSource;
+use linerate_model::policy::{AccessSource, Liveness};
 use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck};
 use linerate_model::units::UnitFormat;
 
@@ -321,7 +321,7 @@ pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.liveness = values::seconds(&text(value))?;
+    args.server.policy.liveness = Liveness::always(values::seconds(&text(value))?);
     args.server.liveness_given = true;
     Ok(())
 }

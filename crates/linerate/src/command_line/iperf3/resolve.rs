@@ -234,7 +234,7 @@ fn client(
 fn server(args: Args, auth: Option<ServerAuth>) -> Command {
     let mut policy = args.server.policy;
     if args.rcv_timeout_given && !args.server.liveness_given {
-        policy.liveness = policy.liveness.max(args.local.rcv_timeout);
+        policy.liveness = policy.liveness.at_least(args.local.rcv_timeout);
     }
     let mut spec = ServerSpec::default();
     spec.local = args.local;
