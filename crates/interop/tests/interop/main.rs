@@ -49,6 +49,7 @@ mod http {
 
 /// iperf 2's dialect.
 mod iperf2 {
+    mod as_the_originals;
     mod bounceback;
     mod bursts;
     mod flows;
@@ -114,6 +115,7 @@ mod server {
     mod never_stuck;
     mod outages;
     mod privileges;
+    mod published_flaws;
     mod reflection;
     mod scale;
     mod server_attacks;
