@@ -12,7 +12,7 @@ pub struct ServerPolicy {
     /// Who may start a test while others run.
     pub admission: Admission,
     /// Longest time a running test may make no progress.
-    pub liveness: Duration,
+    pub liveness: Liveness,
     /// Which addresses may connect.
     pub access: AccessRules,
     /// What one test, one client and all together may use.
@@ -31,6 +31,37 @@ pub struct ServerPolicy {
     pub iperf3: bool,
     /// Tests of the native dialect; `None` for a server that does not speak it.
     pub native: Option<NativePolicy>,
+}
+
+/// Longest times without progress of a running test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Liveness {
+    /// While another client waits for a place.
+    pub while_wanted: Duration,
+    /// While no client waits: the test continues after an outage of the path, or after a pause of either end.
+    pub otherwise: Duration,
+}
+
+impl Liveness {
+    /// The same time in both cases.
+    #[must_use]
+    pub fn always(timeout: Duration) -> Self {
+        Self { while_wanted: timeout, otherwise: timeout }
+    }
+
+    /// Times that are never below `least`.
+    #[must_use]
+    pub fn at_least(self, least: Duration) -> Self {
+        Self { while_wanted: self.while_wanted.max(least), otherwise: self.otherwise.max(least) }
+    }
+}
+
+/// The longer time is the default of `--rcv-timeout`, after which a server of iperf3 ends a test.
+impl Default for Liveness {
+    fn default() -> Self {
+        Self { while_wanted: Duration::from_secs(10), otherwise: Duration::from_secs(120) }
+    }
 }
 
 /// Identity of a server towards clients of the native dialect, and which clients it accepts.
@@ -74,7 +105,7 @@ impl Default for ServerPolicy {
     fn default() -> Self {
         Self {
             admission: Admission::default(),
-            liveness: Duration::from_secs(10),
+            liveness: Liveness::default(),
             access: AccessRules::default(),
             limits: ServerLimits::default(),
             anonymous_time_max: None,

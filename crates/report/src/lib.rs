@@ -5,7 +5,7 @@
 //! * [`compare`]: two sides, and whether one is worse
 //! * [`curve`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
-//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
+//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`export`]: records of runs for Prometheus, OTLP, spreadsheets and Markdown
 //! * [`service`]: logs and numbers of a server

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_model::policy::{
-    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, NativePolicy, ServerLimits,
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness, NativePolicy,
+    ServerLimits,
 };
 use linerate_model::spec::{AcceptedPadding, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
@@ -50,9 +51,10 @@ pub(crate) struct ServeArgs {
     /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`
     #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = values::admission)]
     admit: Admission,
-    /// End a test whose client shows no sign of life for this long
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = values::seconds)]
-    liveness: Duration,
+    /// End a test whose client shows no sign of life for this long [default: 10 while another client waits for its place,
+    /// else 120]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    liveness: Option<Duration>,
     /// Serve these addresses only; @FILE for a file with one range per line; may be repeated
     #[arg(long, value_name = "CIDR|@FILE", value_parser = values::access)]
     allow: Vec<AccessSource>,
@@ -250,7 +252,7 @@ impl ServeArgs {
         spec.local = local;
         spec.auth = auth;
         spec.policy.admission = self.admit;
-        spec.policy.liveness = self.liveness;
+        spec.policy.liveness = self.liveness.map(Liveness::always).unwrap_or_default();
         spec.policy.access = AccessRules::new(self.allow, self.deny);
         spec.policy.anonymous_time_max = anonymous_time_max(&limits);
         spec.policy.limits = limits;

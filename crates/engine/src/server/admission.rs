@@ -21,7 +21,12 @@ pub(crate) struct Admission {
     active: BTreeMap<u64, TestTime>,
     /// Of a server with one place.
     turns: FairTurns,
+    /// The last time a client was refused because there was no place.
+    refused_at: Option<Instant>,
 }
+
+/// Time in which a client that found no place comes again.
+const COMES_AGAIN: Duration = Duration::from_secs(60);
 
 /// How long a place is taken. `None` where that is unknown.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +71,14 @@ impl Admission {
         // A server for one test has no place for a second one.
         let kind = if one_off { policy::Admission::Exclusive } else { policy.admission };
         let quotas = Quotas::new(with_places(&policy.limits, kind)).with_anonymous_time_max(policy.anonymous_time_max);
-        Self { kind, quotas, queue: AdmissionQueue::default(), active: BTreeMap::new(), turns: FairTurns::default() }
+        Self {
+            kind,
+            quotas,
+            queue: AdmissionQueue::default(),
+            active: BTreeMap::new(),
+            turns: FairTurns::default(),
+            refused_at: None,
+        }
     }
 
     /// Bounds what all tests together take of this host. Before the first client.
@@ -100,6 +112,18 @@ impl Admission {
         if self.is_exclusive() {
             self.turns.refuse(address, now);
         }
+        self.want_place(now);
+    }
+
+    /// A client found no place.
+    pub(crate) fn want_place(&mut self, now: Instant) {
+        self.refused_at = Some(now);
+    }
+
+    /// A client waits for a place, or found none a moment ago.
+    pub(crate) fn is_place_wanted(&self, now: Instant) -> bool {
+        let comes_again = |refused_at| now.saturating_duration_since(refused_at) < COMES_AGAIN;
+        !self.queue.is_empty() || self.refused_at.is_some_and(comes_again)
     }
 
     fn negotiate(&mut self, id: u64) {

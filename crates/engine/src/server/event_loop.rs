@@ -222,13 +222,14 @@ impl<'a> Server<'a> {
 
     /// A new connection is refused, or belongs to the dialect of its listener, or its first bytes decide.
     fn accept_from(&mut self, fd: OwnedFd, peer: SocketAddr, dialect: usize, is_shared: bool) -> Result<(), Failure> {
+        let has_room = self.make_room(dialect);
         let Some(owner) = self.dialects.get_mut(dialect) else {
             return Ok(());
         };
         let refused = match owner.intake(&self.context.admission) {
             _ if !self.context.access.admits(peer.ip()) => Some(RefusalReason::Address),
-            Intake::Refused(reason) => Some(reason),
-            Intake::Open | Intake::Paused | Intake::Closed => None,
+            Intake::Refused(reason) if !has_room => Some(reason),
+            _ => None,
         };
         if let Some(reason) = refused {
             if reason != RefusalReason::Address {
@@ -247,6 +248,18 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         self.pass_on(connection, dialect)
+    }
+
+    /// A client that finds the server busy ends tests without a sign of life; they are over before its first bytes are
+    /// read. True if there was one.
+    fn make_room(&mut self, dialect: usize) -> bool {
+        let admission = &mut self.context.admission;
+        let busy = Intake::Refused(RefusalReason::Busy);
+        if self.dialects.get(dialect).is_none_or(|owner| owner.intake(admission) != busy) {
+            return false;
+        }
+        admission.want_place(Instant::now());
+        self.dialects.iter_mut().fold(false, |has_room, dialect| dialect.end_silent() || has_room)
     }
 
     fn pass_on(&mut self, connection: Accepted, dialect: usize) -> Result<(), Failure> {

@@ -81,6 +81,11 @@ pub(crate) trait ServerDialect {
         Ok(Vec::new())
     }
 
+    /// Ends tests without a sign of life whose place another client wants; true if there was one.
+    fn end_silent(&mut self) -> bool {
+        false
+    }
+
     /// Ends an accepted connection whose test is not known yet, if it is of this dialect.
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>);
 

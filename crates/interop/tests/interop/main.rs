@@ -68,6 +68,7 @@ mod http {
 
 /// iperf 2's dialect.
 mod iperf2 {
+    mod as_the_originals;
     mod bounceback;
     mod bursts;
     mod flows;
@@ -132,7 +133,9 @@ mod server {
     mod log_writing;
     mod many_clients;
     mod never_stuck;
+    mod outages;
     mod privileges;
+    mod published_flaws;
     mod reflection;
     mod resource_table;
     mod scale;

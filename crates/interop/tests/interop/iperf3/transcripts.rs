@@ -32,7 +32,7 @@ const COMMANDS: [(&str, &str); 25] = [
     ("-t 2 -b 20M -V -R -C reno", "-V"),
 ];
 
-/// What 3.12 prints differently from 3.21, after normalisation. We print what 3.21 prints.
+/// What 3.12 prints differently from 3.22, after normalisation. We print what 3.21 prints.
 const KNOWN_DIFFERENCES: [KnownDifference; 1] = [KnownDifference {
     reason: "since 3.18 the retransmission column of a stream's summary is one blank narrower",
     applies: |line| line.contains("[###]") && line.ends_with("#             sender"),

@@ -79,7 +79,7 @@ fn request(words: &[OsString]) -> Result<Request, UsageError> {
         Parsed::Run(args) => args,
     };
     let warnings = resolve::warnings(&args);
-    let surroundings = Surroundings { read_file: &read_file, password: &password };
+    let surroundings = Surroundings { read_file: &read_file, file_len: &file_len, password: &password };
     Ok(Request::Run(Box::new(resolve(*args, &surroundings)?), warnings))
 }
 
@@ -87,6 +87,11 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     File::open(path)?.take(FILE_LEN_MAX).read_to_end(&mut contents)?;
     Ok(contents)
+}
+
+/// Pipes and devices have no length.
+fn file_len(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
 }
 
 /// The password from the environment or the terminal.

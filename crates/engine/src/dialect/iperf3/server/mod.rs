@@ -142,7 +142,7 @@ impl Iperf3Server {
                 match (token % KINDS, self.sessions.get_mut(&id)) {
                     (CONTROL, Some(_)) => self.on_control(id, server),
                     (FLOWS, Some(session)) => session.on_flows(&mut server.udp),
-                    (_, Some(session)) => session.on_time(),
+                    (_, Some(session)) => session.on_time(server.admission.is_place_wanted(Instant::now())),
                     (_, None) => {}
                 }
                 self.forward_inputs(id, server);
@@ -254,13 +254,14 @@ impl Iperf3Server {
 
     fn on_time(&mut self, server: &ServerContext<'_>) {
         let now = Instant::now();
+        let is_place_wanted = server.admission.is_place_wanted(now);
         self.registry.handle_timeout(now);
         let is_due = |s: &Session| s.due().is_some_and(|t| t <= now);
         let due = |(&id, session): (&u64, &Session)| (is_due(session) || session.has_inputs()).then_some(id);
         let ids: Vec<u64> = self.sessions.iter().filter_map(due).collect();
         for id in ids {
             if let Some(session) = self.sessions.get_mut(&id).filter(|session| is_due(session)) {
-                session.on_time();
+                session.on_time(is_place_wanted);
             }
             self.forward_inputs(id, server);
         }
@@ -323,6 +324,10 @@ impl ServerDialect for Iperf3Server {
         }
         self.report_header_timeout(server)?;
         Ok(error_message(ErrorCode::RecvCookie))
+    }
+
+    fn end_silent(&mut self) -> bool {
+        self.sessions.values_mut().fold(false, |has_ended, session| session.check_liveness(true) || has_ended)
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, _server: &mut ServerContext<'_>) {
