@@ -1,6 +1,6 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use linerate_model::finding::{Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
+use linerate_model::finding::{Confidence, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
@@ -89,7 +89,7 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 }
 
 /// Findings that explain another one away: on the same host, and flow control anywhere.
-const EXPLAINS: [(&str, &str); 14] = [
+const EXPLAINS: [(&str, &str); 15] = [
     // A step in speed, or pause frames, lose and delay packets as a policer does.
     ("LNK-03", "PATH-01"),
     ("LNK-03", "PATH-06"),
@@ -110,7 +110,12 @@ const EXPLAINS: [(&str, &str); 14] = [
     ("TOOL-03", "WIN-06"),
     // Nothing can be switched on that the host does not offer.
     ("VIRT-01", "OFF-01"),
+    // The same drops, with the limit that they exceed.
+    ("QD-07", "QD-02"),
 ];
+
+/// Findings about what lowers the rate of the link: they matter because it is reached.
+const LOWERS_LINE_RATE: [&str; 1] = ["LNK-01"];
 
 /// Subjects begin with the host.
 fn host_of(finding: &Finding) -> &str {
@@ -180,12 +185,17 @@ impl Outcomes {
     fn demote_behind_line_rate(&mut self, scope: &Scope<'_>) {
         let is_full = |host: &&Host<'_>| {
             let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
-            let is_line_rate = |finding: &Finding| finding.id == "TOP-01" && host_of(finding) == host.name();
+            // Where the speed of the link was concluded from the rate, nothing is known to be full.
+            let is_line_rate = |finding: &Finding| {
+                finding.id == "TOP-01" && finding.confidence == Confidence::High && host_of(finding) == host.name()
+            };
             runs > 0 && self.findings.iter().filter(|(_, finding)| is_line_rate(finding)).count() >= runs
         };
         let full: Vec<&str> = scope.hosts.iter().filter(is_full).map(Host::name).collect();
         for (layer, finding) in &mut self.findings {
-            let throughput = (Layer::Link..=Layer::Network).contains(layer) && finding.severity != Severity::Blocker;
+            let throughput = (Layer::Link..=Layer::Network).contains(layer)
+                && finding.severity != Severity::Blocker
+                && !LOWERS_LINE_RATE.contains(&finding.id.as_str());
             if throughput && full.iter().any(|host| finding.subject.starts_with(host)) {
                 finding.severity = Severity::Info;
             }

@@ -133,6 +133,13 @@ pub(crate) struct Unknown {
     pub(crate) advice: Option<String>,
 }
 
+impl NoMatch {
+    /// The rule cannot be checked without `fact`.
+    pub(crate) fn missing(fact: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Unknown(Unknown { missing: vec![(fact.into(), why.into())], ..Unknown::default() })
+    }
+}
+
 /// The rule is ruled out, because of `reason`.
 pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
     Err(NoMatch::Clear(reason.into()))
@@ -150,7 +157,7 @@ pub(crate) fn inapplicable<T>(to: Inapplicable, reason: impl Into<String>) -> Re
 
 /// The rule cannot be checked without `fact`.
 pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch> {
-    Err(NoMatch::Unknown(Unknown { missing: vec![(fact.into(), why.into())], ..Unknown::default() }))
+    Err(NoMatch::missing(fact, why))
 }
 
 /// Adds a suspicion to an outcome that is unknown.

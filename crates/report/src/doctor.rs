@@ -112,14 +112,15 @@ fn named(diagnosis: &Diagnosis) -> Option<&Finding> {
 fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods_shown: usize) -> Vec<Block> {
     let verdict = &diagnosis.verdict;
     let is_limit = match verdict.verdict.as_str() {
-        "no-load" | "unknown" | "invalid" | "line-rate" => false,
+        "no-load" | "unknown" | "invalid" | "line-rate" | "speed-reading" => false,
         "configured-rate" => named.is_some(),
         _ => true,
     };
     let mut sentence = plain_sentence(verdict).to_owned();
     // Its sentence has the next step.
     let is_undecided = sentence.starts_with("undecided");
-    if is_limit && !is_undecided {
+    let is_guessed = verdict.verdict == "line-rate" && verdict.confidence < Confidence::High;
+    if (is_limit && !is_undecided) || is_guessed {
         sentence.push_str(confidence(verdict.confidence));
     }
     if verbose {

@@ -130,7 +130,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     let damage = nic.growth(Class::RxPhyError).map_or(0, |damage| damage.value);
     let explained = overflow.value.saturating_add(damage);
     let rest = errors.value.saturating_sub(explained);
-    require(rest > overflow.value.saturating_mul(10).max(1), || "overflow and damage explain the errors".to_owned())?;
+    require(rest > explained.saturating_mul(10).max(1), || "overflow and damage explain the errors".to_owned())?;
     Ok(matched()
         .grew(&errors)
         .because("overruns and damaged frames", explained, format!("at least a tenth of {}", to_f64(errors.value)))

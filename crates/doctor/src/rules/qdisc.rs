@@ -36,6 +36,12 @@ pub(super) const RULES: &[Rule] = &[
              some cost; before, it does not pace.",
         )
         .reference("tc-fq(8)"),
+    Rule::nic("QD-07", Severity::Medium, "fq drops what exceeds its limit per flow", qd_07)
+        .explanation(
+            "A flow had as many packets in the queue as flow_limit allows, and fq dropped further ones. The limit of the whole queue \
+             is another one and has room.",
+        )
+        .reference("tc-fq(8), flow_limit"),
     Rule::nic("QD-06", Severity::Medium, "Generic XDP, heavy filters or connection tracking", qd_06)
         .at_most(Confidence::Medium)
         .explanation(
@@ -178,10 +184,7 @@ const DROPS_MIN: f64 = 1e-5;
 fn qd_02(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
     require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || "netem drops on purpose (QD-03)".to_owned())?;
-    let keys: Vec<String> = qdiscs.iter().map(Qdisc::drops_key).collect();
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let known: Vec<&str> = keys.iter().copied().filter(|key| nic.host.snapshot.counters.contains_key(*key)).collect();
-    let drops = nic.host.growth_of(if known.is_empty() { &keys } else { &known })?;
+    let drops = nic.host.growth_of(&counters(nic, &qdiscs, "drops").iter().map(String::as_str).collect::<Vec<_>>())?;
     drops.or_clear("drops of the qdiscs")?;
     if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
@@ -191,6 +194,39 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
         "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it has no limit of its own"
             .to_owned()
     }))
+}
+
+/// Keys of a counter of the disciplines, those that are known. A root with disciplines below it counts their packets again.
+fn counters(nic: &Nic<'_>, qdiscs: &[Qdisc<'_>], counter: &str) -> Vec<String> {
+    let key = |qdisc: &Qdisc<'_>| format!("{}.{counter}", qdisc.key);
+    let is_known = |key: &String| nic.host.snapshot.counters.contains_key(key);
+    let below: Vec<String> = qdiscs.iter().filter(|qdisc| !qdisc.is_root()).map(key).filter(is_known).collect();
+    if !below.is_empty() {
+        return below;
+    }
+    let all: Vec<String> = qdiscs.iter().map(key).collect();
+    let known: Vec<String> = all.iter().filter(|key| is_known(key)).cloned().collect();
+    if known.is_empty() { all } else { known }
+}
+
+fn qd_07(nic: &Nic<'_>) -> Ruling {
+    let qdiscs = nic.qdiscs()?;
+    let fair: Vec<Qdisc<'_>> = qdiscs.into_iter().filter(|qdisc| qdisc.kind == "fq").collect();
+    require(!fair.is_empty(), || "no fq".to_owned())?;
+    let drops =
+        nic.host.growth_of(&counters(nic, &fair, "flows_plimit").iter().map(String::as_str).collect::<Vec<_>>())?;
+    drops.or_clear("packets beyond flow_limit")?;
+    let mut found = matched().grew(&drops);
+    let mut limits = fair.iter().map(|qdisc| format!("{}.flow_limit", qdisc.key));
+    let known = limits.find(|key| nic.host.value(key).is_some());
+    if let Some(limit) = known.as_ref().and_then(|key| nic.host.value(key)) {
+        found = found.because(known.unwrap_or_default(), limit, "ten times as many");
+    }
+    Ok(found.advice(format!(
+        "raise the limit per flow on each fq of {} (flow_limit 1000), or look for a flow that does not respond to loss, as UDP; `limit` is \
+         not the cause",
+        nic.name
+    )))
 }
 
 /// A longer queue at the root, in packets; otherwise a discipline that keeps queues short.

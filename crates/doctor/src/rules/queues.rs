@@ -4,7 +4,7 @@ use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Source};
 
-use crate::arithmetic::expected_queues;
+use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, tcp_ceiling};
 use crate::classes::Class;
 use crate::placement::irq_shares;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
@@ -130,8 +130,7 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     for host in noted {
         rulings.push((format!("{} to its clients", host.name()), collision(host)));
         if let Ok(back) = host.number("fanout.reverse_sum_mbps") {
-            let reason = format!("receive direction: the sum of {} Mbit/s is the line rate", back.value);
-            rulings.push((format!("clients to {}", host.name()), clear(reason)));
+            rulings.push((format!("clients to {}", host.name()), receive_direction(&back)));
         }
     }
     if rulings.is_empty() {
@@ -141,6 +140,21 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
         rulings.extend(nics);
     }
     rulings
+}
+
+/// The sum of the flows towards the fast host is the ceiling of its link.
+fn receive_direction(sum: &Reading<f64>) -> Ruling {
+    let bare = |speed: f64| goodput_ceiling(speed, 1500.0, Network::V4, Transport::Tcp).unwrap_or(0.0);
+    let is_ceiling = |speed: &f64| (0.985 * tcp_ceiling(*speed, 1500.0)..=1.005 * bare(*speed)).contains(&sum.value);
+    match COMMON_SPEEDS_MBPS.into_iter().find(is_ceiling) {
+        Some(speed) => clear(format!(
+            "receive direction: {} of {:.0} to {:.0} Mbit/s, which a link of {speed} Mbit/s carries",
+            sum.value,
+            tcp_ceiling(speed, 1500.0),
+            bare(speed)
+        )),
+        None => unknown("path.line_rate_mbps", format!("{} Mbit/s are the ceiling of no usual link", sum.value)),
+    }
 }
 
 fn collision(host: &Host<'_>) -> Ruling {

@@ -143,7 +143,9 @@ fn kind_by_name(name: &str) -> Option<&'static str> {
         ("tailscale", "tun"),
         ("vxlan", "vxlan"),
     ];
-    KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, kind)| *kind)
+    let is_numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u32>().is_ok());
+    let known = KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, kind)| *kind);
+    known.or_else(|| is_numbered("br").then_some("bridge"))
 }
 
 /// `eth0  DOWN  00:00:5e:00:53:01 <NO-CARRIER,BROADCAST,MULTICAST,UP>` of `ip -br link`

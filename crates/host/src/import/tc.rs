@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::snapshot::{Absence, Quality, Snapshot, Value};
 
 use super::blocks::Block;
-use super::lines::{after, tc_rate_bps};
+use super::lines::{after, leading_number, tc_rate_bps};
 
 /// Reads lines of tc.
 pub(super) struct Reader<'a> {
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
             return None;
         };
         let after = |wanted| after(rest, wanted);
-        let device = after("dev").or(self.device)?;
+        let device = after("dev").or(self.device).filter(|_| handle.contains(':'))?;
         let place = if rest.contains(&"root") { "root" } else { after("parent").unwrap_or("ingress") };
         let key = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
         let src = "import:tc qdisc";
@@ -47,9 +47,11 @@ impl<'a> Reader<'a> {
         if *kind == "cake" && rate_bps.is_none() {
             snapshot.set_absent(format!("{key}.rate_bps"), Absence::NotApplicableToKind, None, src);
         }
-        for name in ["limit", "burst", "bands", "default", "flow_limit"] {
+        for name in ["limit", "burst", "bands", "default"] {
             snapshot.set_known(format!("{key}.{name}"), after(name), src);
         }
+        let flow_limit = after("flow_limit").and_then(leading_number);
+        snapshot.set_known_in(format!("{key}.flow_limit"), flow_limit, "packets", src);
         if *kind == "tbf" && place == "root" {
             let parameters = rest.iter().skip_while(|word| **word != "rate").copied().collect::<Vec<_>>().join(" ");
             let command = format!(
@@ -68,7 +70,7 @@ impl<'a> Reader<'a> {
         let (["class", kind, id, rest @ ..], false) = (words.as_slice(), line.starts_with(char::is_whitespace)) else {
             return None;
         };
-        let device = after(rest, "dev").or(self.device)?;
+        let device = after(rest, "dev").or(self.device).filter(|_| id.contains(':'))?;
         let key = format!("nic.{device}.qdisc.class.{}", id.replace([':', '.'], "_"));
         let src = "import:tc class";
         let most = match *kind {
