@@ -26,8 +26,8 @@ pub fn derive(mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
-/// Names and values end up in commands that users paste into a shell; pasted text and peers can contain anything. No
-/// fact a rule builds a command from needs these characters.
+/// Names and values end up in advice and evidence that users may paste into a shell; pasted text and peers can contain anything.
+/// No fact needs these characters. Commands are safe without this: see [`crate::command`].
 fn drop_shell_words(snapshot: &mut Snapshot) {
     let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || acts(c));
     snapshot.counters.retain(|key, _| is_plain(key));

@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
+use crate::command::{command, token_or};
 use crate::rule::{Match, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Run};
 
@@ -72,7 +73,8 @@ fn path_04(host: &Host<'_>) -> Ruling {
     require(route.value != wanted.value, || format!("the route to the peer uses {}", route.value))?;
     Ok(matched().read_text(&route, format!("the selected interface is {}", wanted.value)).advice(format!(
         "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
-        wanted.value, wanted.value
+        wanted.value,
+        token_or(wanted.value, "DEVICE")
     )))
 }
 
@@ -104,10 +106,12 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
-    let command = |mtu: f64| format!("ip link set dev {} mtu {mtu}", nic.name);
+    let set = |mtu: f64| command("ip link set dev {} mtu {}", &[&nic.name, &mtu]);
     let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
     matched
-        .change_or((smaller < old).then(|| (command(smaller), command(old))), || format!("use {old} at the other end"))
+        .change_or((smaller < old).then(|| set(smaller).zip(set(old))).flatten(), || {
+            format!("use {old} at the other end")
+        })
         .advice("give both ends and everything between them the same MTU")
         .persist("set the MTU in the network configuration of both hosts")
 }

@@ -293,7 +293,7 @@ fn ended(record: &TestRecord) -> Line {
         let _ = write!(sentence, ", up to {others} at the same time");
     }
     if let Some(reason) = reason {
-        let _ = write!(sentence, "; partial result: {}", reason);
+        let _ = write!(sentence, "; partial result: {reason}");
     }
     let mut members = members_of(facts);
     members.extend([
@@ -320,7 +320,7 @@ fn description(facts: &TestFacts) -> String {
         counted(facts.streams as usize, "stream")
     );
     if let Some(user) = &facts.user {
-        let _ = write!(text, ", user {}", user);
+        let _ = write!(text, ", user {user}");
     }
     text
 }
