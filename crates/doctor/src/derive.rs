@@ -56,8 +56,8 @@ fn local_cpus(snapshot: &mut Snapshot, nic: &str) {
     snapshot.set_known(key, cpus, SRC);
 }
 
-/// Names and values end up in commands that users paste into a shell; pasted text and peers can contain anything. No
-/// fact a rule builds a command from needs these characters.
+/// Names and values end up in advice and evidence that users may paste into a shell; pasted text and peers can contain anything.
+/// No fact needs these characters. Commands are safe without this: see [`crate::command`].
 fn drop_shell_words(snapshot: &mut Snapshot) {
     let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || acts(c));
     snapshot.counters.retain(|key, _| is_plain(key));

@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
+use crate::command::assignment;
 use crate::limit;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
@@ -242,13 +243,13 @@ fn sys_05(host: &Host<'_>) -> Ruling {
     let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
     require(count.value > 0.9 * max.value, || format!("{} of {}", count.value, max.value))?;
-    let tracked = |most: f64| format!("sysctl -w net.netfilter.nf_conntrack_max={most:.0}");
+    let tracked = |most: f64| assignment("net.netfilter.nf_conntrack_max", &format!("{most:.0}"));
     let mut found = matched().read(&count, format!("at most 0.9 of {}", max.value));
     if let Ok(logged) = host.growth("conntrack.log_full") {
         found = found.because("conntrack.log_full", logged.value, "0 in the kernel's log");
     }
     Ok(found
-        .fix(tracked(2.0 * max.value), tracked(max.value))
+        .fix_of_tokens(tracked(2.0 * max.value).zip(tracked(max.value)))
         .advice("or exempt the test port from tracking (notrack)"))
 }
 

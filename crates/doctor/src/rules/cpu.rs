@@ -3,6 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 
+use crate::command::{Command, command};
 use crate::limit;
 use crate::placement::worker_shares;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
@@ -135,8 +136,13 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     Ok(matched()
         .read_text(&governor, "performance, while the CPU is near its limit")
         .read(&cur, format!("at least 0.8 of {} kHz", max.value))
-        .fix("cpupower frequency-set -g performance", format!("cpupower frequency-set -g {}", governor.value))
+        .fix_of_tokens(governed("performance").zip(governed(governor.value)))
         .persist("tuned-adm profile throughput-performance"))
+}
+
+/// The command that sets the governor of all CPUs.
+pub(super) fn governed(governor: &str) -> Option<Command> {
+    command("cpupower frequency-set -g {}", &[&governor])
 }
 
 fn cpu_04(host: &Host<'_>) -> Ruling {

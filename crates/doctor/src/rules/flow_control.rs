@@ -78,13 +78,13 @@ fn without_pause(nic: &Nic<'_>) -> Ruling {
 }
 
 fn pause_on(nic: &Nic<'_>) -> String {
-    format!("ethtool -A {} autoneg on rx on tx on", nic.name)
+    format!("ethtool -A {} autoneg on rx on tx on", nic.word())
 }
 
 /// Flow control on.
 fn pause_change(nic: &Nic<'_>) -> Option<Change> {
     let settings = [("autoneg", "pause.autoneg", "on"), ("rx", "pause.rx", "on"), ("tx", "pause.tx", "on")];
-    nic.set(&format!("ethtool -A {}", nic.name), &settings)
+    nic.set("ethtool -A {}", &settings)
 }
 
 fn pau_02(nic: &Nic<'_>) -> Ruling {
@@ -107,7 +107,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
         .because(rx.key, Value::Bool(rx.value), "configured")
         .because(tx.key, Value::Bool(tx.value), "configured")
         .read_text(&resolved, "must match the configuration")
-        .change_or(pause_change(nic), || format!("negotiate again: ethtool -r {}", nic.name))
+        .change_or(pause_change(nic), || format!("negotiate again: ethtool -r {}", nic.word()))
         .need("link flap of about 2 s")
         .advice("enable 802.3x on the switch port as well"))
 }

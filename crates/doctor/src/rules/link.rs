@@ -4,6 +4,7 @@ use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
+use crate::command::command;
 use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Growth, Host, Nic, Reading, Run, Scope, to_f64};
 use crate::setting::Change;
@@ -96,7 +97,7 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
     Ok(matched()
         .read(&speed, format!("at least {} Mbit/s", best.value))
         .read(&best, "the fastest mode that is advertised")
-        .fix(format!("ethtool -r {}", nic.name), "")
+        .run_or_advise(command("ethtool -r {}", &[&nic.name]))
         .need("link flap of about 2 s")
         .advice("reseat or replace the cable first; then check what the partner's port allows"))
 }
@@ -159,7 +160,7 @@ fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
 }
 
 fn negotiate(nic: &Nic<'_>) -> String {
-    format!("ethtool -s {} autoneg on", nic.name)
+    format!("ethtool -s {} autoneg on", nic.word())
 }
 
 /// Autonegotiation on, where speed and duplex were set by hand.
@@ -167,14 +168,16 @@ fn negotiation(nic: &Nic<'_>) -> Option<Change> {
     let by_hand = nic.flag("link.autoneg").ok().filter(|negotiates| !negotiates.value);
     let (speed, duplex) =
         by_hand.and_then(|_| Some((nic.number("link.speed_mbps").ok()?, nic.text("link.duplex").ok()?)))?;
-    let undo = format!("ethtool -s {} speed {} duplex {} autoneg off", nic.name, speed.value, duplex.value);
-    Some((negotiate(nic), undo))
+    const BY_HAND: &str = "ethtool -s {} speed {} duplex {} autoneg off";
+    let undo = command(BY_HAND, &[&nic.name, &speed.value, &duplex.value])?;
+    Some((command("ethtool -s {} autoneg on", &[&nic.name])?, undo))
 }
 
 fn lnk_03(nic: &Nic<'_>) -> Ruling {
     let (losses, ours) = losses_behind_step(nic)?;
     let sender = nic.peer();
-    let (host, device) = sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.name));
+    let (host, device) =
+        sender.as_ref().map_or(("the sender", "SENDER_DEVICE"), |peer| (peer.host.name(), peer.word()));
     let parameters = pace_parameters(ours);
     Ok(losses
         .on(host)
@@ -346,7 +349,7 @@ fn lnk_06(nic: &Nic<'_>) -> Ruling {
     lost.or_clear("uncorrectable blocks")?;
     Ok(matched().grew(&lost).advice(format!(
         "check the module and the cable; then another code: ethtool --set-fec {} encoding rs",
-        nic.name
+        nic.word()
     )))
 }
 
@@ -362,12 +365,12 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
     require(latency.value, || "latency is not the complaint".to_owned())?;
     Ok(matched()
         .because(active.key, "on", "off where latency matters")
-        .change_or(energy_saving_off(nic), || format!("ethtool --set-eee {} eee off", nic.name))
+        .change_or(energy_saving_off(nic), || format!("ethtool --set-eee {} eee off", nic.word()))
         .need("link flap of about 2 s"))
 }
 
 fn energy_saving_off(nic: &Nic<'_>) -> Option<Change> {
-    nic.set(&format!("ethtool --set-eee {}", nic.name), &[("eee", "link.eee.enabled", "off")])
+    nic.set("ethtool --set-eee {}", &[("eee", "link.eee.enabled", "off")])
 }
 
 fn lnk_08(nic: &Nic<'_>) -> Ruling {
@@ -381,7 +384,7 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
     }
     Ok(matched().because(up.key, "off", "on").advice(format!(
         "check cable, transceiver and the partner's port; `ip link set dev {} up` if it is switched off",
-        nic.name
+        nic.word()
     )))
 }
 

@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
+use crate::command::{Command, command, token_or};
 use crate::rule::{Match, Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
@@ -87,7 +88,8 @@ fn path_04(host: &Host<'_>) -> Ruling {
     require(route.value != wanted.value, || format!("the route to the peer uses {}", route.value))?;
     Ok(matched().read_text(&route, format!("the selected interface is {}", wanted.value)).advice(format!(
         "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
-        wanted.value, wanted.value
+        wanted.value,
+        token_or(wanted.value, "DEVICE")
     )))
 }
 
@@ -119,10 +121,12 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
-    let command = |mtu: f64| format!("ip link set dev {} mtu {mtu}", nic.name);
+    let set = |mtu: f64| set_mtu(nic.name, mtu);
     let smaller = matched.evidence.iter().filter_map(|e| e.value.parse::<f64>().ok()).fold(old, f64::min);
     matched
-        .change_or((smaller < old).then(|| (command(smaller), command(old))), || format!("use {old} at the other end"))
+        .change_or((smaller < old).then(|| set(smaller).zip(set(old))).flatten(), || {
+            format!("use {old} at the other end")
+        })
         .advice("give both ends and everything between them the same MTU")
         .persist("set the MTU in the network configuration of both hosts")
 }
@@ -163,8 +167,12 @@ fn smaller_mtu(host: &Host<'_>) -> Option<Change> {
         |nic: &Nic<'_>| nic.wired().is_ok() && nic.number("net.mtu").is_ok_and(|mtu| mtu.value == failed.value);
     let mut nics = host.nics().filter(has_failed_size);
     let nic = nics.next().filter(|_| nics.next().is_none())?;
-    let command = |mtu: f64| format!("ip link set dev {} mtu {mtu}", nic.name);
-    Some((command(passed.value), command(failed.value)))
+    set_mtu(nic.name, passed.value).zip(set_mtu(nic.name, failed.value))
+}
+
+/// The command that sets the MTU of an interface; `None` where its name is no token.
+fn set_mtu(name: &str, mtu: f64) -> Option<Command> {
+    command("ip link set dev {} mtu {}", &[&name, &mtu])
 }
 
 /// Bytes that a tunnel adds to a packet over IPv4, at least.
@@ -198,7 +206,7 @@ fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
     };
     let most = largest.value - overhead;
     require(mtu.value > most, || format!("an MTU of {} over a NIC with {}", mtu.value, largest.value))?;
-    let command = |mtu: f64| format!("ip link set dev {} mtu {mtu}", nic.name);
+    let change = |wanted: f64| set_mtu(nic.name, wanted).zip(set_mtu(nic.name, mtu.value));
     let named = |name: &str, mtu: &Reading<f64>| format!("{name}: {}", mtu.key);
     let found = matched().because(named(nic.name, &mtu), mtu.value, format!("at most {most}")).because(
         named(below, &largest),
@@ -207,13 +215,13 @@ fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
     );
     Ok(if overhead == 0.0 {
         let advice = "give the bridge and its containers the MTU of the NIC, for Docker with \"mtu\" in daemon.json";
-        found.fix(command(most), command(mtu.value)).advice(advice)
+        found.fix_of_tokens(change(most)).advice(advice)
     } else {
         let advice =
             format!("a tunnel adds at least {overhead} bytes to each packet; both ends of it need the smaller MTU");
         // WireGuard over IPv6 adds 20 bytes more.
         let safe = if kind == "wireguard" { most - 20.0 } else { most };
-        found.fix(command(safe), command(mtu.value)).advice(advice)
+        found.fix_of_tokens(change(safe)).advice(advice)
     })
 }
 

@@ -4,6 +4,7 @@ use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::version_number;
 use crate::arithmetic::shaper_payload;
+use crate::command::command;
 use crate::limit::CONFIGURED_RATE;
 use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Nic, Qdisc, Run, to_f64};
@@ -72,9 +73,9 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     })?;
     let matched = match (shaper.kind, nic.root_command().filter(|_| shaper.is_root())) {
         ("police", _) => {
-            matched().advice(format!("find the filter with the policer: tc filter show dev {} ingress", nic.name))
+            matched().advice(format!("find the filter with the policer: tc filter show dev {} ingress", nic.word()))
         }
-        (_, Some(undo)) => matched().fix(format!("tc qdisc del dev {} root", nic.name), undo),
+        (_, Some(undo)) => matched().fix_of_tokens(command("tc qdisc del dev {} root", &[&nic.name]).zip(Some(undo))),
         (_, None) => matched().advice(removal(nic)),
     };
     Ok(matched.read(&rate, format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6)).because(
@@ -97,7 +98,7 @@ fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
 
 /// How to remove a discipline that no single command makes again.
 fn removal(nic: &Nic<'_>) -> String {
-    let name = nic.name;
+    let name = nic.word();
     format!(
         "tc qdisc del dev {name} root removes it; first keep the output of `tc -d qdisc show dev {name}` and `tc class show dev {name}` to be able to put it back"
     )
@@ -237,11 +238,11 @@ fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
     match root.value {
         "pfifo" if is_short("qdisc.root.limit") => {
             let undo = nic.root_command()?;
-            let (discipline, _) = undo.rsplit_once(' ')?;
-            Some((format!("{discipline} {PACKETS}"), undo.to_owned()))
+            let (_, limit) = undo.line().rsplit_once(" limit ")?;
+            Some((undo.with_parameter("limit", limit, PACKETS)?, undo))
         }
         "pfifo_fast" if is_short("net.txqlen") => {
-            nic.set(&format!("ip link set dev {}", nic.name), &[("txqueuelen", "net.txqlen", "1000")])
+            nic.set("ip link set dev {}", &[("txqueuelen", "net.txqlen", "1000")])
         }
         "mq" | "multiq" | "fq_codel" => None,
         _ => nic.replace_root("fq_codel", ""),
