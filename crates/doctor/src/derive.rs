@@ -2,6 +2,7 @@
 //! spread. Collectors and importers record what they read; the conclusions are drawn once, here.
 
 use linerate_model::network::is_software_kind;
+use linerate_model::printable::acts;
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Value};
 
 use crate::classes;
@@ -28,7 +29,7 @@ pub fn derive(mut snapshot: Snapshot) -> Snapshot {
 /// Names and values end up in commands that users paste into a shell; pasted text and peers can contain anything. No
 /// fact a rule builds a command from needs these characters.
 fn drop_shell_words(snapshot: &mut Snapshot) {
-    let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || c.is_control());
+    let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || acts(c));
     snapshot.counters.retain(|key, _| is_plain(key));
     snapshot.facts.retain(|key, _| is_plain(key));
     for fact in snapshot.facts.values_mut() {

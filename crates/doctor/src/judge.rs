@@ -7,6 +7,7 @@ use crate::derive::derive;
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::placement::placements;
+use crate::read_tests::read_tests;
 use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling};
 use crate::rules;
 use crate::scope::{Host, Scope};
@@ -35,8 +36,9 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
         observed.iter_mut().for_each(|one| crate::slices::conclude(&mut one.snapshot, &name));
     }
     let observed = observed.as_slice();
-    let (outcomes, (verdict, placement)) =
-        judged(observed, only, |scope, findings| (verdict::verdict(scope, findings), placements(scope)));
+    let (outcomes, (verdict, placement, tests)) = judged(observed, only, |scope, findings| {
+        (verdict::verdict(scope, findings), placements(scope), read_tests(scope))
+    });
     let watched = observed.iter().any(|one| one.period.is_some());
     let mut diagnosis = Diagnosis::new(vote::decide(verdict, &votes, watched));
     diagnosis.hosts = observed.iter().map(|one| one.snapshot.host.clone()).collect();
@@ -44,6 +46,7 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     diagnosis.ruled_out = outcomes.ruled_out;
     diagnosis.not_evaluated = outcomes.not_evaluated;
     diagnosis.placement = placement;
+    diagnosis.tests = tests;
     diagnosis
 }
 
@@ -86,11 +89,13 @@ fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 }
 
 /// Findings that explain another one away: on the same host, and flow control anywhere.
-const EXPLAINS: [(&str, &str); 12] = [
+const EXPLAINS: [(&str, &str); 14] = [
     // A step in speed, or pause frames, lose and delay packets as a policer does.
     ("LNK-03", "PATH-01"),
     ("LNK-03", "PATH-06"),
     ("PAU-03", "PATH-01"),
+    ("LNK-03", "PATH-15"),
+    ("PAU-01", "PATH-15"),
     // The queue in front of this host's own shaper grows and drops.
     ("QD-01", "PATH-02"),
     ("QD-01", "QD-02"),

@@ -29,6 +29,7 @@ mod limit;
 mod observed;
 mod period;
 mod placement;
+mod read_tests;
 mod rule;
 mod rules;
 mod scope;

@@ -14,6 +14,9 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// There was nothing to explain.
 pub(crate) const NO_LOAD: &str = "no-load";
 
+/// A test ran and no byte of it arrived, which is a problem whatever the counters show.
+const NO_DATA: &str = "the test moved no data";
+
 /// Bytes per second below which a period is idle.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
@@ -74,8 +77,12 @@ pub(crate) const SLOW_START: &str = "slow-start";
 /// What limits, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings.iter().any(|(_, finding)| finding.severity == Severity::Blocker);
-    let is_reached =
-        |run: &Run<'_>| run.reaches_its_target() && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE);
+    // A sender of datagrams reaches its rate whatever becomes of them.
+    let is_reached = |run: &Run<'_>| {
+        run.reaches_its_target()
+            && run.datagram_loss().is_none()
+            && run.limit().is_none_or(|limit| limit == limit::CONFIGURED_RATE)
+    };
     if let Some(run) = scope.runs().find(is_reached).filter(|_| !invalid) {
         return limited(limit::CONFIGURED_RATE, "the target rate is reached", Confidence::High, &run.label());
     }
@@ -87,7 +94,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
         Some((limit, finding))
     });
     let Some((limit, finding)) = found.next() else {
-        return starting(scope).unwrap_or_else(|| {
+        return starting(scope).or_else(|| unplaced_loss(findings)).unwrap_or_else(|| {
             let mut verdict = Verdict::default();
             verdict.verdict = UNKNOWN.to_owned();
             verdict.sentence = "no limit found among what could be checked".to_owned();
@@ -107,6 +114,14 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     decided.runner_up = runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
     decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
     decided
+}
+
+/// Datagrams that a report lost, on the path or in the receiver.
+fn unplaced_loss(findings: &[(Layer, Finding)]) -> Option<Verdict> {
+    let (_, finding) = findings.iter().find(|(_, finding)| finding.id == "PATH-11")?;
+    let name = limit::PATH_OR_RECEIVER;
+    let subject = format!("{} on {}", finding.id, finding.subject);
+    Some(limited(name, limit_sentence(name), Confidence::Low, &subject))
 }
 
 /// A sender that is still finding out what the path carries.
@@ -148,6 +163,9 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     if scope.runs().any(|run| run.goodput_bps().is_ok()) {
         return None;
     }
+    if scope.runs().any(|run| run.moved_nothing()) {
+        return Some(NO_DATA.to_owned());
+    }
     let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
     if periods.is_empty() {
         return Some("no load was measured: only settings and totals were checked".to_owned());
@@ -177,6 +195,7 @@ fn bytes(host: &Host<'_>) -> f64 {
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
     let mut serious = findings.iter().filter(|(_, finding)| finding.severity >= Severity::Medium);
     match (serious.next(), serious.count()) {
+        (None, _) if refusal == NO_DATA => format!("{refusal}, and no cause was found among what could be checked"),
         (None, _) => format!("no problem found; {refusal}"),
         (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),
         (Some((_, first)), more) => format!("{} on {}, and {more} more; {refusal}", first.title, first.subject),

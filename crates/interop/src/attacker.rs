@@ -94,8 +94,10 @@ impl<'a> Attacker<'a> {
         if let Some(rate_bps) = rate_bps {
             wanted["rate_bps"] = rate_bps.into();
         }
+        // As many as the server grants.
+        wanted["connections_max"] = 10_000.into();
         wanted["duration_max_ns"] = 3_600_000_000_000_u64.into();
-        wanted["wants"] = json!(["idle", "down", "up", "rr", "crr", "cps"]);
+        wanted["wants"] = json!(["idle", "down", "up", "both", "rr", "crr", "cps"]);
         client.send(wanted);
         client.try_expect("welcome")?;
         Some(client)
@@ -125,6 +127,20 @@ impl<'a> Attacker<'a> {
 }
 
 impl RawNative {
+    /// Opens and starts the phase with the largest of these numbers of streams that the server grants; returns that number and the
+    /// tokens. `phase` is the number of the last phase.
+    pub fn try_start_largest(
+        &mut self,
+        phase: &mut u32,
+        streams: &[u32],
+        spec: impl Fn(u32) -> Value,
+    ) -> Option<(u32, Value)> {
+        streams.iter().find_map(|streams| {
+            *phase += 1;
+            self.try_start_phase(*phase, &spec(*streams)).map(|ready| (*streams, ready))
+        })
+    }
+
     /// Opens a phase and starts it; returns its tokens. `None` where the server refuses it.
     pub fn try_start_phase(&mut self, phase: u32, spec: &Value) -> Option<Value> {
         self.send(json!({ "type": "open_phase", "phase": phase, "spec": spec }));

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use linerate_trust::{ClientConfig, ClientSession};
+use linerate_trust::{CHANNEL_BINDING, ClientConfig, ClientSession, Role, Token, proof};
 use serde_json::{Value, json};
 
 use crate::wire::frame;
@@ -80,6 +80,16 @@ impl RawNative {
         client.send(hello());
         let welcome = client.expect("welcome");
         (client, welcome)
+    }
+
+    /// A first message with the proof of a token.
+    pub fn hello_with_token(&self, name: &str, secret: &str) -> Value {
+        let token = Token::named(name, secret).expect("a token");
+        let exporter = self.tls.exporter(CHANNEL_BINDING).expect("the handshake is complete");
+        let proof: String = proof(&token, &exporter, Role::Client).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut hello = hello();
+        hello["token"] = json!({ "name": name, "proof": proof });
+        hello
     }
 
     /// Sends a numbered message.

@@ -13,7 +13,7 @@ use linerate_model::event::Endpoint;
 use linerate_model::record::{Body, Detail, RunId, RunKind, RunPath, RunRecord, RunState, Session, TestDetail, Trial};
 use linerate_model::service::Outcome as SessionOutcome;
 use linerate_model::{Event, EventSink, Summary};
-use linerate_record::import::{Contents, Imported, TEXT_BYTES_MAX, import};
+use linerate_record::import::{Contents, Imported, TEXT_BYTES_MAX, decode, import};
 use linerate_record::{Builder, keys, text};
 use linerate_store::{Place, Saved, Store};
 use linerate_sys::clock;
@@ -21,7 +21,7 @@ use linerate_sys::clock;
 use crate::Error;
 
 /// What became of the reports of one file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileImport {
     /// Whole runs that are added.
@@ -32,15 +32,17 @@ pub struct FileImport {
     pub partial: usize,
     /// Lines of no report.
     pub unread_lines: usize,
+    /// Reports that are not added, and why.
+    pub refused: Vec<String>,
 }
 
 impl fmt::Display for FileImport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} new, {} known, {} partial", self.new, self.known, self.partial)?;
-        match self.unread_lines {
-            0 => Ok(()),
-            lines => write!(f, ", {lines} lines of no report"),
+        if self.unread_lines > 0 {
+            write!(f, ", {} lines of no report", self.unread_lines)?;
         }
+        self.refused.iter().try_for_each(|reason| write!(f, "; {reason}"))
     }
 }
 
@@ -73,7 +75,8 @@ fn read(file: &str) -> io::Result<(String, u64)> {
         written_ms = modified.and_then(|time| u64::try_from(time.as_millis()).ok()).unwrap_or(written_ms);
         file.take(limit).read_to_end(&mut bytes)?;
     }
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), written_ms))
+    let text = decode(&bytes).map_err(io::Error::other)?;
+    Ok((text, written_ms))
 }
 
 /// Offset of the local time zone at a local time in seconds since 1970.
@@ -84,8 +87,12 @@ fn utc_offset_s(local_s: i64) -> i64 {
 }
 
 fn add(store: &Store, contents: &Contents, written_ms: u64) -> Result<FileImport, String> {
-    let mut counts =
-        FileImport { known: contents.repeated, unread_lines: contents.unread_lines, ..FileImport::default() };
+    let mut counts = FileImport {
+        known: contents.repeated,
+        unread_lines: contents.unread.len(),
+        refused: contents.refused.clone(),
+        ..FileImport::default()
+    };
     let mut count = |record: &RunRecord| -> Result<(), String> {
         match store.save(record).map_err(|error| error.to_string())? {
             Saved::Known(_) => counts.known += 1,

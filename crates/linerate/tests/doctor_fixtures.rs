@@ -4,12 +4,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use linerate::diagnose::import_texts;
 use linerate_doctor::{Observed, compare, derive, diagnose};
-use linerate_host::import::import;
+use linerate_host::import::Imported;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::{Snapshot, Value};
 use linerate_model::stored_name;
+
+fn import(name: &str, text: &str) -> Imported {
+    import_texts(&[(name, text)])
+}
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/doctor")

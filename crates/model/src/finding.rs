@@ -383,6 +383,25 @@ pub struct LossSplit {
     pub network: u64,
 }
 
+/// A test that a pasted text or a report of another program has, in one direction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ReadTest {
+    /// The host that reported it, and its command.
+    pub subject: String,
+    /// Its figures: rates, length, loss.
+    pub figures: Vec<Evidence>,
+}
+
+impl ReadTest {
+    /// A test with these figures.
+    #[must_use]
+    pub fn new(subject: impl Into<String>, figures: Vec<Evidence>) -> Self {
+        Self { subject: subject.into(), figures }
+    }
+}
+
 /// A whole diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -403,6 +422,9 @@ pub struct Diagnosis {
     /// Where the datagrams of a UDP test were lost, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<LossSplit>,
+    /// The tests that were read, where the facts are not of a test of this program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<ReadTest>,
     /// On which CPUs each end of a test ran, where that was observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<Placement>,
@@ -429,6 +451,7 @@ impl Diagnosis {
             ruled_out: Vec::new(),
             not_evaluated: Vec::new(),
             loss: Vec::new(),
+            tests: Vec::new(),
             placement: Vec::new(),
             differences: None,
             comparison: None,

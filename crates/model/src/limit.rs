@@ -1,12 +1,18 @@
 //! The texts of what can limit a test.
 
 /// Name of a verdict, what it names in words, and the sentence that concludes it.
-const LIMITS: [(&str, &str, &str); 31] = [
+const LIMITS: [(&str, &str, &str); 34] = [
     ("invalid", "invalid", "the measurement is not valid"),
     ("configured-rate", "the configured rate", "this host's own shaper sets the rate"),
     ("speed-step", "a speed step", "a step down in speed without flow control loses packets"),
+    ("one-direction", "one direction", "one direction is much slower than the other, and loses segments"),
     ("line-rate", "the link's rate", "the link is full"),
     ("link", "the link", "the link itself is impaired"),
+    (
+        "slower-link",
+        "a slower link",
+        "the rate is that of a slower link: a hop on the path, or another interface of this host",
+    ),
     ("tool-limit", "the test tool", "the test tool is the limit"),
     ("path-mtu", "the path MTU", "the path drops large packets"),
     ("duplicate-address", "a duplicate address", "two hosts use one address"),
@@ -25,6 +31,7 @@ const LIMITS: [(&str, &str, &str); 31] = [
     ("nic-queue-tx", "the sender's queue", "the sender's own queue drops or stalls"),
     ("receiver-window", "the receive window", "the receiver's window is too small"),
     ("sender-window", "the send buffer", "the sender's buffer is too small"),
+    ("fixed-window", "a fixed window", "a window of fixed size sets the rate"),
     ("path-rate", "the narrowest hop of the path", "the narrowest hop of the path sets the rate"),
     ("path", "the path", "the path between the hosts is the limit"),
     (

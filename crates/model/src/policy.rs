@@ -27,6 +27,8 @@ pub struct ServerPolicy {
     pub iperf2_udp_reverse: bool,
     /// Which clients get facts about this host when they request them.
     pub facts: FactsAccess,
+    /// Tests of iperf3's dialect.
+    pub iperf3: bool,
     /// Tests of the native dialect; `None` for a server that does not speak it.
     pub native: Option<NativePolicy>,
 }
@@ -37,7 +39,8 @@ pub struct ServerPolicy {
 pub struct NativePolicy {
     /// File of the host key, made where it does not exist; `None` for a key that lasts as long as the server.
     pub host_key: Option<PathBuf>,
-    /// File of tokens; with it every client has to prove one.
+    /// File of tokens; with it every client has to prove one. They guard this dialect alone: neither iperf3 nor iperf 2 has a
+    /// message for them.
     pub tokens: Option<PathBuf>,
 }
 
@@ -79,6 +82,7 @@ impl Default for ServerPolicy {
             iperf2: Iperf2Listener::default(),
             iperf2_udp_reverse: false,
             facts: FactsAccess::default(),
+            iperf3: true,
             native: None,
         }
     }
@@ -136,6 +140,12 @@ impl AccessRules {
         Self { allow, deny }
     }
 }
+
+/// Largest file of users or of address ranges that a server reads.
+pub const LIST_BYTES_MAX: u64 = 16 << 20;
+
+/// Most address ranges of all lists of one kind (allowed, denied) together. A server compares each client with all of them.
+pub const RANGES_MAX: usize = 100_000;
 
 /// Where address ranges come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -44,12 +44,64 @@ fn every_report_has_the_tests_that_its_program_ran() {
     let mut actual = String::new();
     for (name, text) in reports() {
         let contents = read(&text);
-        let _ = writeln!(actual, "{name}: {} unread lines, {} repeated", contents.unread_lines, contents.repeated);
+        let _ = writeln!(actual, "{name}: {} unread lines, {} repeated", contents.unread.len(), contents.repeated);
         for test in &contents.tests {
             let _ = writeln!(actual, "  {}", line(test));
         }
     }
     let expected = include_str!("data/expected.txt");
+    let differs = actual.lines().zip(expected.lines()).position(|(actual, expected)| actual != expected);
+    assert!(actual == expected, "different from line {differs:?} on:\n{actual}");
+}
+
+/// Texts of both programs: what clients and servers printed, and logs of both ends one after the other.
+fn texts() -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    for (directory, is_report) in [
+        ("iperf3", (|name| !name.contains("stderr")) as fn(&str) -> bool),
+        ("iperf2/text-218", |name| !name.starts_with("err_") && !name.contains("csv")),
+        ("iperf2/text-221", |name| !name.starts_with("err_") && !name.contains("csv")),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(directory);
+        for entry in fs::read_dir(path).expect("the directory of texts") {
+            let path = entry.expect("a text").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if name.ends_with(".txt") && is_report(&name) {
+                texts.insert(format!("{directory}/{name}"), fs::read_to_string(&path).expect("text"));
+            }
+        }
+    }
+
+    texts
+}
+
+#[test]
+fn every_text_has_the_tests_that_its_program_ran() {
+    let mut actual = String::new();
+    for (name, text) in texts() {
+        let contents = read(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let _ = writeln!(actual, "{name}: {} repeated", contents.repeated);
+        for test in &contents.tests {
+            let _ = writeln!(
+                actual,
+                "  {}",
+                line(test).replace("; the values are those that were printed, with three digits", "")
+            );
+        }
+        // The heads of our own files of texts.
+        let is_ours = |line: &&str| line.starts_with("# ") || line.starts_with("=== ");
+        let unread = contents.unread.iter().filter_map(|number| lines.get(number - 1)).filter(|line| !is_ours(line));
+        for line in unread {
+            let _ = writeln!(actual, "  unread: {line}");
+        }
+    }
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/expected-texts.txt");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        fs::write(&path, &actual).expect("the expected tests");
+    }
+    let expected = fs::read_to_string(path).expect("the expected tests");
     let differs = actual.lines().zip(expected.lines()).position(|(actual, expected)| actual != expected);
     assert!(actual == expected, "different from line {differs:?} on:\n{actual}");
 }
@@ -257,9 +309,11 @@ fn reports_of_the_first_releases_are_read() {
     let udp = json!({"streams": [datagrams(4, 100, 10), datagrams(6, 300, 0)], "sum": {"end": 10.0},
         "cpu_utilization_percent": cpu});
     let contents = read(&report_of_3_1(&udp, "UDP"));
-    let received = measure::received(summary(&contents.tests[0]).expect("totals"), Flow::Forward).expect("known");
+    let summary = summary(&contents.tests[0]).expect("totals");
+    let received = measure::received(summary, Flow::Forward).expect("known");
     assert_eq!((received.bytes, received.duration_ns), (390_000, 10_000_000_000));
-    assert_eq!(measure::lost_share(&received), Some(0.025));
+    let datagrams = measure::datagrams(summary, Flow::Forward).expect("known");
+    assert_eq!(datagrams.lost_share(), Some(0.025));
 }
 
 #[test]
@@ -287,7 +341,7 @@ fn the_servers_report_of_old_clients_is_the_receiving_end() {
 fn lines_between_reports_are_counted() {
     let text = report("json-tcp.c312-s312.client.json");
     let contents = read(&format!("Mon Nov 23\n[  5] local\n{{\"a\": 1}}\n{text}done\n"));
-    assert_eq!((contents.tests.len(), contents.unread_lines), (1, 4));
+    assert_eq!((contents.tests.len(), contents.unread.len()), (1, 4));
     for unknown in ["", "\n", "hello\n", "{}", "{\"start\": {}}", "1,2,3\n"] {
         assert_eq!(import(None, unknown, &|_| 0).err(), Some(ImportError::Unknown), "{unknown:?}");
     }

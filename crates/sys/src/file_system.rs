@@ -1,12 +1,26 @@
-//! What kind of file system a file is on (statfs(2)).
+//! Files that may be longer than they should be, and the kind of file system a file is on (statfs(2)).
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use crate::error::{During, Result};
 use crate::syscall::syscall;
+
+/// Reads a text of at most `bytes_max` bytes. Of a longer one nothing is returned, since its end may matter.
+///
+/// # Errors
+/// The operating system's; [`ErrorKind::FileTooLarge`] for a longer text, [`ErrorKind::InvalidData`] for one that is not UTF-8.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    // A device has no length, so it is read until one byte too many has come.
+    File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {bytes_max} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
 
 /// Whether other hosts, or a program in user space, may hold the files: their memory mappings are not shared.
 ///
@@ -46,6 +60,16 @@ const REMOTE: [i64; 11] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_beyond_the_bound_is_an_error() {
+        let kernel = Path::new("/proc/sys/kernel/ostype");
+        assert_eq!(read_text(kernel, 6).expect("short enough"), "Linux\n");
+        for path in [kernel, Path::new("/dev/zero")] {
+            let error = read_text(path, 5).expect_err("too long");
+            assert_eq!(error.to_string(), "longer than 5 bytes", "{}", path.display());
+        }
+    }
 
     #[test]
     fn proc_is_local_and_a_missing_path_is_an_error() {

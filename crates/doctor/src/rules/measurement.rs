@@ -209,14 +209,18 @@ fn tool_05(run: &Run<'_>) -> Ruling {
     if run.flag("interrupted").is_ok_and(|interrupted| !interrupted.value) && run.part().is_some() {
         return clear("the run came to its end, and both sides have totals");
     }
-    let received = run.number("received_bytes")?;
+    let advice = "let the test run to its end, or use the intervals of the other side";
+    let received = match run.number("received_bytes") {
+        Err(_) if run.part().is_none() && run.is("interrupted") => {
+            let sent = run.number("sent_bytes")?;
+            return Ok(matched().read(&sent, "the receiver's total is missing: the test was ended").advice(advice));
+        }
+        received => received?,
+    };
     require(received.value == 0.0, || "both sides have totals".to_owned())?;
     let sent = run.number("sent_bytes")?;
     require(sent.value > 0.0, || "nothing was sent".to_owned())?;
-    Ok(matched()
-        .read(&received, "0 although data was sent")
-        .read(&sent, "more than 0")
-        .advice("let the test run to its end, or use the intervals of the other side"))
+    Ok(matched().read(&received, "0 although data was sent").read(&sent, "more than 0").advice(advice))
 }
 
 fn tool_06(run: &Run<'_>) -> Ruling {

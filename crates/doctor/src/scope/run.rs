@@ -207,6 +207,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// No byte arrived.
+    pub(crate) fn moved_nothing(&self) -> bool {
+        self.number("received_bps").is_ok_and(|received| received.value <= 0.0)
+    }
+
     /// How reports name it.
     pub(crate) fn subject(&self) -> String {
         format!("{} {}", self.host.name(), self.label())

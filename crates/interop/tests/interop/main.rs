@@ -36,6 +36,7 @@ mod fleet {
     mod check;
     mod failures;
     mod ladder;
+    mod late;
     mod launchers;
     mod logins;
     mod matrix;
@@ -51,6 +52,7 @@ mod fleet {
 /// The HTTP server, its load generator and its lab.
 mod http {
     mod control;
+    mod fairness;
     mod lab;
     mod lab_link;
     mod lab_tls;
@@ -132,6 +134,7 @@ mod server {
     mod never_stuck;
     mod privileges;
     mod reflection;
+    mod resource_table;
     mod scale;
     mod server_attacks;
     mod service;

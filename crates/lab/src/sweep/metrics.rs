@@ -45,7 +45,8 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     metrics.cpu_server_percent = summary.cpu_remote.map(|cpu| cpu.total_percent);
     metrics.retransmits = measure::retransmits(summary, flow).map(|count| count as f64);
     metrics.rtt_us = (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64);
-    metrics.lost_percent = measure::lost_share(&received).map(|share| share * 100.0);
+    let lost_share = measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
+    metrics.lost_percent = lost_share.map(|share| share * 100.0);
     Some(metrics)
 }
 

@@ -2,6 +2,7 @@
 
 mod ceilings;
 pub(crate) mod observed_test;
+mod pasted;
 mod prove;
 pub(crate) mod watch;
 
@@ -14,13 +15,14 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_doctor::{Observed, catalogue, compare};
-use linerate_host::import::{Imported, TEXT_BYTES_MAX, import_all};
+use linerate_host::import::{Imported, TEXT_BYTES_MAX};
 use linerate_host::{Request, collect};
 use linerate_model::TestSpec;
 use linerate_model::finding::Diagnosis;
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::stored_name;
+use linerate_record::import::decode;
 use linerate_record::keys;
 use linerate_sys::error::io_text;
 
@@ -28,6 +30,7 @@ use crate::Error;
 use crate::record::{RecordOptions, Recorded, Recording, Run};
 
 pub use ceilings::ceilings;
+pub use pasted::import_texts;
 pub use prove::{ProofSpec, prove};
 use watch::{STEP, Watch};
 
@@ -173,7 +176,8 @@ fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> 
     if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
     }) {
-        return Err(Error::failed(format!("there is no interface {name}")));
+        let hint = if Path::new(name).exists() { "; it is a file: --from reads it" } else { "" };
+        return Err(Error::failed(format!("there is no interface {name}{hint}")));
     }
     let Some(length) = period else {
         return Ok(Observed::once(first));
@@ -207,13 +211,13 @@ fn snapshots(paths: &[PathBuf], unread: &mut Vec<String>) -> Result<Vec<Snapshot
         }
     }
     let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let Imported { snapshots, understood, unread: lines, .. } = import_all(&texts);
+    let Imported { snapshots, understood, unread: lines, .. } = import_texts(&texts);
     let names = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     if understood == 0 {
         let Some(first) = lines.first() else { return Err(Error::failed(format!("{}: no facts in it", names()))) };
         return Err(Error::failed(format!(
             "{}: nothing in it was understood ({} lines, the first: {first}); expected output of ethtool, lspci, ip, tc, \
-             nstat, lscpu, iperf3 or a file of --save",
+             nstat, lscpu, iperf3, iperf or a file of --save",
             names(),
             lines.len()
         )));
@@ -233,7 +237,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The beginning of a file, as far as it is looked at. Bytes that are no text are replaced.
+/// The beginning of a file. Bytes that are no text are replaced.
 fn read(path: &Path) -> io::Result<String> {
     let limit = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
@@ -242,7 +246,7 @@ fn read(path: &Path) -> io::Result<String> {
     } else {
         fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    decode(&bytes).map_err(io::Error::other)
 }
 
 fn save(path: &Path, observed: &[Observed]) -> Result<(), Error> {

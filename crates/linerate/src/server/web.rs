@@ -50,7 +50,7 @@ const UNSENT_BYTES_MAX: u32 = 1 << 20;
 /// Bytes of a token and of a cookie.
 const SECRET_BYTES: usize = 32;
 /// Fewest and most characters of a token of the user.
-const TOKEN_CHARS: std::ops::RangeInclusive<usize> = 16..=256;
+const TOKEN_CHARS: std::ops::RangeInclusive<usize> = 22..=256;
 
 /// Fields of every response: nothing is kept, framed or guessed.
 const FIELDS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n";
@@ -78,7 +78,7 @@ pub fn token(text: &str) -> Result<String, String> {
         return Ok(token.to_owned());
     }
     let (least, most) = (TOKEN_CHARS.start(), TOKEN_CHARS.end());
-    Err(format!("a token is {least} to {most} letters, digits and -._~"))
+    Err(format!("a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex 16`"))
 }
 
 /// A page that listens and is not served yet.

@@ -8,10 +8,18 @@
 pub mod client;
 mod datagrams;
 mod drops;
+mod intake;
 mod load;
 mod probe_budget;
 pub mod server;
 mod tls_stream;
+
+/// Bounds of connections, for fuzz targets.
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing {
+    pub use super::server::responder::transactions::fuzzing::transactions;
+    pub use super::tls_stream::fuzzing::tls_stream;
+}
 
 use linerate_model::TestSpec;
 use linerate_model::spec::LocalOptions;

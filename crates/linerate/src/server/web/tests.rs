@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::*;
 
 const DEADLINE: Duration = Duration::from_secs(30);
-const TOKEN: &str = "0123456789abcdef";
+const TOKEN: &str = "0123456789abcdef012345";
 
 fn served() -> SocketAddr {
     let spec = WebSpec { address: SocketAddr::from(([127, 0, 0, 1], 0)), token: Some(TOKEN.to_owned()) };
@@ -68,7 +68,7 @@ fn strangers_get_nothing() {
     let rows = [
         (format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
         (format!("GET /live HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
-        (format!("GET /?token=0123456789abcdeX HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
+        (format!("GET /?token=0123456789abcdef01234X HTTP/1.1\r\nHost: {address}\r\n\r\n"), "401"),
         (format!("GET / HTTP/1.1\r\nHost: {address}\r\nCookie: linerate_{}=\r\n\r\n", address.port()), "401"),
         (format!("GET / HTTP/1.1\r\nHost: rebound.example:{}\r\n{}\r\n", address.port(), bearer()), "421"),
         (format!("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{}\r\n", bearer()), "421"),
@@ -142,8 +142,8 @@ fn all_viewers_get_the_same_frame_and_a_stalled_one_is_dropped() {
 
 #[test]
 fn tokens_are_long_and_plain() {
-    assert_eq!(token(" 0123456789abcdef\n").as_deref(), Ok(TOKEN));
-    for text in ["", "short", "0123456789abcde;", &"x".repeat(257)] {
+    assert_eq!(token(" 0123456789abcdef012345\n").as_deref(), Ok(TOKEN));
+    for text in ["", &TOKEN[1..], "0123456789abcdef01234;", &"x".repeat(257)] {
         assert!(token(text).is_err(), "{text}");
     }
 }

@@ -29,7 +29,7 @@ use crate::reporter::{Reporter, test_header};
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
 use crate::server::limits::quotas::QuotaRequest;
-use crate::server::limits::resource_quota::Requirements;
+use crate::server::limits::requirements::Requirements;
 use crate::server::listeners::acceptor::Accepted;
 use crate::server::{self, Intake, Recognised, ServerDialect, Session as _, Stopped};
 

@@ -54,13 +54,15 @@ pub fn run(
     reporter: &mut dyn ServerReporter,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
-    open(spec, requests, reporter, interrupts)?.run(|| Ok(()))
+    let mut server = listening(spec, reporter, interrupts)?;
+    let dialect = dialect(server.spec(), requests)?;
+    server.add(Box::new(dialect))?;
+    server.run(|| Ok(()))
 }
 
-/// A server of this dialect that listens.
-pub(crate) fn open<'a>(
+/// A server that listens and has no dialect yet. Its errors have the codes of iperf3.
+pub(crate) fn listening<'a>(
     spec: &ServerSpec,
-    requests: PeerRequests,
     reporter: &'a mut dyn ServerReporter,
     interrupts: &'a dyn Interrupts,
 ) -> Result<Server<'a>, Failure> {
@@ -69,9 +71,12 @@ pub(crate) fn open<'a>(
     }
     let mut server = Server::new(spec, reporter, interrupts)?;
     server.listen()?;
-    let dialect = Iperf3Server::new(server.spec(), requests)?;
-    server.add(Box::new(dialect))?;
     Ok(server)
+}
+
+/// The dialect of a server.
+pub(crate) fn dialect(spec: &ServerSpec, requests: PeerRequests) -> Result<impl ServerDialect + use<>, Failure> {
+    Iperf3Server::new(spec, requests)
 }
 
 /// Clients with a control connection, their sessions and the sockets of both.

@@ -1,16 +1,15 @@
 //! What a client proves: its token, or user and password.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use linerate_iperf3::auth::{Refusal, check_password};
 use linerate_model::ServerEvent;
 use linerate_model::network::Network;
 use linerate_native::server::Input;
-use linerate_trust::{Role, proof, verify};
+use linerate_trust::{Role, Token, Tokens, proof};
 
 use super::Context;
-use super::opening::refused;
 use super::phases::Shared;
 use super::session::Session;
 use crate::server::access::read_text;
@@ -32,24 +31,36 @@ impl LoginCheck {
 }
 
 impl Session {
-    pub(super) fn challenge(&mut self, token_name: &str, context: &Context) {
-        let token = context.tokens.as_ref().and_then(|tokens| tokens.get(token_name));
-        let input = match (token, self.exporter()) {
-            (Some(token), Some(exporter)) => {
-                self.token = Some(token.clone());
-                Input::Challenge { proof: proof(token, &exporter, Role::Server) }
-            }
-            _ => refused("token", "the server has no token of this name"),
-        };
-        self.machine.handle_local(Instant::now(), input);
-    }
+    /// Compares the client's proof of a token. Only a client that has the token gets the server's proof, by which others could guess
+    /// it at leisure.
+    pub(super) fn check_proof(
+        &mut self,
+        token_name: &str,
+        client_proof: &[u8; 32],
+        shared: &mut Shared<'_>,
+        server: &mut ServerContext<'_>,
+    ) {
+        let (now, address) = (Instant::now(), self.peer.ip());
+        let known = shared.context.tokens.as_ref();
+        let proved = known.zip(self.exporter()).and_then(|(known, exporter)| {
+            let token = known.proved(token_name, &exporter, client_proof)?;
+            Some((token.name().to_owned(), proof(token, &exporter, Role::Server)))
+        });
+        let is_locked_out = shared.logins.is_locked_out(address, now);
+        if let Some((name, own_proof)) = proved.filter(|_| !is_locked_out) {
+            self.token_name = Some(name);
+            return self.machine.handle_local(now, Input::ProofChecked(Some(own_proof)));
+        }
 
-    pub(super) fn check_proof(&mut self, client_proof: &[u8; 32]) {
-        self.is_proven = match (&self.token, self.exporter()) {
-            (Some(token), Some(exporter)) => verify(token, &exporter, Role::Client, client_proof),
-            _ => false,
+        let (cause, explanation) = match is_locked_out {
+            true => (Refusal::LockedOut.label(), Refusal::LockedOut.to_string()),
+            false => {
+                shared.logins.note_failure(address, now);
+                (WRONG_TOKEN, wrong_token(known, token_name))
+            }
         };
-        self.machine.handle_local(Instant::now(), Input::ProofChecked(self.is_proven));
+        self.refusal = Some((now + refusal_delay(Duration::ZERO), Input::ProofChecked(None)));
+        self.log_failed_login(cause, explanation, server);
     }
 
     /// Has a password compared with the file of users, where the server has one: by another thread, because reading a file may take
@@ -81,7 +92,8 @@ impl Session {
                 if refusal != Refusal::LockedOut {
                     logins.note_failure(self.peer.ip(), now);
                 }
-                self.login_refused_at = Some(since + refusal_delay(now.saturating_duration_since(since)));
+                let at = since + refusal_delay(now.saturating_duration_since(since));
+                self.refusal = Some((at, Input::LoginChecked(false)));
                 self.log_failed_login(refusal.label(), refusal.to_string(), server);
             }
         }
@@ -100,11 +112,22 @@ impl Session {
     /// What the server demands of its clients and this one has not given: clause and text.
     pub(super) fn missing_proof(&self, context: &Context) -> Option<(&'static str, &'static str)> {
         match (context.tokens.is_some(), context.spec.auth.is_some()) {
-            _ if self.is_proven || self.user.is_some() => None,
+            _ if self.token_name.is_some() || self.user.is_some() => None,
             (false, false) => None,
             (true, false) => Some(("token", "this server demands a token; give --token-file")),
             (false, true) => Some(("login", "this server demands a user and a password; give --username")),
             (true, true) => Some(("login", "this server demands a token or a user; give --token-file or --username")),
         }
+    }
+}
+
+/// Cause of a refusal in the log.
+const WRONG_TOKEN: &str = "wrong_token";
+
+/// Explanation for the operator; the client does not get it. A name that the server has is printable, one of a client may be not.
+fn wrong_token(known: Option<&Tokens>, token_name: &str) -> String {
+    match known.and_then(|known| known.get(token_name)).map(Token::name) {
+        Some(name) => format!("wrong proof of the token {name}"),
+        None => "a token that the server does not have".to_owned(),
     }
 }
