@@ -254,11 +254,12 @@ soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
 		$(CARGO) test --locked -p linerate-interop --test interop server::soak:: -- --ignored --nocapture
 
-# Each attack alone, then all of them at once for ATTACK_SECONDS.
-attacks: ## attacks on a server in 512 MB with 1,024 descriptors, ATTACK_SECONDS each (root)
+# Each attack alone for 20 s, then all of them at once for ATTACK_SECONDS.
+ATTACKED = LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" $(NEXTEST) -p linerate-interop --retries 0 --no-capture
+attacks: test-deps ## attacks on a server in 512 MB with 1,024 descriptors, in the end all at once for ATTACK_SECONDS (root)
 	$(CARGO) build --release --locked -p linerate-cli
-	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" LINERATE_ATTACK_SECONDS=$(ATTACK_SECONDS) \
-		$(CARGO) test --locked -p linerate-interop --test interop attacks:: -- --nocapture --test-threads 1
+	LINERATE_ATTACK_SECONDS=20 $(ATTACKED) -E 'test(/^attacks::/) - test(/^attacks::all_at_once::/)'
+	LINERATE_ATTACK_SECONDS=$(ATTACK_SECONDS) $(ATTACKED) -E 'test(/^attacks::all_at_once::/)'
 
 # 200 writers and 20 sweeps that are killed, 200 clients of a server whose store is locked, a watch of 60 runs, and 100,000
 # runs in a file and on a PostgreSQL server.

@@ -29,6 +29,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const ANSWER_BYTES: usize = 16;
 /// Longest time of one write, so that the end of the attack is noticed.
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
+/// Rate that is within the limit of each of these servers.
+const ANNOUNCED_BPS: u64 = 50_000_000;
 /// Longest part of an attack: a session whose client is silent ends after 20 s.
 const PART_MAX: Duration = Duration::from_secs(15);
 /// Pause after a refusal: what is refused at once would otherwise cost this host more than the server.
@@ -80,15 +82,22 @@ impl<'a> Attacker<'a> {
         RawNative::over(RawNative::recognise(self.connect()?)?)
     }
 
-    /// A native session of an hour with so many streams.
+    /// A native session of an hour with so many streams; at a rate where the server demands one.
     pub fn session(&self, streams_max: u32) -> Option<RawNative> {
+        self.session_at(streams_max, None).or_else(|| self.session_at(streams_max, Some(ANNOUNCED_BPS)))
+    }
+
+    fn session_at(&self, streams_max: u32, rate_bps: Option<u64>) -> Option<RawNative> {
         let mut client = self.control()?;
         let mut wanted = hello();
         wanted["streams_max"] = streams_max.into();
+        if let Some(rate_bps) = rate_bps {
+            wanted["rate_bps"] = rate_bps.into();
+        }
+        // As many as the server grants.
         wanted["connections_max"] = 10_000.into();
-        wanted["wants"] = json!(["idle", "down", "up", "both", "rr", "crr", "cps"]);
         wanted["duration_max_ns"] = 3_600_000_000_000_u64.into();
-        wanted["wants"] = json!(["idle", "down", "up", "rr", "crr", "cps"]);
+        wanted["wants"] = json!(["idle", "down", "up", "both", "rr", "crr", "cps"]);
         client.send(wanted);
         client.try_expect("welcome")?;
         Some(client)
@@ -118,6 +127,20 @@ impl<'a> Attacker<'a> {
 }
 
 impl RawNative {
+    /// Opens and starts the phase with the largest of these numbers of streams that the server grants; returns that number and the
+    /// tokens. `phase` is the number of the last phase.
+    pub fn try_start_largest(
+        &mut self,
+        phase: &mut u32,
+        streams: &[u32],
+        spec: impl Fn(u32) -> Value,
+    ) -> Option<(u32, Value)> {
+        streams.iter().find_map(|streams| {
+            *phase += 1;
+            self.try_start_phase(*phase, &spec(*streams)).map(|ready| (*streams, ready))
+        })
+    }
+
     /// Opens a phase and starts it; returns its tokens. `None` where the server refuses it.
     pub fn try_start_phase(&mut self, phase: u32, spec: &Value) -> Option<Value> {
         self.send(json!({ "type": "open_phase", "phase": phase, "spec": spec }));

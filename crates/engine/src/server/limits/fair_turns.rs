@@ -26,7 +26,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 4096;
 
 impl FairTurns {
-    /// Whether the free place is for this address: nobody whose last turn is longer ago was refused a moment ago.
+    /// Whether the free place is for this address: no other one, whose last turn is longer ago, was refused a moment ago.
     pub(crate) fn admits(&self, address: Network, now: Instant) -> bool {
         let is_kept = self.freed_at.is_some_and(|freed_at| is_within(KEPT_FOR, freed_at, now));
         if !is_kept {

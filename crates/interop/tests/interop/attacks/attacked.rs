@@ -62,7 +62,7 @@ impl Demands {
                 served_within: Duration::from_secs(1),
                 ends_within: Duration::from_secs(2),
                 memory_kib: |status| status.resident_kib,
-                test: &["--profile", "quick"],
+                test: &["--profile", "quick", "-b", "100M"],
             },
             None => Self {
                 length: Duration::from_secs(6),
@@ -70,7 +70,7 @@ impl Demands {
                 served_within: Duration::from_secs(3),
                 ends_within: Duration::from_secs(5),
                 memory_kib: |status| status.anonymous_kib,
-                test: &["--profile", "quick", "--only", "idle,down,up", "--time", "1"],
+                test: &["--profile", "quick", "--only", "idle,down,up", "--time", "1", "-b", "100M"],
             },
         }
     }

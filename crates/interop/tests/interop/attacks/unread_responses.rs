@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::attacked::AttackedServer;
 
-/// Streams that a session announces, and those of its phase. A server that refuses as many may grant fewer.
-const CONNECTIONS: [(u32, u32); 4] = [(1, 250), (128, 128), (16, 16), (1, 1)];
+/// Connections of a session. A server that refuses as many may grant fewer.
+const CONNECTIONS: [u32; 5] = [250, 128, 60, 16, 1];
 /// Each byte asks for a response of [`RESPONSE_BYTES`].
 const REQUESTS: [u8; 4] = [0; 4];
 const RESPONSE_BYTES: u32 = 1 << 20;
@@ -29,16 +29,13 @@ fn requested(attacker: &Attacker<'_>, text: &Value) -> Option<TcpStream> {
 }
 
 pub(super) fn attack(attacker: &Attacker<'_>) {
-    for (announced, streams) in CONNECTIONS {
-        let Some(mut session) = attacker.session(announced) else { continue };
-        let Some(ready) = session.try_start_phase(1, &requests(streams)) else { continue };
-        let text = &ready["streams"][0];
-        let connections: Vec<TcpStream> = (0..streams).map_while(|_| requested(attacker, text)).collect();
-        let began = Instant::now();
-        while attacker.goes_on_since(began) && !connections.is_empty() {
-            attacker.pause(Duration::from_millis(200));
-        }
-        return;
+    let Some(mut session) = attacker.session(1) else { return };
+    let Some((streams, ready)) = session.try_start_largest(&mut 0, &CONNECTIONS, requests) else { return };
+    let text = &ready["streams"][0];
+    let connections: Vec<TcpStream> = (0..streams).map_while(|_| requested(attacker, text)).collect();
+    let began = Instant::now();
+    while attacker.goes_on_since(began) && !connections.is_empty() {
+        attacker.pause(Duration::from_millis(200));
     }
 }
 
