@@ -1,25 +1,54 @@
 //! Files that may be longer than they should be, and the kind of file system a file is on (statfs(2)).
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
-/// Reads a text of at most `bytes_max` bytes. Of a longer one nothing is returned, since its end may matter.
+/// Reads a file of at most `bytes_max` bytes. Of a longer one nothing is returned, since its end may matter.
 ///
 /// # Errors
-/// The operating system's; [`ErrorKind::FileTooLarge`] for a longer text, [`ErrorKind::InvalidData`] for one that is not UTF-8.
+/// The operating system's; [`ErrorKind::FileTooLarge`] for a longer file.
+pub fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_all(File::open(path)?, bytes_max)
+}
+
+/// Reads a text of at most `bytes_max` bytes, as [`read_bytes`].
+///
+/// # Errors
+/// As [`read_bytes`]; [`ErrorKind::InvalidData`] for bytes that are not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    // A device has no length, so it is read until one byte too many has come.
-    File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > bytes_max {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {bytes_max} bytes")));
-    }
+    let bytes = read_bytes(path, bytes_max)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// Reads a pipe or an open file to its end, as [`read_bytes`].
+///
+/// # Errors
+/// As [`read_bytes`].
+pub fn read_all(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+
+    // A device or a pipe has no length, so it is read until one byte too many has come.
+    source.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {}", in_units(bytes_max))));
+    }
+
+    Ok(bytes)
+}
+
+/// `64 MiB`, `4 KiB`, `5 bytes`.
+fn in_units(bytes: u64) -> String {
+    match bytes {
+        0 => "0 bytes".to_owned(),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
+    }
 }
 
 /// Whether other hosts, or a program in user space, may hold the files: their memory mappings are not shared.
@@ -62,13 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_beyond_the_bound_is_an_error() {
+    fn file_beyond_the_bound_is_an_error_that_names_it() {
         let kernel = Path::new("/proc/sys/kernel/ostype");
         assert_eq!(read_text(kernel, 6).expect("short enough"), "Linux\n");
-        for path in [kernel, Path::new("/dev/zero")] {
-            let error = read_text(path, 5).expect_err("too long");
-            assert_eq!(error.to_string(), "longer than 5 bytes", "{}", path.display());
+        for (bytes_max, bound) in [(0, "0 bytes"), (5, "5 bytes"), (4096, "4 KiB"), (1 << 20, "1 MiB")] {
+            let error = read_text(Path::new("/dev/zero"), bytes_max).expect_err("too long");
+            assert_eq!((error.kind(), error.to_string()), (ErrorKind::FileTooLarge, format!("longer than {bound}")));
         }
+        assert!(read_bytes(kernel, 5).is_err() && read_all(&b"Linux"[..], 5).is_ok());
     }
 
     #[test]

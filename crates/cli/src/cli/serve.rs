@@ -1,6 +1,5 @@
 //! `linerate serve`: the options of the native server.
 
-use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -228,6 +227,9 @@ fn anonymous_time_max(limits: &ServerLimits) -> Option<Duration> {
     (!is_named).then_some(STRANGER_TIME_MAX)
 }
 
+/// Longest private key that is read; one of 16,384 bits has 13 KiB.
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
 impl ServeArgs {
     /// Decides what is to be served.
     ///
@@ -396,7 +398,8 @@ impl ServeArgs {
             let why = || format!("--web {address}: other hosts may come there, so it needs --token-file");
             return if is_for_this_host { Ok(Some(WebSpec::new(address))) } else { Err(why()) };
         };
-        let text = fs::read_to_string(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
+        let text = file_system::read_text(path, web::TOKEN_FILE_BYTES_MAX);
+        let text = text.map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
         let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut spec = WebSpec::new(address);
         spec.token = Some(token);
@@ -421,7 +424,7 @@ impl ServeArgs {
             return Ok(None);
         };
         let named = |path: &PathBuf, error: std::io::Error| format!("{}: {}", path.display(), io_text(&error));
-        let private_key_pem = fs::read_to_string(key).map_err(|e| named(key, e))?;
+        let private_key_pem = file_system::read_text(key, KEY_BYTES_MAX).map_err(|e| named(key, e))?;
         // It is read at every login, and one that cannot be read then refuses every user.
         file_system::read_text(users_file, LIST_BYTES_MAX).map_err(|e| named(users_file, e))?;
         let mut auth = ServerAuth::new(private_key_pem, users_file);

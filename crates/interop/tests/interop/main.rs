@@ -33,6 +33,7 @@ mod diagnosis {
 mod fleet {
     mod agent;
     mod bus;
+    mod cancel;
     mod check;
     mod failures;
     mod ladder;
@@ -145,6 +146,7 @@ mod server {
 }
 
 mod libraries;
+mod named_files;
 mod pages;
 mod records;
 mod views;

@@ -68,7 +68,8 @@ fn has_moved(phase: &PhaseResult) -> bool {
 }
 
 fn without_bytes(phase: &PhaseResult) -> String {
-    match (phase.local.streams.len(), phase.absent.first()) {
+    let of_stream = phase.absent.iter().find(|(figure, _)| figure.starts_with("stream "));
+    match (phase.local.streams.len(), of_stream) {
         (0, Some((_, reason))) => format!("no stream was opened: {reason}"),
         (0, None) => "no stream was opened".to_owned(),
         (1, _) => "no byte arrived, though the stream was open".to_owned(),
@@ -98,7 +99,7 @@ mod tests {
     use std::time::Duration;
 
     use linerate_model::path::{
-        LoadSample, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals,
+        LoadSample, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals, absent,
     };
 
     use super::*;
@@ -155,7 +156,8 @@ mod tests {
     #[test]
     fn reason_tells_refused_streams_from_silent_ones() {
         let mut down = phase(PhaseKind::Down, None);
-        down.absent = vec![("stream 0".to_owned(), "timed out".to_owned())];
+        let absent = [("udp", absent::UDP_BLOCKED), ("stream 0", "timed out")];
+        down.absent = absent.map(|(figure, reason)| (figure.to_owned(), reason.to_owned())).to_vec();
         assert_eq!(unmeasured(&down).as_deref(), Some("no stream was opened: timed out"));
         down.refused = 1;
         let refused = unmeasured(&down).expect("a reason");

@@ -185,7 +185,7 @@ impl Examination {
         let has_ended = ran.is_ok() || is_interrupted && result.local.elapsed_ns > 0;
         match unmeasured(&result) {
             _ if !has_ended => {}
-            Some(_) if is_udp_blocked(&result) => self.phases.push(result),
+            Some(_) if load.is_none() && is_udp_blocked(&result) => self.phases.push(result),
             // The interruption is the reason.
             Some(_) if is_interrupted => {}
             Some(reason) => {
@@ -293,7 +293,7 @@ impl Examination {
 }
 
 /// The phase has no result for a reason that leaves the rest of the test as it is.
-pub(super) fn is_udp_blocked(result: &PhaseResult) -> bool {
+fn is_udp_blocked(result: &PhaseResult) -> bool {
     result.absent.iter().any(|(_, reason)| reason == absent::UDP_BLOCKED)
 }
 

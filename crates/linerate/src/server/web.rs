@@ -67,6 +67,9 @@ pub(super) struct WebError {
     source: io::Error,
 }
 
+/// Longest token file that is read: a token and blank lines.
+pub const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
+
 /// Checks the text of a token file.
 ///
 /// # Errors

@@ -113,6 +113,10 @@ fn load_of_which_no_byte_arrives_has_no_figures_and_the_cause() {
         absent["goodput"].as_str().is_some_and(|reason| reason.contains("up of both: no byte arrived")),
         "{absent:#}"
     );
+    // Blocked UDP is no reason for a load without a byte.
+    net.in_middle("nft 'add rule ip t c meta l4proto udp drop'");
+    let test = client.test(SERVER, &["--only", "up", "--time", "1"]).finish_within(Duration::from_secs(60));
+    test.expect_code(1).expect_stdout("no byte arrived").expect_stdout("UDP is blocked");
 }
 
 #[test]

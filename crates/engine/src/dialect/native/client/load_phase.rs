@@ -241,8 +241,10 @@ impl Supply {
     /// A stream that was not opened leaves the load with fewer.
     fn report_failures(&self, result: &mut PhaseResult) {
         for (number, error) in &self.failed {
-            result.refused += u64::from(is_refusal(error));
-            result.absent.push((format!("stream {number}"), error.to_string()));
+            let is_refused = is_refusal(error);
+            result.refused += u64::from(is_refused);
+            let reason = if is_refused { format!("the server refused it: {error}") } else { error.to_string() };
+            result.absent.push((format!("stream {number}"), reason));
         }
     }
 }
