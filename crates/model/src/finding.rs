@@ -391,15 +391,15 @@ pub struct LossSplit {
 pub struct ReadTest {
     /// The host that reported it, and its command.
     pub subject: String,
-    /// Its figures: rates, length, loss.
-    pub figures: Vec<Evidence>,
+    /// Its values: rates, length, loss.
+    pub values: Vec<Evidence>,
 }
 
 impl ReadTest {
-    /// A test with these figures.
+    /// A test with these values.
     #[must_use]
-    pub fn new(subject: impl Into<String>, figures: Vec<Evidence>) -> Self {
-        Self { subject: subject.into(), figures }
+    pub fn new(subject: impl Into<String>, values: Vec<Evidence>) -> Self {
+        Self { subject: subject.into(), values }
     }
 }
 

@@ -221,8 +221,8 @@ fn details(finding: &Finding) -> Vec<Block> {
 /// A line for each test that was read: `nas iperf3 -c 192.0.2.20: 941 Mbit/s received; 6 s long`.
 fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     let line = |test: &ReadTest| {
-        let figures: Vec<String> = test.figures.iter().filter_map(words::metric).collect();
-        format!("{}: {}", test.subject, if figures.is_empty() { "no result".to_owned() } else { figures.join("; ") })
+        let values: Vec<String> = test.values.iter().filter_map(words::metric).collect();
+        format!("{}: {}", test.subject, if values.is_empty() { "no result".to_owned() } else { values.join("; ") })
     };
     let labels = std::iter::once("TESTS").chain(std::iter::repeat(""));
     let listed = diagnosis.tests.iter().take(shown).zip(labels);

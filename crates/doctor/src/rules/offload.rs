@@ -56,7 +56,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     require(has("sender_thread_cpu") || !has("receiver_thread_cpu"), || "this host only receives".to_owned())?;
     let thread = match thread_or_cpu_load(&nic.host, "sender_thread_cpu") {
         Ok(thread) => thread,
-        // Nobody switches all of them off without a reason, and a text of a slow test seldom has the load.
+        // All of them are seldom off without a reason, and a text of a slow test seldom has the load.
         Err(_) if nic.host.is_pasted() && nic.host.runs().next().is_some() => {
             return Ok(matched
                 .cap(Confidence::Low)

@@ -259,7 +259,11 @@ impl<'a> Server<'a> {
             return false;
         }
         admission.want_place(Instant::now());
-        self.dialects.iter_mut().fold(false, |has_room, dialect| dialect.end_silent() || has_room)
+        let mut has_room = false;
+        for dialect in &mut self.dialects {
+            has_room |= dialect.end_silent();
+        }
+        has_room
     }
 
     fn pass_on(&mut self, connection: Accepted, dialect: usize) -> Result<(), Failure> {

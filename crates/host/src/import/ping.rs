@@ -263,12 +263,12 @@ mod tests {
     fn sizes_that_pass_unfragmented() {
         let large = "PING h (192.0.2.1) 8972(9000) bytes of data.\n\n--- h ping statistics ---\n2 packets transmitted, 0 received, 100% packet loss, time 1ms\n";
         let small = "PING h (192.0.2.1) 1472(1500) bytes of data.\n1480 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.2 ms\n--- h ping statistics ---\n2 packets transmitted, 2 received, 0% packet loss, time 1ms\n";
-        let told = "PING h (192.0.2.1) 8972(9000) bytes of data.\nFrom 192.0.2.9 icmp_seq=1 Frag needed and DF set (mtu = 1400)\n--- h ping statistics ---\n2 packets transmitted, 0 received, +2 errors, 100% packet loss, time 1ms\n";
+        let reported = "PING h (192.0.2.1) 8972(9000) bytes of data.\nFrom 192.0.2.9 icmp_seq=1 Frag needed and DF set (mtu = 1400)\n--- h ping statistics ---\n2 packets transmitted, 0 received, +2 errors, 100% packet loss, time 1ms\n";
         let local = "PING h (192.0.2.1) 8972(9000) bytes of data.\nping: local error: message too long, mtu=1500\n";
         let windows = "Pinging h [192.0.2.1] with 8972 bytes of data:\nPacket needs to be fragmented but DF set.\nPing statistics for 192.0.2.1:\n    Packets: Sent = 1, Received = 0, Lost = 1 (100% loss),\n";
         for (name, command, output, reported) in [
             ("vanished", "ping -M do -s 8972 h", large, false),
-            ("told", "ping -M do -s 8972 h", told, true),
+            ("reported", "ping -M do -s 8972 h", reported, true),
             ("local", "ping -M do -s 8972 h", local, true),
             ("windows", "ping -f -l 8972 h", windows, true),
         ] {

@@ -37,7 +37,7 @@ pub(super) struct Examination {
     down_bps: Option<f64>,
     up_bps: Option<f64>,
     has_failed: bool,
-    /// A phase or a search has figures.
+    /// A phase or a search has values.
     has_result: bool,
     /// How much longer than planned the loads took.
     overruns: Vec<Duration>,

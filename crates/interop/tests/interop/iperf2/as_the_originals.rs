@@ -31,7 +31,10 @@ fn rates_of_frames_may_be_in_datagrams() {
 }
 
 /// Options of both ends, and the intervals of a stream's rows on the client and on the server, in tenths of a second.
-const INTERVALS: [(&str, &str, &[(u32, u32)], &[(u32, u32)]); 4] = [
+/// Intervals of one row in tenths of a second: start and end.
+type Rows = &'static [(u32, u32)];
+
+const INTERVALS: [(&str, &str, Rows, Rows); 4] = [
     ("-t 1.6 -i 1 -b 20m", "-i 1", &[(0, 10), (10, 16), (0, 16)], &[(0, 10), (10, 16), (0, 16)]),
     // A rest of less than a quarter has no row.
     ("-t 1.2 -i 1 -b 20m", "-i 1", &[(0, 10), (0, 12)], &[(0, 10), (0, 12)]),

@@ -82,7 +82,7 @@ fn marks_that_the_path_changes_are_named_by_direction() {
 
 /// Streams open, and the packets of their data disappear: no rate was measured, and 0 is none.
 #[test]
-fn load_of_which_no_byte_arrives_has_no_figures_and_the_cause() {
+fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
     let Some((net, client, _server)) = path() else { return };
     net.in_middle(&format!(
         "nft 'table ip t {{ chain c {{ type filter hook forward priority 0; iifname {CLIENT_PORT} meta length > 1450 drop; }}; }}'"

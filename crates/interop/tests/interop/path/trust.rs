@@ -283,8 +283,8 @@ fn answers_to_token(port: u16, name: &str, secret: &str) -> Vec<Value> {
     client.drain()
 }
 
-/// A server that proved the token to a stranger would give it something to guess by, and one that knows no such name is not to be
-/// told from one that does. Guesses at the server itself are as slow as those of passwords.
+/// A server that proved the token to a stranger would give it something to guess by, and one that knows no such name must not be
+/// distinguishable from one that does. Guesses at the server itself are as slow as those of passwords.
 #[test]
 fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
     let (client, host) = (NativeHost::here(), NativeHost::here());

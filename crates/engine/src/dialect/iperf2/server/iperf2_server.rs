@@ -316,7 +316,11 @@ impl ServerDialect for Iperf2Server {
     }
 
     fn end_silent(&mut self) -> bool {
-        self.sessions.values_mut().fold(false, |has_ended, session| session.check_liveness(true) || has_ended)
+        let mut has_ended = false;
+        for session in self.sessions.values_mut() {
+            has_ended |= session.check_liveness(true);
+        }
+        has_ended
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
