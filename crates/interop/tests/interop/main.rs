@@ -49,6 +49,7 @@ mod http {
 
 /// iperf 2's dialect.
 mod iperf2 {
+    mod as_the_originals;
     mod bounceback;
     mod bursts;
     mod flows;

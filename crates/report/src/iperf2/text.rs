@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::event::{ClockCheck, TestHeader};
-use linerate_model::metrics::ConnectTimes;
+use linerate_model::metrics::{ConnectTimes, HistogramKind};
 use linerate_model::spec::working_load;
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::stream::{SocketFacts, StreamFacts};
@@ -300,7 +300,11 @@ impl TextWriter {
             .histograms
             .iter()
             // Those of requests and replies are shown unasked, at the end.
-            .filter(|_| row.is_total || test.workload.histogram.is_some())
+            .filter(|histogram| {
+                use HistogramKind::{Back, Out, RoundTrips};
+                let is_of_bounces = matches!(histogram.kind, RoundTrips | Out | Back);
+                row.is_total || !is_of_bounces || test.workload.histogram.is_some()
+            })
             .map(|distribution| histogram::line(&options, row, distribution));
         for line in more.chain(histograms) {
             self.line(&format!("{label}{line}"));

@@ -233,6 +233,8 @@ pub(super) struct BounceServer {
     scratch: PageBuffer,
     /// A reply that waits for its time.
     held: Option<(u64, Reply)>,
+    /// Bytes of a request that is not complete.
+    uncounted_bytes: u64,
 }
 
 impl BounceServer {
@@ -244,21 +246,27 @@ impl BounceServer {
         received: &[u8],
     ) -> io::Result<Self> {
         let line = Line::new(inputs, stats, quick_ack, true);
-        line.count(0, received.len() as u64);
         let mut server = Self {
             line,
             responder: Responder::default(),
             scratch: PageBuffer::zeroed(READ_BYTES).map_err(|error| error.source)?,
             held: None,
+            uncounted_bytes: 0,
         };
         server.take(received)?;
         Ok(server)
     }
 
     fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.uncounted_bytes = self.uncounted_bytes.saturating_add(bytes.len() as u64);
         if let Some(reply) = self.responder.read(wall(), &mut bytes).map_err(io::Error::other)? {
+            let request_bytes = std::mem::take(&mut self.uncounted_bytes);
             let hold = match &reply {
-                Reply::Send(head) => head.hold,
+                Reply::Send(head) => {
+                    self.line.count(0, request_bytes);
+                    head.hold
+                }
+                // The request that ends the test is no part of its amount.
                 Reply::Stop => Duration::ZERO,
             };
             self.held = Some((clock::monotonic_ns().saturating_add(clock::as_ns(hold)), reply));
@@ -291,10 +299,6 @@ impl BounceServer {
         }
         let bytes = self.scratch[..n].to_vec();
         self.take(&bytes)?;
-        // The request that ends the test is no part of its amount.
-        if !matches!(self.held, Some((_, Reply::Stop))) {
-            self.line.count(0, n as u64);
-        }
         Ok(None)
     }
 }
