@@ -115,6 +115,7 @@ mod server {
     mod never_stuck;
     mod outages;
     mod privileges;
+    mod published_flaws;
     mod reflection;
     mod scale;
     mod server_attacks;
