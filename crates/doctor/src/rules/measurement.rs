@@ -47,6 +47,13 @@ pub(super) const RULES: &[Rule] = &[
              sizes must not be compared.",
         )
         .reference("iperf3(1), --length"),
+    Rule::run("TOOL-08", Severity::Low, "The server runs an iperf3 with known vulnerabilities", tool_08)
+        .explanation(
+            "Releases before 3.22 let a client without a login end or block the server: a use after free, two overflows in \
+             the check of logins, an endless loop, and parameters without bounds (CVE-2026-71217, CVE-2026-101276, \
+             CVE-2026-101283, CVE-2026-102253). They do not change a result.",
+        )
+        .reference("iperf3 release notes, 3.22"),
     Rule::nic("META-01", Severity::Info, "A counter was reset or may have wrapped", meta_01)
         .explanation("The hardware keeps this tally in few bits, or it went backwards. The reading is a lower bound.")
         .reference("ethtool(8), --statistics"),
@@ -86,6 +93,25 @@ fn tool_01(run: &Run<'_>) -> Ruling {
         )),
         None => unknown(run.key("thread_cpu"), run.host.reason(&run.key("thread_cpu"))),
     }
+}
+
+/// Release of iperf3 without the vulnerabilities that were published before it.
+const FIRST_SAFE: (u32, u32) = (3, 22);
+
+/// The version of a server is that of its own report, or of the report that its client received.
+fn tool_08(run: &Run<'_>) -> Ruling {
+    let tool = run.text("tool")?;
+    require(tool.value == "iperf3", || format!("{} is not iperf3", tool.value))?;
+    let is_of_server = run.flag("server").is_ok_and(|server| server.value);
+    let version = run.text(if is_of_server { "version" } else { "peer_version" })?;
+    require(!version.value.contains("linerate"), || "the server is linerate".to_owned())?;
+    let Some(number) = version_number(version.value) else {
+        return unknown(version.key, "no version number");
+    };
+    require(number < FIRST_SAFE, || format!("no vulnerability of iperf3 {} is known", version.value))?;
+    Ok(matched().read_text(&version, "3.22 or later").advice(
+        "install iperf3 3.22 on the server, or run `linerate serve` there; until then let only known addresses reach its port",
+    ))
 }
 
 /// The first two numbers of a version.

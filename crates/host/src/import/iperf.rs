@@ -42,6 +42,8 @@ pub(super) struct Transcript {
     pub(super) longest_seconds: f64,
     pub(super) mss_bytes: Option<f64>,
     pub(super) rtt_us: Option<f64>,
+    /// Version of the server, from the report of it that the client received.
+    pub(super) peer_version: Option<String>,
 }
 
 impl Transcripts {
@@ -236,6 +238,7 @@ impl Transcript {
         let options = Options::of(&self.command);
         set("tool", Some(self.tool.as_str().into()));
         set("version", version.filter(|_| self.tool == "iperf3").map(Value::from));
+        set("peer_version", self.peer_version.as_deref().map(Value::from));
         set("label", Some(self.label().into()));
         set("options_known", Some((!self.command.is_empty()).into()));
         set("transport", Some(if self.udp || options.udp { "udp" } else { "tcp" }.into()));

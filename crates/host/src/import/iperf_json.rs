@@ -50,6 +50,8 @@ impl Transcripts {
                         document["intervals"].as_array().into_iter().flatten().for_each(|one| run.json_interval(one));
                         run.json_end(&document["end"]);
                         run.interrupted |= document["error"].is_string();
+                        let server = document["server_output_json"]["start"]["version"].as_str();
+                        run.peer_version = server.and_then(|text| text.strip_prefix("iperf ")).map(str::to_owned);
                     })
             }
         }
