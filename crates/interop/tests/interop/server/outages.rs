@@ -86,7 +86,7 @@ fn a_stopped_client_keeps_no_place_that_another_one_wants() {
     let ours = ours_only!("the original waits for a stopped client for ever");
     for admission in ["exclusive", "queue:1"] {
         let server = Server::start(ours, &["--lr-admit", admission]);
-        let stopped = server.client(original(), "127.0.0.1", &["-t", "60", "-i", "0.2", "--forceflush"]);
+        let stopped = server.client(original(), "127.0.0.1", &["-t", "20", "-i", "0.2", "--forceflush"]);
         stopped.wait_for_stdout("/sec", 2);
         stopped.signal(Signal::Stop);
 
