@@ -1,13 +1,14 @@
-//! User, password and RSA keys, with the padding the original of the day uses: 3.12 knows PKCS#1 only.
+//! User, password and RSA keys, with the padding that the original uses: before 3.17 it knows PKCS#1 only.
 
 use std::fs;
 use std::path::Path;
 
-use linerate_interop::{Keys, Pairing, Program, Report, Server, each_case};
+use linerate_interop::{Keys, Pairing, Program, Report, Server, each_case, original};
 
-/// Two of ours speak OAEP. Beside the original, ours is asked for the old padding.
+/// Two of ours speak OAEP. Beside an old original, ours is asked for the old padding.
 fn padding(pairing: Pairing, program: &Program) -> Option<&'static str> {
-    (pairing != Pairing::OursToOurs && !program.is_original()).then_some("--use-pkcs1-padding")
+    let is_old = !original().pads_with_oaep();
+    (is_old && pairing != Pairing::OursToOurs && !program.is_original()).then_some("--use-pkcs1-padding")
 }
 
 #[test]
