@@ -107,7 +107,11 @@ fn a_file_arrives_in_the_reverse_direction() {
         let pair = run_pair((pairing.server(), &["-F", text(&source)]), (pairing.client(), &options));
         pair.client.expect_clean();
         let received = fs::read(&copy).expect("the client wrote the file");
-        assert!(received.len() >= 200_000 && received[..200_000] == [b'x'; 200_000], "{pairing}: content differs");
+        // From 3.16 on the original reads whole blocks, so the rest of the last one may be missing there.
+        let reads_blocks = pairing.client().is_original() && pairing.client().release() >= 16;
+        let least = if reads_blocks { 131_072 } else { 200_000 };
+        let is_right = received.len() >= least && received.iter().take(200_000).all(|byte| *byte == b'x');
+        assert!(is_right, "{pairing}: {} bytes, or other ones", received.len());
     });
 }
 
