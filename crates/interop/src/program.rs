@@ -31,12 +31,12 @@ impl Program {
         &self.path
     }
 
-    /// Whether it pads logins with OAEP, as releases of iperf3 from 3.17 on do.
-    pub fn pads_with_oaep(&self) -> bool {
+    /// The release of iperf3 that it is or follows: 22 of 3.22.
+    pub fn release(&self) -> u32 {
         let output = self.command(["--version"]).output().expect("the program runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let release = text.strip_prefix("iperf 3.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-        release.and_then(|release| release.parse().ok()).is_some_and(|release: u32| release >= 17)
+        release.and_then(|release| release.parse().ok()).expect("its version is one of iperf3")
     }
 
     /// Whether this is the original, so that options it does not have cannot be asked of it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::network::Network;
 
 /// Who may start which tests.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerPolicy {
     /// Who may start a test while others run.
@@ -99,24 +99,6 @@ pub enum Iperf2Listener {
     Port(u16),
     /// On the port of the control connections, TCP only; the first bytes decide.
     SamePort,
-}
-
-impl Default for ServerPolicy {
-    fn default() -> Self {
-        Self {
-            admission: Admission::default(),
-            liveness: Liveness::default(),
-            access: AccessRules::default(),
-            limits: ServerLimits::default(),
-            anonymous_time_max: None,
-            allow_split_address: false,
-            iperf2: Iperf2Listener::default(),
-            iperf2_udp_reverse: false,
-            facts: FactsAccess::default(),
-            iperf3: true,
-            native: None,
-        }
-    }
 }
 
 /// Admission of a client while tests run.

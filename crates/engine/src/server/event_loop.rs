@@ -250,7 +250,7 @@ impl<'a> Server<'a> {
         self.pass_on(connection, dialect)
     }
 
-    /// A client that finds the server busy ends tests without a sign of life; they are over before its first bytes are
+    /// A client that finds the server busy ends a test without a sign of life; it is over before the client's first bytes are
     /// read. True if there was one.
     fn make_room(&mut self, dialect: usize) -> bool {
         let admission = &mut self.context.admission;
@@ -259,11 +259,7 @@ impl<'a> Server<'a> {
             return false;
         }
         admission.want_place(Instant::now());
-        let mut has_room = false;
-        for dialect in &mut self.dialects {
-            has_room |= dialect.end_silent();
-        }
-        has_room
+        self.dialects.iter_mut().any(|dialect| dialect.end_silent())
     }
 
     fn pass_on(&mut self, connection: Accepted, dialect: usize) -> Result<(), Failure> {

@@ -81,7 +81,7 @@ pub(crate) trait ServerDialect {
         Ok(Vec::new())
     }
 
-    /// Ends tests without a sign of life whose place another client wants; true if there was one.
+    /// Ends a test without a sign of life whose place another client wants; true if there was one.
     fn end_silent(&mut self) -> bool {
         false
     }

@@ -30,11 +30,11 @@ fn rates_of_frames_may_be_in_datagrams() {
     refused.expect_code(1).expect_stderr("ERROR: Invalid --isochronous units of 'p' with TCP must be bytes");
 }
 
-/// Options of both ends, and the intervals of a stream's rows on the client and on the server, in tenths of a second.
-/// Intervals of one row in tenths of a second: start and end.
-type Rows = &'static [(u32, u32)];
+/// Start and end of rows.
+type Intervals = &'static [(u32, u32)];
 
-const INTERVALS: [(&str, &str, Rows, Rows); 4] = [
+/// Options of both ends, and the intervals of a stream's rows on the client and on the server, in tenths of a second.
+const INTERVALS: [(&str, &str, Intervals, Intervals); 4] = [
     ("-t 1.6 -i 1 -b 20m", "-i 1", &[(0, 10), (10, 16), (0, 16)], &[(0, 10), (10, 16), (0, 16)]),
     // A rest of less than a quarter has no row.
     ("-t 1.2 -i 1 -b 20m", "-i 1", &[(0, 10), (0, 12)], &[(0, 10), (0, 12)]),
@@ -42,7 +42,7 @@ const INTERVALS: [(&str, &str, Rows, Rows); 4] = [
     // A sender of datagrams has no row of the rest.
     ("-u -t 1.6 -i 1", "-u -i 1", &[(0, 10), (0, 16)], &[(0, 10), (10, 16), (0, 16)]),
 ];
-const LONG: &[(u32, u32)] = &[(0, 5), (5, 10), (10, 15), (15, 17), (0, 17)];
+const LONG: Intervals = &[(0, 5), (5, 10), (10, 15), (15, 17), (0, 17)];
 
 #[test]
 fn timed_last_interval_is_the_rest_behind_the_grid() {

@@ -316,11 +316,7 @@ impl ServerDialect for Iperf2Server {
     }
 
     fn end_silent(&mut self) -> bool {
-        let mut has_ended = false;
-        for session in self.sessions.values_mut() {
-            has_ended |= session.check_liveness(true);
-        }
-        has_ended
+        self.sessions.values_mut().any(|session| session.check_liveness(true))
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {

@@ -1,7 +1,7 @@
 //! Settings all sessions of a server share.
 
 use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{AcceptedTest, OVERTIME, Policy, ServerSetup};
+use linerate_iperf3::server::{AcceptedTest, HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_model::policy::FactsAccess;
@@ -56,6 +56,7 @@ impl Context {
             login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
             handshake_timeout: HEADER_TIMEOUT,
+            results_timeout: self.spec.policy.liveness.otherwise.clamp(HEADER_TIMEOUT, HANDSHAKE_TIMEOUT),
             overtime: self.spec.policy.liveness.otherwise.min(OVERTIME),
             ..Policy::default()
         }

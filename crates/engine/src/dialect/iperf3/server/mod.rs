@@ -327,11 +327,7 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn end_silent(&mut self) -> bool {
-        let mut has_ended = false;
-        for session in self.sessions.values_mut() {
-            has_ended |= session.check_liveness(true);
-        }
-        has_ended
+        self.sessions.values_mut().any(|session| session.check_liveness(true))
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, _server: &mut ServerContext<'_>) {
