@@ -125,7 +125,7 @@ fn pau_06(nic: &Nic<'_>) -> Ruling {
         .change_or(pause_change(nic), || {
             "enable 802.3x flow control on the switch port, then `ethtool -r` here".to_owned()
         })
-        .advice(format!("or pace the sender below what {} can store", nic.name)))
+        .advice(format!("or pace the sender below what {} can store", nic.word())))
 }
 
 fn pau_03(nic: &Nic<'_>) -> Ruling {

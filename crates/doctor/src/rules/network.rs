@@ -399,7 +399,7 @@ fn path_12(run: &Run<'_>) -> Ruling {
         .advice(format!(
             "`ip link set dev {} type bond xmit_hash_policy layer3+4`, and the same on the switch for the other direction; one stream \
              never exceeds a member",
-            nic.name
+            nic.word()
         )))
 }
 

@@ -247,7 +247,7 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
     let found = match tunnel {
         Some((tunnel, nic)) => found
             .because_all(tunnel.evidence)
-            .advice(format!("{} has a larger MTU than the NIC below it can carry (MTU-03)", nic.name)),
+            .advice(format!("{} has a larger MTU than the NIC below it can carry (MTU-03)", nic.word())),
         None => found.cap(Confidence::Low),
     };
     Ok(found.advice(format!(

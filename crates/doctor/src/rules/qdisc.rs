@@ -226,7 +226,7 @@ fn qd_07(nic: &Nic<'_>) -> Ruling {
     Ok(found.advice(format!(
         "raise the limit per flow on each fq of {} (flow_limit 1000), or look for a flow that does not respond to loss, as UDP; `limit` is \
          not the cause",
-        nic.name
+        nic.word()
     )))
 }
 

@@ -73,10 +73,10 @@ fn reports_of_both_ends_are_linked() {
 fn a_file_without_reports_is_refused_and_named() {
     let (directory, _store, path) = history();
     let file = directory.path().join("notes").to_string_lossy().into_owned();
-    for text in [&b"hello"[..], b"", b"\xff\xfe{}"] {
+    for (text, reason) in [(&b"hello"[..], "no report"), (b"", "no report"), (b"\xff\xfe{}", "UTF-16")] {
         fs::write(&file, text).expect("written");
         let error = import_file(Some(&path), &file).expect_err("no report").to_string();
-        assert!(error.starts_with(&file) && error.contains("no report"), "{error}");
+        assert!(error.starts_with(&file) && error.contains(reason), "{error}");
     }
     assert!(import_file(Some(&path), "/nonexistent").expect_err("no file").to_string().contains("/nonexistent"));
 }
