@@ -33,7 +33,7 @@ fn new_database_of_a_process_that_ended_is_removed_and_nothing_else() {
     let of_ended = ["-0", "-12", "-0-journal", "-0-wal", "-0-shm"].map(|end| format!("history.db.new{ended}{end}"));
     let stale = of_ended.map(|name| in_directory(&name));
     let kept = [
-        format!("history.db.new{alive}-0"),
+        format!("history.db.new{alive}-7"),
         format!("other.db.new{ended}-0"),
         format!("history.db.new{ended}"),
         format!("history.db.new{ended}-0-notes"),
