@@ -1,6 +1,6 @@
 //! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
-use linerate_model::finding::{Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
+use linerate_model::finding::{Confidence, Diagnosis, Finding, Inapplicable, NotEvaluated, RuledOut, Severity};
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
@@ -113,7 +113,12 @@ const EXPLAINS: [(&str, &str); 15] = [
     ("UDP-03", "PATH-11"),
     // Nothing can be switched on that the host does not offer.
     ("VIRT-01", "OFF-01"),
+    // The same drops, with the limit that they exceed.
+    ("QD-07", "QD-02"),
 ];
+
+/// Findings about what lowers the rate of the link: they matter because it is reached.
+const LOWERS_LINE_RATE: [&str; 1] = ["LNK-01"];
 
 /// Subjects begin with the host.
 fn host_of(finding: &Finding) -> &str {
@@ -183,12 +188,17 @@ impl Outcomes {
     fn demote_behind_line_rate(&mut self, scope: &Scope<'_>) {
         let is_full = |host: &&Host<'_>| {
             let runs = host.runs().filter(|run| run.goodput_bps().is_ok()).count();
-            let is_line_rate = |finding: &Finding| finding.id == "TOP-01" && host_of(finding) == host.name();
+            // Where the speed of the link was concluded from the rate, nothing is known to be full.
+            let is_line_rate = |finding: &Finding| {
+                finding.id == "TOP-01" && finding.confidence == Confidence::High && host_of(finding) == host.name()
+            };
             runs > 0 && self.findings.iter().filter(|(_, finding)| is_line_rate(finding)).count() >= runs
         };
         let full: Vec<&str> = scope.hosts.iter().filter(is_full).map(Host::name).collect();
         for (layer, finding) in &mut self.findings {
-            let throughput = (Layer::Link..=Layer::Network).contains(layer) && finding.severity != Severity::Blocker;
+            let throughput = (Layer::Link..=Layer::Network).contains(layer)
+                && finding.severity != Severity::Blocker
+                && !LOWERS_LINE_RATE.contains(&finding.id.as_str());
             if throughput && full.iter().any(|host| finding.subject.starts_with(host)) {
                 finding.severity = Severity::Info;
             }

@@ -20,6 +20,7 @@ pub mod observation;
 pub mod path;
 pub mod timeline;
 
+mod command;
 mod derive;
 mod diff;
 mod elimination;
@@ -38,6 +39,7 @@ mod slices;
 mod verdict;
 mod vote;
 
+pub use command::is_token;
 pub use derive::derive;
 pub use diff::compare;
 pub use groups::separating;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::finding::{Diagnosis, LossSplit};
+use linerate_model::printable::acts;
 use linerate_model::snapshot::{Snapshot, Value};
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +46,7 @@ impl EndpointObservation {
     /// When the text is no observation.
     pub fn from_peer(text: &str) -> Result<Self, serde_json::Error> {
         let mut observation: Self = serde_json::from_str(text)?;
-        let is_plain = |key: &str| key.chars().all(|c| !c.is_control());
+        let is_plain = |key: &str| !key.contains(acts);
         observation.snapshot.facts.retain(|key, _| is_plain(key) && !key.starts_with("run."));
         observation.snapshot.counters.retain(|key, _| is_plain(key));
         Ok(observation)
@@ -478,6 +479,13 @@ mod tests {
         };
         assert!(run(0).findings.iter().any(|finding| finding.id == "MTU-02"));
         assert!(run(1).findings.iter().all(|finding| finding.id != "MTU-02"));
+    }
+
+    #[test]
+    fn test_that_moved_no_data_is_not_healthy() {
+        let client = observation(&[("tool", "linerate".into()), ("received_bps", 0.0.into())], &[]);
+        let sentence = diagnose_test(client, None).verdict.sentence;
+        assert_eq!(sentence, "the test moved no data, and no cause was found among what could be checked");
     }
 
     #[test]

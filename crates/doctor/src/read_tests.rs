@@ -1,4 +1,4 @@
-//! The tests that a pasted text has, with the figures that a reader of it would name.
+//! The tests that a pasted text has, with the values that a reader of it would name.
 
 use linerate_model::finding::{Evidence, ReadTest};
 use linerate_model::snapshot::Source;
@@ -8,10 +8,10 @@ use crate::scope::{Run, Scope};
 /// The tests of hosts whose facts were imported.
 pub(crate) fn read_tests(scope: &Scope<'_>) -> Vec<ReadTest> {
     let runs = scope.runs().filter(|run| run.host.snapshot.source == Source::Import);
-    runs.map(|run| ReadTest::new(run.subject(), figures(&run))).collect()
+    runs.map(|run| ReadTest::new(run.subject(), values(&run))).collect()
 }
 
-fn figures(run: &Run<'_>) -> Vec<Evidence> {
+fn values(run: &Run<'_>) -> Vec<Evidence> {
     let received = run.number("received_bps").ok();
     // Of TCP what is sent arrives, so that it is one figure.
     let is_guessed = received.as_ref().is_none_or(|received| received.inferred);

@@ -14,6 +14,9 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// There was nothing to explain.
 pub(crate) const NO_LOAD: &str = "no-load";
 
+/// A test ran and no byte of it arrived, which is a problem whatever the counters show.
+const NO_DATA: &str = "the test moved no data";
+
 /// Bytes per second below which a period is idle.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
@@ -92,10 +95,7 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     if let Some(concluded) = concluded(scope, findings) {
         return concluded;
     }
-    let mut found = limit::ALL.iter().filter_map(|limit| {
-        let finding = limit.rules.iter().find_map(|id| strongest(findings, id))?;
-        Some((limit, finding))
-    });
+    let mut found = candidates(scope, findings).into_iter();
     let Some((limit, finding)) = found.next() else {
         return starting(scope).or_else(|| unplaced_loss(findings)).unwrap_or_else(|| {
             let mut verdict = Verdict::default();
@@ -125,6 +125,57 @@ fn unplaced_loss(findings: &[(Layer, Finding)]) -> Option<Verdict> {
     let name = limit::PATH_OR_RECEIVER;
     let subject = format!("{} on {}", finding.id, finding.subject);
     Some(limited(name, limit_sentence(name), Confidence::Low, &subject))
+}
+
+/// Limits with the finding that explains each, the best explanation first: what was measured in the order of the limits, then
+/// what totals in a pasted text suggest, then guesses. A guess never outranks a counter.
+fn candidates<'a>(scope: &Scope<'_>, findings: &'a [(Layer, Finding)]) -> Vec<(&'static Limit, &'a Finding)> {
+    let is_pasted = scope.hosts.iter().all(Host::is_pasted);
+    let here: Vec<&Finding> =
+        findings.iter().map(|(_, finding)| finding).filter(|finding| !is_elsewhere(scope, finding)).collect();
+    let mut found: Vec<(u8, &'static Limit, &'a Finding)> = Vec::new();
+    for limit in limit::ALL {
+        let ranked = |id: &&str| {
+            let of_rule = here.iter().copied().filter(|finding| finding.id == **id && explains(limit, finding));
+            of_rule
+                .filter_map(|finding| Some((rank(limit, finding, is_pasted)?, finding)))
+                .min_by_key(|(rank, _)| *rank)
+        };
+        let best = limit.rules.iter().filter_map(ranked).min_by_key(|(rank, _)| *rank);
+        found.extend(best.map(|(rank, finding)| (rank, limit, finding)));
+    }
+    found.sort_by_key(|(rank, ..)| *rank);
+    found.into_iter().map(|(_, limit, finding)| (limit, finding)).collect()
+}
+
+/// Place of a finding among the candidates; `None` where it explains nothing.
+fn rank(limit: &Limit, finding: &Finding, is_pasted: bool) -> Option<u8> {
+    let is_total = || finding.evidence.iter().any(|seen| seen.threshold.starts_with("total since boot"));
+    match finding.confidence {
+        // The speed of the link was concluded from the rate alone.
+        Confidence::Medium if limit.name == limit::LINE_RATE => Some(2),
+        Confidence::Medium | Confidence::High => Some(0),
+        // Who pastes a text has a problem, which totals since boot may show.
+        Confidence::Low if !is_pasted => None,
+        Confidence::Low if is_total() => Some(1),
+        Confidence::Low => Some(3),
+    }
+}
+
+/// Whether a finding is about an interface that no test used.
+fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
+    let nic = scope.nics().find(|nic| nic.subject() == finding.subject);
+    // The data of a test passes software interfaces on its way, as an ifb with a shaper.
+    let Some(nic) = nic.filter(|nic| nic.wired().is_ok()) else { return false };
+    let mut runs = nic.host.runs().peekable();
+    let members = |used: &str| nic.text("net.master").is_ok_and(|master| master.value == used);
+    runs.peek().is_some() && runs.all(|run| run.nic().is_some_and(|used| used.name != nic.name && !members(used.name)))
+}
+
+/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or interrupt work.
+fn explains(limit: &Limit, finding: &Finding) -> bool {
+    let is_softirq = finding.evidence.first().is_some_and(|seen| seen.fact.ends_with(".softirq"));
+    !(limit.name == limit::RECEIVER_CPU && finding.id == "CPU-02" && is_softirq)
 }
 
 /// A sender that is still finding out what the path carries.
@@ -172,6 +223,9 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     if scope.runs().any(|run| run.goodput_bps().is_ok()) {
         return None;
     }
+    if scope.runs().any(|run| run.moved_nothing()) {
+        return Some(NO_DATA.to_owned());
+    }
     let periods: Vec<_> = scope.hosts.iter().filter_map(|host| host.period.map(|period| (host, period))).collect();
     if periods.is_empty() {
         return Some("no load was measured: only settings and totals were checked".to_owned());
@@ -199,10 +253,30 @@ fn bytes(host: &Host<'_>) -> f64 {
 }
 
 fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
-    let mut serious = findings.iter().filter(|(_, finding)| finding.severity >= Severity::Medium);
-    match (serious.next(), serious.count()) {
-        (None, _) => format!("no problem found; {refusal}"),
-        (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),
-        (Some((_, first)), more) => format!("{} on {}, and {more} more; {refusal}", first.title, first.subject),
+    let serious: Vec<&Finding> =
+        findings.iter().map(|(_, finding)| finding).filter(|finding| finding.severity >= Severity::Medium).collect();
+    match serious.as_slice() {
+        [] if refusal == NO_DATA => format!("{refusal}, and no cause was found among what could be checked"),
+        [] => format!("no problem found; {refusal}"),
+        [first, second] if first.title == second.title => {
+            format!("{} on {} and {}; {refusal}", first.title, first.subject, second.subject)
+        }
+        [only] => format!("{} on {}; {refusal}", only.title, only.subject),
+        [first, second] => {
+            let second_title = without_capital(&second.title);
+            format!("{} on {}, and {second_title} on {}; {refusal}", first.title, first.subject, second.subject)
+        }
+        [first, others @ ..] => {
+            format!("{} on {}, and {} more; {refusal}", first.title, first.subject, others.len())
+        }
     }
+}
+
+/// A title within a sentence: `The link flaps`, but not `TCP memory pressure`.
+fn without_capital(title: &str) -> String {
+    let mut characters = title.chars();
+    let first = characters.next();
+    let is_word = !characters.clone().next().is_some_and(|second| second.is_uppercase());
+    let lowered = first.filter(|_| is_word).into_iter().flat_map(char::to_lowercase);
+    if is_word { lowered.chain(characters).collect() } else { title.to_owned() }
 }

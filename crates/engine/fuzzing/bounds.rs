@@ -8,7 +8,8 @@ use linerate_model::network::Network;
 
 use crate::dialect::iperf2::server::half_open::{HalfOpenFlows, Step};
 use crate::server::limits::pending_limit::PendingBounds;
-use crate::server::limits::resource_quota::{Capacity, Requirements, ResourceQuota};
+use crate::server::limits::requirements::Requirements;
+use crate::server::limits::resource_quota::{Capacity, ResourceQuota};
 
 /// Datagrams of any addresses in any order never make the table of half-open flows larger than its bound, and open only
 /// flows whose first datagram was held. Returns how many were opened.
@@ -58,6 +59,7 @@ pub fn quotas(script: &[u8]) -> usize {
         } else {
             let requirements = Requirements {
                 descriptors: u64::from(amount & 15),
+                allotted: 0,
                 memory_bytes: if *amount == u8::MAX { u64::MAX } else { u64::from(amount >> 4) },
                 is_unproven: kind & 4 != 0,
             };

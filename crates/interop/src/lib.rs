@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attacker;
 mod broker;
 mod cases;
 mod certificate;
@@ -36,6 +37,7 @@ mod raw_server;
 mod report;
 mod service;
 mod session;
+mod shells;
 mod sockets;
 mod status;
 mod traced;
@@ -43,8 +45,9 @@ mod transcript;
 mod tun_link;
 mod wire;
 
+pub use attacker::{Attacker, give_way};
 pub use broker::{Broker, BrokerTls};
-pub use cases::{each_case, skip};
+pub use cases::{each_case, report, skip};
 pub use certificate::Certificate;
 pub use certificates::Certificates;
 pub use control_group::ControlGroup;
@@ -67,11 +70,12 @@ pub use nginx::Nginx;
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};
 pub use program::{Program, limited, linerate, original, ours, words};
-pub use raw_native::{RawNative, datagram, hello, knock, native_cookie, stream_head};
+pub use raw_native::{RawNative, datagram, hello, knock, native_cookie, probe_head, stream_head, token};
 pub use raw_server::{RawServer, Then, send_text};
 pub use report::Report;
 pub use service::Service;
 pub use session::{Pair, Server, run_pair, run_pair_at};
+pub use shells::Shells;
 pub use sockets::established;
 pub use status::{Status, cpu_time};
 pub use traced::traced;

@@ -1,12 +1,12 @@
 //! A native client by hand, for tests in which it breaks the rules. The wire formats are written here once more, so that both
 //! ends of the program cannot be wrong alike.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use linerate_trust::{ClientConfig, ClientSession};
+use linerate_trust::{CHANNEL_BINDING, ClientConfig, ClientSession, Role, Token, proof};
 use serde_json::{Value, json};
 
 use crate::wire::frame;
@@ -16,6 +16,9 @@ pub struct RawNative {
     stream: TcpStream,
     tls: ClientSession,
     received: Vec<u8>,
+    /// What [`Self::pour`] has encrypted, and how much of it the server has taken.
+    unsent: Vec<u8>,
+    poured: usize,
     /// Numbers of the last message of each direction.
     sent_number: u64,
     received_number: u64,
@@ -28,28 +31,46 @@ impl RawNative {
     /// A client whose first message the server awaits.
     #[track_caller]
     pub fn connect(address: impl Into<SocketAddr>) -> Self {
-        let stream = Self::recognised(address);
-        let tls = ClientSession::new(&ClientConfig::new());
-        let mut client = Self { stream, tls, received: Vec::new(), sent_number: 0, received_number: 0 };
-        while client.tls.is_handshaking() {
-            client.flush();
-            assert!(client.read(), "the server completes the handshake");
-        }
-        client.flush();
-        client
+        Self::over(Self::recognised(address)).expect("the server completes the handshake")
     }
 
     /// A connection whose ClientHello the server awaits.
     #[track_caller]
     pub fn recognised(address: impl Into<SocketAddr>) -> TcpStream {
-        let mut stream = TcpStream::connect(address.into()).expect("the server listens");
+        let stream = TcpStream::connect(address.into()).expect("the server listens");
         stream.set_read_timeout(Some(SILENCE)).expect("the time is not zero");
         stream.set_nodelay(true).expect("the socket is connected");
-        stream.write_all(&native_cookie()).expect("the server reads");
+        Self::recognise(stream).expect("the server answers the cookie")
+    }
+
+    /// Has a server recognise a new connection; `None` where it does not.
+    pub fn recognise(mut stream: TcpStream) -> Option<TcpStream> {
+        stream.write_all(&native_cookie()).ok()?;
         let mut answer = [0; 4];
-        stream.read_exact(&mut answer).expect("the server answers");
-        assert_eq!(&answer, b"LRN\x01");
-        stream
+        stream.read_exact(&mut answer).ok()?;
+        (&answer == b"LRN\x01").then_some(stream)
+    }
+
+    /// A client over a connection whose ClientHello the server awaits; `None` where the handshake is not completed.
+    pub fn over(stream: TcpStream) -> Option<Self> {
+        let tls = ClientSession::new(&ClientConfig::new());
+        let mut client = Self {
+            stream,
+            tls,
+            received: Vec::new(),
+            unsent: Vec::new(),
+            poured: 0,
+            sent_number: 0,
+            received_number: 0,
+        };
+        while client.tls.is_handshaking() {
+            client.flush();
+            if !client.try_read().ok()? {
+                return None;
+            }
+        }
+        client.flush();
+        Some(client)
     }
 
     /// A client with a session; also what the server states about it.
@@ -59,6 +80,16 @@ impl RawNative {
         client.send(hello());
         let welcome = client.expect("welcome");
         (client, welcome)
+    }
+
+    /// A first message with the proof of a token.
+    pub fn hello_with_token(&self, name: &str, secret: &str) -> Value {
+        let token = Token::named(name, secret).expect("a token");
+        let exporter = self.tls.exporter(CHANNEL_BINDING).expect("the handshake is complete");
+        let proof: String = proof(&token, &exporter, Role::Client).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut hello = hello();
+        hello["token"] = json!({ "name": name, "proof": proof });
+        hello
     }
 
     /// Sends a numbered message.
@@ -76,19 +107,50 @@ impl RawNative {
         self.flush();
     }
 
+    /// Sends pieces, each in a TLS record of its own, as far as the server takes them within the write timeout of the socket. The
+    /// rest goes out with the next call, which sends no new pieces before. All are encrypted before the first is sent: the server
+    /// decrypts no faster than they arrive. False once the connection is closed.
+    pub fn pour<'a>(&mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> bool {
+        if self.poured == self.unsent.len() {
+            self.unsent.clear();
+            self.poured = 0;
+            for piece in pieces {
+                // A session that is over keeps nothing.
+                let _ = self.tls.send(piece);
+                self.unsent.extend(self.tls.take_outgoing());
+            }
+        }
+
+        match self.stream.write(&self.unsent[self.poured..]) {
+            Ok(length) => {
+                self.poured += length;
+                true
+            }
+            Err(error) => is_timeout(&error),
+        }
+    }
+
     /// The next message; `None` when the server has closed the connection.
     #[track_caller]
     pub fn receive(&mut self) -> Option<Value> {
+        self.try_receive().unwrap_or_else(|error| panic!("the server keeps the connection open: {error}"))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// When the server sends nothing for the read timeout of the socket.
+    pub fn try_receive(&mut self) -> io::Result<Option<Value>> {
         loop {
             let length = self.received.first_chunk().map(|length| u32::from_be_bytes(*length) as usize);
             if let Some(length) = length.filter(|length| self.received.len() >= 4 + length) {
                 let text: Vec<u8> = self.received.drain(..4 + length).skip(4).collect();
                 let message: Value = serde_json::from_slice(&text).expect("JSON");
                 self.received_number = message["n"].as_u64().unwrap_or(self.received_number);
-                return Some(message);
+                return Ok(Some(message));
             }
-            if !self.read() {
-                return None;
+            if !self.try_read()? {
+                return Ok(None);
             }
         }
     }
@@ -102,6 +164,19 @@ impl RawNative {
                 Some(message) if message["type"] == kind => return message,
                 Some(message) => seen.push(message),
                 None => panic!("no {kind}, but {seen:?}"),
+            }
+        }
+    }
+
+    /// The same; `None` when the server refuses, is silent, or has closed the connection.
+    pub fn try_expect(&mut self, kind: &str) -> Option<Value> {
+        loop {
+            let message = self.try_receive().ok()??;
+            if message["type"] == kind {
+                return Some(message);
+            }
+            if message["type"] == "refused" {
+                return None;
             }
         }
     }
@@ -124,24 +199,25 @@ impl RawNative {
         let _ = self.stream.write_all(&self.tls.take_outgoing());
     }
 
-    /// False at the end of the connection.
-    #[track_caller]
-    fn read(&mut self) -> bool {
+    /// False at the end of the connection; an error when nothing arrives in time.
+    fn try_read(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 16 * 1024];
         match self.stream.read(&mut bytes) {
-            Ok(0) => false,
+            Ok(0) => Ok(false),
             Ok(length) => {
                 let is_valid = self.tls.receive(&bytes[..length]).is_ok();
                 self.received.extend(self.tls.take_received());
                 self.flush();
-                is_valid
+                Ok(is_valid)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                panic!("the server keeps the connection open")
-            }
-            Err(_) => false,
+            Err(error) if is_timeout(&error) => Err(error),
+            Err(_) => Ok(false),
         }
     }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// A first message as a client of ours sends it.
@@ -166,9 +242,27 @@ pub fn native_cookie() -> [u8; 37] {
     cookie
 }
 
-/// Head of a load stream: magic, kind 1, flags, number, token, time.
+/// Head of a load stream.
 pub fn stream_head(token: [u8; 16], flags: u8) -> Vec<u8> {
-    [&[0xe5, 0x6c, 0x72, 0x01, 1, flags, 0, 0][..], &token, &[0; 8]].concat()
+    head(1, token, flags)
+}
+
+/// Head of a stream of another kind: 2 for a probe, 3 for requests (`rr`), 4 for one request (`crr`, `cps`).
+pub fn probe_head(kind: u8, token: [u8; 16]) -> Vec<u8> {
+    head(kind, token, 0)
+}
+
+/// Magic, kind, flags, number, token, time.
+fn head(kind: u8, token: [u8; 16], flags: u8) -> Vec<u8> {
+    [&[0xe5, 0x6c, 0x72, 0x01, kind, flags, 0, 0][..], &token, &[0; 8]].concat()
+}
+
+/// A token as messages have it.
+#[track_caller]
+pub fn token(text: &Value) -> [u8; 16] {
+    let text = text.as_str().expect("a token");
+    let byte = |at: usize| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hexadecimal");
+    std::array::from_fn(byte)
 }
 
 /// A datagram of this kind: magic, kind, flags, flow, tag, sequence, time, body.

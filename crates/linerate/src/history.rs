@@ -6,6 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use linerate_lab::expect::{Expectations, Missed};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
+use linerate_model::printable::{printable, printable_json, printable_lines};
 use linerate_model::record::{Detail, RunKind, RunRecord, RunRow, Trial};
 use linerate_record::playback;
 use linerate_report::record::Stretch;
@@ -114,7 +115,7 @@ impl History {
             RunForm::Series => export::csv::series(&runs),
             RunForm::Markdown => export::markdown::document(&runs),
             RunForm::Prometheus => export::prometheus::exposition(&runs),
-            RunForm::Otlp => export::otlp::metrics(&runs).to_string() + "\n",
+            RunForm::Otlp => printable_json(&export::otlp::metrics(&runs).to_string()) + "\n",
             RunForm::Argv => runs.iter().map(argv).collect(),
         })
     }
@@ -190,7 +191,7 @@ impl History {
     /// A store that cannot be read.
     pub fn baselines(&self) -> Result<String, Error> {
         let baselines = self.open().and_then(|store| store.baselines()).map_err(error)?;
-        Ok(baselines.iter().map(|(name, run)| format!("@{name}  {}\n", run.short())).collect())
+        Ok(baselines.iter().map(|(name, run)| format!("@{}  {}\n", printable(name), run.short())).collect())
     }
 
     /// Examines the store. The report, and whether nothing is wrong.
@@ -204,7 +205,7 @@ impl History {
             problems => format!("{problems} problems; linerate history repair saves what can be read"),
         };
         let mut report = format!("{} runs, {} in the spool: {verdict}\n", check.runs, check.spooled);
-        report.extend(check.problems.iter().map(|problem| format!("  {problem}\n")));
+        report.extend(check.problems.iter().map(|problem| format!("  {}\n", printable(problem))));
         Ok((report, check.problems.is_empty()))
     }
 
@@ -214,8 +215,12 @@ impl History {
     /// A file that is no database of this program, or one that another process writes.
     pub fn repair(&self) -> Result<(String, bool), Error> {
         let repaired = upkeep::repair(self.place()?).map_err(error)?;
-        let mut report = format!("{} runs saved; the old file is {}\n", repaired.runs, repaired.set_aside.display());
-        report.extend(repaired.missing.iter().map(|line| format!("  missing: {line}\n")));
+        let mut report = format!(
+            "{} runs saved; the old file is {}\n",
+            repaired.runs,
+            printable(&repaired.set_aside.display().to_string())
+        );
+        report.extend(repaired.missing.iter().map(|line| format!("  missing: {}\n", printable(line))));
         Ok((report, repaired.missing.is_empty()))
     }
 
@@ -261,7 +266,7 @@ impl History {
         let mut page = record::text(std::slice::from_ref(run), Stretch::default(), style);
         let notes = self.open().and_then(|store| store.notes(run.run_id)).unwrap_or_default();
         for note in notes {
-            let text = linerate_report::printable(&note.text);
+            let text = printable_lines(&note.text);
             page += &format!("note of {}: {text}\n", local_time(note.written_unix_ms));
         }
         page
@@ -323,11 +328,11 @@ fn replay(kind: RunKind, trial: &Trial, dialect: Dialect) -> Result<(), Error> {
 
 fn argv(run: &RunRecord) -> String {
     let words: Vec<String> = run.origin.argv.iter().map(|word| record::quoted(word)).collect();
-    words.join(" ") + "\n"
+    printable(&words.join(" ")) + "\n"
 }
 
 fn json(rows: &[RunRow]) -> String {
-    serde_json::to_string(rows).unwrap_or_default() + "\n"
+    printable_json(&serde_json::to_string(rows).unwrap_or_default()) + "\n"
 }
 
 /// A time in ms since 1970 by the clock of this host.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -19,7 +19,7 @@ use linerate_model::{Event, EventSink, Summary};
 use linerate_record::import::{Contents, Imported, ImportedPath, TEXT_BYTES_MAX, decode, import};
 use linerate_record::{Builder, keys, text};
 use linerate_store::{Label, Place, Saved, Store};
-use linerate_sys::clock;
+use linerate_sys::{clock, file_system};
 
 use crate::Error;
 use crate::path::trial_of;
@@ -79,18 +79,15 @@ fn contents(file: &str) -> Result<(Contents, u64), Error> {
 
 /// The text of a file and when it was written, in ms since 1970.
 fn read(file: &str) -> io::Result<(String, u64)> {
-    let mut bytes = Vec::new();
-    // One byte too many is refused by its reader.
-    let limit = TEXT_BYTES_MAX as u64 + 1;
     let mut written_ms = clock::unix_ms();
-    if file == "-" {
-        io::stdin().take(limit).read_to_end(&mut bytes)?;
+    let bytes = if file == "-" {
+        file_system::read_all(io::stdin(), TEXT_BYTES_MAX as u64)?
     } else {
         let file = File::open(file)?;
         let modified = file.metadata()?.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         written_ms = modified.and_then(|time| u64::try_from(time.as_millis()).ok()).unwrap_or(written_ms);
-        file.take(limit).read_to_end(&mut bytes)?;
-    }
+        file_system::read_all(file, TEXT_BYTES_MAX as u64)?
+    };
     let text = decode(&bytes).map_err(io::Error::other)?;
     Ok((text, written_ms))
 }

@@ -280,7 +280,7 @@ pub struct Comparison {
 }
 
 /// Areas by the prefixes of their rules' ids, in the order of a report.
-const AREAS: [(&[&str], &str); 21] = [
+const AREAS: [(&[&str], &str); 22] = [
     (&["WIN"], "windows"),
     (&["UDP"], "UDP buffers"),
     (&["CPU"], "CPUs"),
@@ -302,6 +302,7 @@ const AREAS: [(&[&str], &str); 21] = [
     (&["LAT"], "delay under load"),
     (&["ECN"], "ECN and DSCP"),
     (&["SYS"], "sockets and ports"),
+    (&["HTTP"], "HTTP load"),
 ];
 
 /// Prefixes and name of every area: `(["WIN"], "windows")`.
@@ -390,15 +391,15 @@ pub struct LossSplit {
 pub struct ReadTest {
     /// The host that reported it, and its command.
     pub subject: String,
-    /// Its figures: rates, length, loss.
-    pub figures: Vec<Evidence>,
+    /// Its values: rates, length, loss.
+    pub values: Vec<Evidence>,
 }
 
 impl ReadTest {
-    /// A test with these figures.
+    /// A test with these values.
     #[must_use]
-    pub fn new(subject: impl Into<String>, figures: Vec<Evidence>) -> Self {
-        Self { subject: subject.into(), figures }
+    pub fn new(subject: impl Into<String>, values: Vec<Evidence>) -> Self {
+        Self { subject: subject.into(), values }
     }
 }
 
@@ -434,9 +435,20 @@ pub struct Diagnosis {
     /// The whole comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
-    /// Unknown lines of an import, with their number.
+    /// Unknown lines of an import, with their number; of very many the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// How many lines of an import are unknown; 0 where nothing was imported.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unread_count: usize,
+    /// Prefixes of the rules that unknown lines concern: `QD`. Of nothing that these rules check is known that it is fine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_subjects: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Diagnosis {
@@ -456,6 +468,8 @@ impl Diagnosis {
             differences: None,
             comparison: None,
             unread: Vec::new(),
+            unread_count: 0,
+            unread_subjects: Vec::new(),
         }
     }
 }

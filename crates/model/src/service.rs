@@ -154,6 +154,10 @@ pub struct Progress {
     pub clients: Vec<ClientProgress>,
     /// Payload bytes of all tests since the server started, per transport.
     pub totals: Vec<TransportTotal>,
+    /// Descriptors that admission counted for these tests: what they may have open at most.
+    pub reserved_descriptors: u64,
+    /// Memory of the process in bytes that admission counted for them, at most.
+    pub reserved_memory_bytes: u64,
 }
 
 /// One running test.

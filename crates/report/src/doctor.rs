@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 
 use crate::document::style::Style;
 use crate::document::{Block, Document, Entry};
-use crate::printable::printable;
 pub(crate) use checks::checks;
 pub use fixes::fix_script;
 use linerate_model::finding::{
@@ -82,12 +81,12 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
 
 /// A line that is never wrapped, so that commands can be copied.
 fn verbatim(label: &str, text: &str) -> Block {
-    Block::verbatim(label, COLUMN, printable(&one_line(text)))
+    Block::verbatim(label, COLUMN, one_line(text))
 }
 
 /// Text that is wrapped within its column.
 pub(crate) fn wrapped(label: &str, text: impl Into<String>) -> Block {
-    Block::entry(label, COLUMN, printable(&text.into()))
+    Block::entry(label, COLUMN, text)
 }
 
 /// Wrapped text under a label that has the colour of a severity.
@@ -95,7 +94,7 @@ pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let label = format!("{label:<COLUMN$}");
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();
-    let text = printable(text);
+    let text = text.to_owned();
     Block::Entry(Entry { status, label: padding, severity: Some(severity), text, ..Entry::default() })
 }
 
@@ -113,14 +112,15 @@ fn named(diagnosis: &Diagnosis) -> Option<&Finding> {
 fn answer(diagnosis: &Diagnosis, named: Option<&Finding>, verbose: bool, periods_shown: usize) -> Vec<Block> {
     let verdict = &diagnosis.verdict;
     let is_limit = match verdict.verdict.as_str() {
-        "no-load" | "unknown" | "invalid" | "line-rate" => false,
+        "no-load" | "unknown" | "invalid" | "line-rate" | "speed-reading" => false,
         "configured-rate" => named.is_some(),
         _ => true,
     };
     let mut sentence = plain_sentence(verdict).to_owned();
     // Its sentence has the next step.
     let is_undecided = sentence.starts_with("undecided");
-    if is_limit && !is_undecided {
+    let is_guessed = verdict.verdict == "line-rate" && verdict.confidence < Confidence::High;
+    if (is_limit && !is_undecided) || is_guessed {
         sentence.push_str(confidence(verdict.confidence));
     }
     if verbose {
@@ -221,8 +221,8 @@ fn details(finding: &Finding) -> Vec<Block> {
 /// A line for each test that was read: `nas iperf3 -c 192.0.2.20: 941 Mbit/s received; 6 s long`.
 fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     let line = |test: &ReadTest| {
-        let figures: Vec<String> = test.figures.iter().filter_map(words::metric).collect();
-        format!("{}: {}", test.subject, if figures.is_empty() { "no result".to_owned() } else { figures.join("; ") })
+        let values: Vec<String> = test.values.iter().filter_map(words::metric).collect();
+        format!("{}: {}", test.subject, if values.is_empty() { "no result".to_owned() } else { values.join("; ") })
     };
     let labels = std::iter::once("TESTS").chain(std::iter::repeat(""));
     let listed = diagnosis.tests.iter().take(shown).zip(labels);

@@ -23,6 +23,7 @@ mod recorder;
 mod spool;
 mod sqlite;
 mod store;
+mod unfinished;
 pub mod upkeep;
 mod write;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::database::{Access, Database, Transaction};
-use crate::{Place, StoreError, sqlite};
+use crate::{Place, StoreError, sqlite, unfinished};
 
 /// Each step leads from one schema version to the next. Steps are never changed after a release.
 pub(crate) const STEPS: [&str; 1] = [include_str!("schema.sql")];
@@ -78,6 +78,7 @@ impl Store {
             Err(StoreError::ReadOnly(_)) => {}
             marked => marked?,
         }
+        unfinished::remove_left(&self.place);
         // A record that cannot be taken in stays where it is.
         let taken = self.take_spool().unwrap_or(0);
         Ok((self, taken))

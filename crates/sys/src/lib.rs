@@ -29,6 +29,7 @@ pub mod page_buffer;
 pub mod poll;
 pub mod privileges;
 pub mod process;
+pub mod process_mark;
 pub mod random;
 pub mod scheduling;
 pub mod sd_notify;

@@ -14,6 +14,7 @@ use linerate::progress::style;
 use linerate::{Error, Outcome};
 use linerate_lab::expect::Expectations;
 use linerate_lab::trend::TrendState;
+use linerate_model::printable::printable;
 use linerate_report::trend as report;
 
 use super::compare::measure;
@@ -345,7 +346,7 @@ fn import(store: Option<&str>, files: &[String], labels: &[Label]) -> Result<Out
     for file in files {
         match import_file(store, file, labels) {
             Ok(imported) => {
-                print(&format!("{file}: {imported}\n"))?;
+                print(&format!("{}: {imported}\n", printable(file)))?;
             }
             Err(error) if error.outcome == Outcome::Usage => return Err(error),
             Err(error) => outcome = complain(COMMAND, &error.to_string(), error.outcome),

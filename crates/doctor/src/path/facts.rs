@@ -127,7 +127,7 @@ fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, s
     let of_user = phase.ceiling.as_ref().filter(|ceiling| ceiling.by == BY_USER).map(|ceiling| ceiling.rate_bps);
     let known: [(&str, Option<f64>); 6] = [
         ("target_bps", of_user.map(|rate| rate / f64::from(phase.streams.max(1)))),
-        ("received_bps", if is_up { phase.up_bps } else { phase.down_bps }),
+        ("received_bps", received_bps(phase, direction)),
         ("single_stream_bps", phase.single_stream_bps),
         ("ceiling_bps", phase.ceiling.as_ref().map(|ceiling| ceiling.rate_bps)),
         ("sender_process_cpu", sender),
@@ -142,6 +142,16 @@ fn run_facts(report: &PathReport, phase: &LoadPhase, direction: PathDirection, s
         facts.extend(sender_facts(&phase.stream_info, direction, elapsed_ns));
     }
     facts
+}
+
+/// Goodput; 0 of streams that carried nothing, which is a cause to look for and no rate for a report.
+fn received_bps(phase: &LoadPhase, direction: PathDirection) -> Option<f64> {
+    let (found, bytes): (Option<f64>, fn(&LoadSample) -> u64) = match direction {
+        PathDirection::Up => (phase.up_bps, |sample| sample.up_bytes),
+        PathDirection::Down => (phase.down_bps, |sample| sample.down_bytes),
+    };
+    let is_silent = phase.series.last().is_some_and(|last| bytes(last) == 0);
+    found.or(is_silent.then_some(0.0))
 }
 
 /// Adds what is known. A figure that is no number is not.

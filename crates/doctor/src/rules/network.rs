@@ -9,7 +9,7 @@ use super::window::socket_explains;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, mathis_bps, tcp_ceiling};
 use crate::limit;
 use crate::rule::{Match, NoMatch, Rule, Ruling, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Host, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run, Scope};
+use crate::scope::{Host, Nic, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run("PATH-01", Severity::High, "A policer drops above its rate", path_01)
@@ -49,6 +49,19 @@ pub(super) const RULES: &[Rule] = &[
     Rule::host("PATH-03", Severity::Medium, "One flow cannot fill the aggregate", path_03)
         .explanation("Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.")
         .reference("kernel networking/bonding, xmit_hash_policy"),
+    Rule::run("PATH-12", Severity::High, "All streams share one member of a bond", path_12)
+        .explanation(
+            "This hash policy chooses the member by addresses alone, which all streams to one host have in common. More streams do \
+             not use more members.",
+        )
+        .reference("kernel networking/bonding, xmit_hash_policy"),
+    Rule::host("PATH-13", Severity::High, "Probes are lost on the path", path_13)
+        .at_most(Confidence::Medium)
+        .explanation(
+            "Echo requests to the peer are lost, from one hop on where the hops are known. Loss at one hop alone is a router that \
+             limits its answers and no loss of the path.",
+        )
+        .reference("mtr(8); ping(8); RFC 7680"),
     Rule::run("PATH-06", Severity::High, "Random loss limits TCP", path_06)
         .explanation(
             "The measured rate is what this loss and this round trip allow. The packets are lost on the path, not in \
@@ -351,6 +364,77 @@ fn path_03(host: &Host<'_>) -> Ruling {
         .read(&one, format!("about one member ({} Mbit/s)", member.value))
         .read(&many, "more than 1.3 times as fast")
         .advice("use several streams, or hash over ports: xmit_hash_policy layer3+4"))
+}
+
+/// Policies that see what differs between the streams of a test.
+const POLICIES_BY_PORT: [&str; 2] = ["layer3+4", "encap3+4"];
+
+fn path_12(run: &Run<'_>) -> Ruling {
+    if !run.host.nics().any(|nic| nic.text("bond.mode").is_ok()) {
+        return unknown("nic.*.bond.mode", run.host.reason("nic"));
+    }
+    let Some(nic) = run.nic() else {
+        return unknown("route.peer.dev", "which interface the test used is not known");
+    };
+    require(nic.text("bond.mode").is_ok(), || "the test did not use the bond".to_owned())?;
+    let policy = nic.text("bond.hash_policy")?;
+    require(!POLICIES_BY_PORT.contains(&policy.value), || format!("{} spreads streams", policy.value))?;
+    let streams = run.number("streams")?;
+    require(streams.value > 1.0, || "one stream".to_owned())?;
+    let is_member = |other: &Nic<'_>| other.text("net.master").is_ok_and(|master| master.value == nic.name);
+    let speeds = nic.host.nics().filter(is_member).filter_map(|member| member.number("link.speed_mbps").ok());
+    let Some(member) = speeds.max_by(|a, b| a.value.total_cmp(&b.value)) else {
+        return unknown("nic.*.link.speed_mbps", "the speed of no member is known");
+    };
+    let rate = run.goodput_bps()?;
+    let ceiling = tcp_ceiling(member.value * 1e6, nic.mtu());
+    require((0.9 * ceiling..=1.02 * ceiling).contains(&rate.value), || {
+        format!("{:.0} Mbit/s, a member carries {:.0}", rate.value / 1e6, ceiling / 1e6)
+    })?;
+    Ok(matched()
+        .because(rate.key, format!("{:.1} Mbit/s", rate.value / 1e6), format!("a member carries {:.1} Mbit/s", ceiling / 1e6))
+        .read(&member, "speed of a member, Mbit/s")
+        .read_text(&policy, "layer3+4 for several streams to one host")
+        .read(&streams, "all between the same addresses")
+        .advice(format!(
+            "`ip link set dev {} type bond xmit_hash_policy layer3+4`, and the same on the switch for the other direction; one stream \
+             never exceeds a member",
+            nic.word()
+        )))
+}
+
+/// Fewer probes say little about loss.
+const PROBES_MIN: f64 = 10.0;
+const PROBE_LOSS_MIN: f64 = 0.01;
+
+fn path_13(host: &Host<'_>) -> Ruling {
+    let loss = |hop: u32| host.number(&format!("path.hop.{hop}.loss_share"));
+    let hops = host.number("path.hops").map_or(0, |hops| hops.value as u32);
+    let last = loss(hops).ok().filter(|_| hops > 0);
+    let lost = match &last {
+        Some(last) => last.clone(),
+        None => host.number("path.ping_loss_share")?,
+    };
+    require(lost.value >= PROBE_LOSS_MIN, || format!("{:.1} % of the probes lost", lost.value * 100.0))?;
+    if lost.value >= 1.0 {
+        return clear("no probe was answered: a filter, or no path at all");
+    }
+    let sent = host.number(&format!("path.hop.{hops}.sent")).or_else(|_| host.number("path.ping_sent"))?;
+    require(sent.value >= PROBES_MIN, || format!("{} probes are too few", sent.value))?;
+    let found = matched().read(&lost, "no loss").read(&sent, "probes");
+
+    // From the first hop on that loses half as many as the last, all behind it do as well.
+    let loses = |hop: &u32| loss(*hop).is_ok_and(|share| share.value >= lost.value / 2.0);
+    let first = (1..=hops).rev().take_while(|hop| loses(hop) || loss(*hop).is_err()).last().filter(|_| last.is_some());
+    let address = first.and_then(|hop| host.text(&format!("path.hop.{hop}.address")).ok());
+    Ok(match (first, address) {
+        (Some(hop), Some(address)) => {
+            found.read_text(&address, format!("hop {hop}, from which on probes are lost")).advice(format!(
+                "look at hop {hop} and at the link before it; measure the other direction from the peer as well"
+            ))
+        }
+        _ => found.advice("find the hop: mtr -rwc 100 PEER"),
+    })
 }
 
 fn path_06(run: &Run<'_>) -> Ruling {

@@ -286,7 +286,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     })?;
     // Totals alone are a guess, those that are the loss of a test are not.
     let mut matched = match overflows.total {
-        true => matched().because_all(overflows.evidence.clone()).cap(Confidence::Medium),
+        true => matched().because_all(overflows.evidence).cap(Confidence::Medium),
         false => matched().grew(&overflows),
     };
     if let (Some(lost), Some(share)) = (lost, share) {

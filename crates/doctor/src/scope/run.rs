@@ -212,6 +212,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// No byte arrived.
+    pub(crate) fn moved_nothing(&self) -> bool {
+        self.number("received_bps").is_ok_and(|received| received.value <= 0.0)
+    }
+
+    /// Address of the other host.
+    pub(crate) fn remote(&self) -> Option<&'a str> {
+        let (path, local) = (self.text("path").ok()?, self.text("local").ok()?);
+        path.value.split(' ').find(|end| *end != local.value)
+    }
+
     /// How reports name it.
     pub(crate) fn subject(&self) -> String {
         format!("{} {}", self.host.name(), self.label())
@@ -231,8 +242,11 @@ impl<'a> Run<'a> {
         if let Ok(device) = host.text("route.peer.dev") {
             return host.nics().find(|nic| nic.name == device.value);
         }
-        let mut wired = host.nics().filter(|nic| nic.wired().is_ok());
-        let first = wired.next()?;
-        wired.next().is_none().then_some(first)
+        // Nothing passes a port without carrier, and what passes a member passes its bond.
+        let is_bond = |name: &str| host.nics().any(|nic| nic.name == name && nic.wired().is_ok());
+        let is_member = |nic: &Nic<'_>| nic.text("net.master").is_ok_and(|master| is_bond(master.value));
+        let mut candidates = host.nics().filter(|nic| nic.carrier().is_ok() && !is_member(nic));
+        let first = candidates.next()?;
+        candidates.next().is_none().then_some(first)
     }
 }

@@ -25,12 +25,23 @@ pub(crate) enum Grant {
     UsedUp,
 }
 
+/// Traffic that a rate is shared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Traffic {
+    /// Data of a load.
+    Load,
+    /// Probes, whose delay is measured: they wait for other probes alone, while the load waits for both.
+    Probes,
+}
+
 /// A rate that all tests of a scope share.
 #[derive(Debug)]
 pub(crate) struct SharedRate {
     rate_bps: u64,
     /// When everything that was moved had been moved at the rate, monotonic ns.
     paid_until_ns: AtomicU64,
+    /// The same of the probes alone.
+    probes_paid_until_ns: AtomicU64,
 }
 
 /// Time at the rate for which bytes are granted at once: short enough to be smooth, long enough to be cheap.
@@ -56,12 +67,12 @@ impl Quota {
         self.rates.iter().map(|rate| rate.rate_bps).min()
     }
 
-    pub(crate) fn grant(&self, now_ns: u64) -> Grant {
+    pub(crate) fn grant(&self, now_ns: u64, traffic: Traffic) -> Grant {
         let left = self.amount.as_ref().map_or(u64::MAX, |a| a.load(Ordering::Relaxed));
         if left == 0 {
             return Grant::UsedUp;
         }
-        let paid_until_ns = self.rates.iter().map(|rate| rate.paid_until_ns.load(Ordering::Relaxed));
+        let paid_until_ns = self.rates.iter().map(|rate| rate.paid_until_ns(traffic).load(Ordering::Relaxed));
         match paid_until_ns.max() {
             Some(t) if t > now_ns => Grant::NotBefore(t),
             _ => {
@@ -73,9 +84,9 @@ impl Quota {
 
     /// Bytes that were moved. Streams granted at the same time may have moved more than was left; what exceeds a rate
     /// is waited for later.
-    pub(crate) fn charge(&self, now_ns: u64, bytes: u64) {
+    pub(crate) fn charge(&self, now_ns: u64, traffic: Traffic, bytes: u64) {
         for rate in &self.rates {
-            rate.charge(now_ns, bytes);
+            rate.charge(now_ns, traffic, bytes);
         }
         if let Some(left) = &self.amount {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |l| Some(l.saturating_sub(bytes)));
@@ -85,7 +96,14 @@ impl Quota {
 
 impl SharedRate {
     pub(crate) fn new(rate_bps: u64) -> Self {
-        Self { rate_bps: rate_bps.max(1), paid_until_ns: AtomicU64::new(0) }
+        Self { rate_bps: rate_bps.max(1), paid_until_ns: AtomicU64::new(0), probes_paid_until_ns: AtomicU64::new(0) }
+    }
+
+    fn paid_until_ns(&self, traffic: Traffic) -> &AtomicU64 {
+        match traffic {
+            Traffic::Load => &self.paid_until_ns,
+            Traffic::Probes => &self.probes_paid_until_ns,
+        }
     }
 
     fn portion_bytes(&self) -> u64 {
@@ -93,12 +111,15 @@ impl SharedRate {
         u64::try_from(bytes).unwrap_or(u64::MAX).max(PORTION_MIN_BYTES)
     }
 
-    fn charge(&self, now_ns: u64, bytes: u64) {
+    fn charge(&self, now_ns: u64, traffic: Traffic, bytes: u64) {
         let cost_ns = u128::from(bytes) * 8_000_000_000 / u128::from(self.rate_bps);
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
         let pay =
             |paid_until_ns: u64| Some(paid_until_ns.max(now_ns.saturating_sub(CREDIT_NS)).saturating_add(cost_ns));
         let _ = self.paid_until_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+        if traffic == Traffic::Probes {
+            let _ = self.probes_paid_until_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
+        }
     }
 }
 
@@ -113,8 +134,8 @@ mod tests {
         let mut moved = vec![0; quotas.len()];
         for now_ns in (S..2 * S).step_by(100_000) {
             for (quota, sum) in quotas.iter().zip(&mut moved) {
-                if let Grant::Bytes(bytes) = quota.grant(now_ns) {
-                    quota.charge(now_ns, bytes as u64);
+                if let Grant::Bytes(bytes) = quota.grant(now_ns, Traffic::Load) {
+                    quota.charge(now_ns, Traffic::Load, bytes as u64);
                     *sum += bytes as u64;
                 }
             }
@@ -141,23 +162,58 @@ mod tests {
     }
 
     #[test]
+    fn probes_pass_a_load_and_both_together_keep_the_rate() {
+        let quota = Quota::new(vec![Arc::new(SharedRate::new(80_000_000))], None);
+        let (mut load, mut probes, mut denied) = (0, 0, 0);
+        for now_ns in (S..2 * S).step_by(100_000) {
+            if let Grant::Bytes(bytes) = quota.grant(now_ns, Traffic::Load) {
+                quota.charge(now_ns, Traffic::Load, bytes as u64);
+                load += bytes as u64;
+            }
+            // 8 Mbit/s of probes, a tenth of the rate.
+            match quota.grant(now_ns, Traffic::Probes) {
+                Grant::Bytes(_) => {
+                    quota.charge(now_ns, Traffic::Probes, 100);
+                    probes += 100;
+                }
+                _ => denied += 1,
+            }
+        }
+        assert_eq!(denied, 0);
+        assert!((9_900_000..10_200_000).contains(&(load + probes)), "{load} {probes}");
+    }
+
+    #[test]
+    fn probes_alone_keep_the_rate() {
+        let quota = Quota::new(vec![Arc::new(SharedRate::new(8_000_000))], None);
+        let mut sum = 0;
+        for now_ns in (S..2 * S).step_by(10_000) {
+            if let Grant::Bytes(_) = quota.grant(now_ns, Traffic::Probes) {
+                quota.charge(now_ns, Traffic::Probes, 1000);
+                sum += 1000;
+            }
+        }
+        assert!((990_000..1_020_000).contains(&sum), "{sum}");
+    }
+
+    #[test]
     fn an_amount_ends_with_the_first_byte_beyond_it() {
         let quota = Quota::new(Vec::new(), Some(1000));
-        assert_eq!(quota.grant(0), Grant::Bytes(1001));
-        quota.charge(0, 1000);
-        assert_eq!(quota.grant(0), Grant::Bytes(1));
-        quota.charge(0, 1);
-        assert_eq!(quota.grant(0), Grant::UsedUp);
-        assert_eq!(Quota::default().grant(0), Grant::Bytes(usize::MAX));
+        assert_eq!(quota.grant(0, Traffic::Load), Grant::Bytes(1001));
+        quota.charge(0, Traffic::Load, 1000);
+        assert_eq!(quota.grant(0, Traffic::Load), Grant::Bytes(1));
+        quota.charge(0, Traffic::Load, 1);
+        assert_eq!(quota.grant(0, Traffic::Load), Grant::UsedUp);
+        assert_eq!(Quota::default().grant(0, Traffic::Load), Grant::Bytes(usize::MAX));
     }
 
     #[test]
     fn extreme_rates_saturate() {
         let slow = Quota::new(vec![Arc::new(SharedRate::new(0))], None);
-        slow.charge(S, u64::MAX);
-        assert_eq!(slow.grant(S), Grant::NotBefore(u64::MAX));
+        slow.charge(S, Traffic::Load, u64::MAX);
+        assert_eq!(slow.grant(S, Traffic::Load), Grant::NotBefore(u64::MAX));
         let fast = Quota::new(vec![Arc::new(SharedRate::new(u64::MAX))], None);
-        fast.charge(S, 1 << 40);
-        assert!(matches!(fast.grant(S), Grant::Bytes(_)));
+        fast.charge(S, Traffic::Load, 1 << 40);
+        assert!(matches!(fast.grant(S, Traffic::Load), Grant::Bytes(_)));
     }
 }

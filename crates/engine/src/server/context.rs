@@ -9,7 +9,7 @@ use linerate_model::service::{RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Summary, TestSpec};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{process, stream_io};
+use linerate_sys::{memory, process, stream_io};
 
 use super::access::{AccessList, read_text};
 use super::admission::Admission;
@@ -39,7 +39,8 @@ pub(crate) struct ServerContext<'a> {
 impl<'a> ServerContext<'a> {
     pub(super) fn new(spec: &ServerSpec, out: &'a mut dyn ServerReporter) -> Result<Self, EngineError> {
         // Raising the limit again returns the limit in force.
-        let bounds = PendingBounds::of_descriptors(process::raise_fd_limit().unwrap_or(1024));
+        let descriptors = process::raise_fd_limit().unwrap_or(1024);
+        let bounds = PendingBounds::of_host(descriptors, memory::limit_bytes().unwrap_or(u64::MAX));
         let epoll = Epoll::new().map_err(Operation::Init.failed())?;
         let udp = UdpListener::new()?;
         epoll.add(udp.fd(), UDP_LISTENER, Interest::READ).map_err(Operation::Init.failed())?;
@@ -129,7 +130,10 @@ impl<'a> ServerContext<'a> {
     }
 
     pub(super) fn report_progress(&mut self) {
-        let progress = self.stats.progress(Instant::now());
+        let mut progress = self.stats.progress(Instant::now());
+        let reserved = self.admission.quotas().reserved();
+        progress.reserved_descriptors = reserved.descriptors;
+        progress.reserved_memory_bytes = reserved.memory_bytes;
         self.out.server_event(&ServerEvent::Progress(progress));
     }
 }

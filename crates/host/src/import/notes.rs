@@ -79,6 +79,8 @@ impl<'a> Reader<'a> {
         if let Some(limit) = number_after(rest, "nofile limit ") {
             snapshot.set("limits.nofile.soft", limit, SRC);
         }
+        let hit = rest.split_once("client ").and_then(|(_, rest)| rest.split_once(" hit first"));
+        snapshot.set_known("load.client_limit", hit.map(|(limit, _)| limit), SRC);
         snapshot.set_known("limits.local_ports", number_after(rest, "ephemeral ports about "), SRC);
         self.left_waiting |= rest.contains("left in TIME_WAIT");
         Some(())
@@ -93,6 +95,11 @@ impl<'a> Reader<'a> {
         let rates = numbers(rates).filter(|rates| rates.len() == points.len())?;
         let peak = rates.iter().copied().fold(0.0, f64::max);
         snapshot.set(format!("http.row.{row}.best_bytes_per_second"), peak * 1e6, SRC);
+
+        // Rates within 2 % of the peak are alike.
+        let alike = || points.iter().zip(&rates).filter(|(_, rate)| **rate >= 0.98 * peak).map(|(point, _)| *point);
+        snapshot.set_known(format!("http.row.{row}.best_concurrency"), alike().reduce(f64::min), SRC);
+        snapshot.set_known(format!("http.row.{row}.flat_concurrency"), alike().reduce(f64::max), SRC);
         Some(())
     }
 

@@ -1,5 +1,22 @@
 //! Live tests of the program: against the originals, against ourselves, and against peers that break the rules.
 
+/// A server with little memory and few descriptors, and clients that want all of both.
+mod attacks {
+    mod all_at_once;
+    mod attacked;
+    mod echo_floods;
+    mod endless_plaintext;
+    mod held_connections;
+    mod keep_messages;
+    mod one_byte_records;
+    mod rate_floods;
+    mod repeated_phases;
+    mod tiny_chunks;
+    mod udp_turns;
+    mod unread_responses;
+    mod wrong_tokens;
+}
+
 /// The doctor, the sweep and the first commands of a new user.
 mod diagnosis {
     mod compare;
@@ -17,9 +34,11 @@ mod diagnosis {
 mod fleet {
     mod agent;
     mod bus;
+    mod cancel;
     mod check;
     mod failures;
     mod ladder;
+    mod late;
     mod launchers;
     mod logins;
     mod matrix;
@@ -35,6 +54,7 @@ mod fleet {
 /// The HTTP server, its load generator and its lab.
 mod http {
     mod control;
+    mod fairness;
     mod lab;
     mod lab_link;
     mod lab_tls;
@@ -50,6 +70,7 @@ mod http {
 
 /// iperf 2's dialect.
 mod iperf2 {
+    mod as_the_originals;
     mod bounceback;
     mod bursts;
     mod flows;
@@ -106,6 +127,7 @@ mod server {
     mod attacks_at_once;
     mod control_thread;
     mod endurance;
+    mod exclusive;
     mod file_modes;
     mod history;
     mod hostile_clients;
@@ -113,8 +135,11 @@ mod server {
     mod log_writing;
     mod many_clients;
     mod never_stuck;
+    mod outages;
     mod privileges;
+    mod published_flaws;
     mod reflection;
+    mod resource_table;
     mod scale;
     mod server_attacks;
     mod service;
@@ -122,6 +147,7 @@ mod server {
 }
 
 mod libraries;
+mod named_files;
 mod pages;
 mod records;
 mod views;

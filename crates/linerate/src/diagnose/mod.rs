@@ -6,6 +6,7 @@ mod pasted;
 mod prove;
 pub(crate) mod watch;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -144,7 +145,7 @@ pub fn explanation(id: &str) -> Option<String> {
 }
 
 fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
-    let mut unread = Vec::new();
+    let mut unread = Unread::default();
     let mut observed = match &query.source {
         Source::Compared(paths) => {
             let sides: Result<Vec<_>, _> = paths.iter().map(|path| side(path, &mut unread)).collect();
@@ -165,7 +166,9 @@ fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
         (Source::Compared(_), [a, b]) => compare(a, b, &query.only),
         _ => linerate_doctor::diagnose(&observed, &query.only),
     };
-    diagnosis.unread = unread;
+    diagnosis.unread = unread.lines;
+    diagnosis.unread_count = unread.count;
+    diagnosis.unread_subjects = unread.subjects.into_iter().map(str::to_owned).collect();
     Ok((diagnosis, observed))
 }
 
@@ -176,7 +179,8 @@ fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> 
     if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
     }) {
-        let hint = if Path::new(name).exists() { "; it is a file: --from reads it" } else { "" };
+        let is_file = Path::new(name).is_file();
+        let hint = if is_file { format!("; it is a file: linerate doctor --from {name}") } else { String::new() };
         return Err(Error::failed(format!("there is no interface {name}{hint}")));
     }
     let Some(length) = period else {
@@ -195,14 +199,24 @@ fn address(name: &str) -> Result<IpAddr, Error> {
     Ok(first.ip())
 }
 
+/// Lines of imports that were not understood.
+#[derive(Debug, Default)]
+struct Unread {
+    /// The lines; of very many the first.
+    lines: Vec<String>,
+    count: usize,
+    /// Prefixes of the rules that they concern.
+    subjects: BTreeSet<&'static str>,
+}
+
 /// One side of a comparison: the first host in a file.
-fn side(path: &PathBuf, unread: &mut Vec<String>) -> Result<Observed, Error> {
+fn side(path: &PathBuf, unread: &mut Unread) -> Result<Observed, Error> {
     let first = snapshots(slice::from_ref(path), unread)?.into_iter().next();
     first.map(Observed::once).ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
 }
 
 /// Snapshots of files, of all files of directories, or of the standard input.
-fn snapshots(paths: &[PathBuf], unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Error> {
+fn snapshots(paths: &[PathBuf], unread: &mut Unread) -> Result<Vec<Snapshot>, Error> {
     let mut texts = Vec::new();
     for path in paths {
         for file in files(path)? {
@@ -211,18 +225,20 @@ fn snapshots(paths: &[PathBuf], unread: &mut Vec<String>) -> Result<Vec<Snapshot
         }
     }
     let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let Imported { snapshots, understood, unread: lines, .. } = import_texts(&texts);
+    let Imported { snapshots, understood, unread: lines, unread_count, unread_subjects, .. } = import_texts(&texts);
     let names = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     if understood == 0 {
         let Some(first) = lines.first() else { return Err(Error::failed(format!("{}: no facts in it", names()))) };
         return Err(Error::failed(format!(
             "{}: nothing in it was understood ({} lines, the first: {first}); expected output of ethtool, lspci, ip, tc, \
-             nstat, lscpu, iperf3, iperf or a file of --save",
+             ping, mtr, nstat, netstat -s, lscpu, vmstat, dmesg, iperf3, iperf or a file of --save",
             names(),
-            lines.len()
+            unread_count
         )));
     }
-    unread.extend(lines);
+    unread.lines.extend(lines);
+    unread.count = unread.count.saturating_add(unread_count);
+    unread.subjects.extend(unread_subjects);
     Ok(snapshots)
 }
 

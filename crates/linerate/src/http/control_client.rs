@@ -156,6 +156,7 @@ impl ControlSession {
     fn open(&mut self) -> Result<NativeClient, NativeError> {
         let announcement = Announcement {
             streams_max: 0,
+            connections_max: 0,
             duration_max: SESSION_MAX,
             kinds: Vec::new(),
             wants_facts: false,

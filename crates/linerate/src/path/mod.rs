@@ -138,10 +138,8 @@ struct Repetition {
     started: Instant,
 }
 
-/// Streams per direction that are announced to the server.
-const STREAMS_MAX: u32 = 16;
-/// Time beside the phases: connecting, draining, results.
-const OVERHEAD: Duration = Duration::from_secs(60);
+/// Connections at the same time that a search for the highest rate of connections announces.
+const CONNECTIONS_MAX: u32 = 10_000;
 
 /// Examines a path. A signal ends it with a report of the phases that are complete.
 ///
@@ -227,15 +225,7 @@ fn examine(
     observers: &mut Observers<'_>,
 ) -> Result<Examined, Error> {
     let demand = identity::demand(&test.identity, &test.target)?;
-    let longest = plan(&test.spec, &Offer::native()).seconds();
-    let announcement = Announcement {
-        streams_max: test.spec.streams.unwrap_or(STREAMS_MAX).max(1),
-        duration_max: Duration::from_secs(longest) + OVERHEAD,
-        kinds: PhaseKind::ALL.to_vec(),
-        wants_facts: test.wants_facts,
-        bytes_max: test.spec.bytes_max,
-        wait_max: test.wait_max,
-    };
+    let announcement = announcement_of(test);
     let mut on_turn = |turn: Turn| observers.progress.update(&queued_line(turn));
     match client::open(&test.target, &demand, &announcement, &mut on_turn, interrupts) {
         Ok(Opened::Native(client)) => {
@@ -246,6 +236,31 @@ fn examine(
         }
         Ok(Opened::Iperf3(established)) => iperf3::examine(test, established, repetition, interrupts, observers),
         Err(error) => Err(failed(&error)),
+    }
+}
+
+/// States what the phases of the plan need, and no more: the server counts it when it admits the session.
+fn announcement_of(test: &PathTest) -> Announcement {
+    let planned = plan(&test.spec, &Offer::native());
+    let of_phases = |has_transactions: bool| {
+        let specs = planned.phases.iter().map(|phase| &phase.spec);
+        let fitting = specs.filter(move |spec| spec.kind.has_transactions() == has_transactions);
+        fitting.map(|spec| spec.streams_max).max().unwrap_or(0)
+    };
+
+    let mut kinds: Vec<PhaseKind> = planned.phases.iter().map(|phase| phase.spec.kind).collect();
+    kinds.dedup();
+    // Its connections do not wait for each other.
+    let connections_max = if kinds.contains(&PhaseKind::Cps) { CONNECTIONS_MAX } else { of_phases(true) };
+
+    Announcement {
+        streams_max: of_phases(false).max(1),
+        connections_max,
+        duration_max: Duration::from_secs(planned.seconds()),
+        kinds,
+        wants_facts: test.wants_facts,
+        bytes_max: test.spec.bytes_max,
+        wait_max: test.wait_max,
     }
 }
 

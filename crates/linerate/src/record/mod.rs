@@ -12,6 +12,7 @@ use std::time::Instant;
 use linerate_host::{Request, collect};
 use linerate_model::event::TestHeader;
 use linerate_model::finding::Diagnosis;
+use linerate_model::printable::printable_json;
 use linerate_model::record::{Body, Detail, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::spec::ClientSpec;
@@ -69,7 +70,7 @@ pub fn labels(typed: &str) -> Result<Labels, Error> {
 /// A record as `--json` prints it.
 #[must_use]
 pub fn json(record: &RunRecord) -> String {
-    text::write(record) + "\n"
+    printable_json(&text::write(record)) + "\n"
 }
 
 /// What is recorded.

@@ -13,8 +13,8 @@ use super::{Fault, Message, NESTING_MAX, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, b
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerMessage {
-    /// Proof of the token that the client named.
-    Challenge {
+    /// Proof of the token that the client has proved.
+    Prove {
         /// HMAC-SHA-256, 64 hexadecimal digits.
         proof: String,
     },
@@ -163,6 +163,9 @@ pub struct Limits {
     /// Most streams of a phase per direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams_max: Option<u32>,
+    /// Most connections of requests and responses at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_max: Option<u32>,
     /// Longest time of all phases, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_max_ns: Option<u64>,
@@ -274,7 +277,7 @@ impl Message for ServerMessage {
 
     fn check(&mut self) -> Result<(), Fault> {
         match self {
-            Self::Challenge { proof } => bounds::hex::<32>("proof", proof),
+            Self::Prove { proof } => bounds::hex::<32>("proof", proof),
             Self::Welcome(welcome) => welcome.check(),
             Self::Refused { clause, text, limit } => {
                 [Some(clause), Some(text), limit.as_mut()].into_iter().flatten().for_each(bounds::cut);

@@ -35,7 +35,8 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
         };
         let added = terms::change_ns(grade.added_ns);
         let probes = terms::probes_of(report);
-        let text = format!("{}: load adds {added} to the median RTT of {probes} ({SCALE})", grade.letter);
+        let load = grade.load.map_or_else(String::new, |kind| format!(" {}", terms::phase(kind)));
+        let text = format!("{}: load{load} adds {added} to the median RTT of {probes} ({SCALE})", grade.letter);
         blocks.push(graded("BUFFERBLOAT", severity, &text));
     }
     if let Some(worst) = worst_rpm(report) {

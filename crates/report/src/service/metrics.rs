@@ -26,6 +26,8 @@ struct Counts {
     handshakes_failed: Labelled,
     running_tests: u64,
     running_streams: u64,
+    reserved_descriptors: u64,
+    reserved_memory_bytes: u64,
     totals: Vec<TransportTotal>,
     rates: BTreeMap<String, Histogram>,
 }
@@ -95,7 +97,11 @@ impl Metrics {
                 counts.running_streams += u64::from(facts.streams);
             }
             ServerEvent::TestEnded(record) => counts.end(record),
-            ServerEvent::Progress(progress) => counts.totals.clone_from(&progress.totals),
+            ServerEvent::Progress(progress) => {
+                counts.totals.clone_from(&progress.totals);
+                counts.reserved_descriptors = progress.reserved_descriptors;
+                counts.reserved_memory_bytes = progress.reserved_memory_bytes;
+            }
             ServerEvent::Refused { reason, .. } => {
                 increment(&mut counts.refused, label("reason", stored_name(*reason)));
             }
@@ -117,6 +123,12 @@ impl Metrics {
         page.family("linerate_running_tests", "gauge", "Tests that run.", [("", counts.running_tests)]);
         let streams = counts.running_streams;
         page.family("linerate_running_streams", "gauge", "Streams of the tests that run.", [("", streams)]);
+        let descriptors = counts.reserved_descriptors;
+        let help = "Descriptors that running tests may have open at most.";
+        page.family("linerate_reserved_descriptors", "gauge", help, [("", descriptors)]);
+        let bytes = counts.reserved_memory_bytes;
+        let help = "Memory that running tests may take of the process at most.";
+        page.family("linerate_reserved_memory_bytes", "gauge", help, [("", bytes)]);
         for (name, help, counts) in [
             ("linerate_tests_started_total", "Tests that began.", &counts.started),
             ("linerate_tests_finished_total", "Tests that had begun and are over.", &counts.finished),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use ::postgres::config::{Host, SslMode};
 use ::postgres::{Client, Config, NoTls};
+use linerate_sys::file_system;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::CONNECT;
@@ -64,6 +65,9 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
+/// Longest password file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
 /// `PGPASSWORD`, or the password file.
 fn password(config: &Config) -> Option<String> {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
@@ -72,7 +76,7 @@ fn password(config: &Config) -> Option<String> {
         let path = set("PGPASSFILE").map(PathBuf::from).or_else(of_home)?;
         // As libpq does: a file that others may read is passed over.
         let mode = fs::metadata(&path).ok()?.permissions().mode();
-        let text = fs::read_to_string(&path).ok().filter(|_| mode & 0o077 == 0)?;
+        let text = file_system::read_text(&path, FILE_BYTES_MAX).ok().filter(|_| mode & 0o077 == 0)?;
         let host = match config.get_hosts().first()? {
             Host::Tcp(name) => name.clone(),
             Host::Unix(_) => "localhost".to_owned(),

@@ -2,6 +2,7 @@
 
 mod config;
 mod error;
+mod records;
 mod session;
 mod verifier;
 

@@ -11,6 +11,7 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 use super::ALPN;
 use super::config::{ClientConfig, ServerConfig};
 use super::error::TlsError;
+use super::records::RecordCounter;
 use crate::fingerprint::Fingerprint;
 
 /// Bytes that a peer may send in one flight of its handshake: its ClientHello, or what the server answers to it. Those of
@@ -94,6 +95,13 @@ macro_rules! session {
                 mem::take(&mut self.0.received)
             }
 
+            /// Records of the peer that have begun, all of the handshake included. Each costs this end a decryption,
+            /// however short it is.
+            #[must_use]
+            pub fn records_received(&self) -> u64 {
+                self.0.records
+            }
+
             /// Whether the handshake is incomplete.
             #[must_use]
             pub fn is_handshaking(&self) -> bool {
@@ -143,6 +151,9 @@ struct Channel {
     queued_bytes: usize,
     /// Ciphertext of the peer's current flight of the handshake.
     flight_bytes: usize,
+    counter: RecordCounter,
+    /// Records of the peer that have begun.
+    records: u64,
     failure: Option<TlsError>,
     is_closed: bool,
     is_closed_by_peer: bool,
@@ -158,6 +169,8 @@ impl Channel {
             received: Vec::new(),
             queued_bytes: 0,
             flight_bytes: 0,
+            counter: RecordCounter::default(),
+            records: 0,
             failure: None,
             is_closed: false,
             is_closed_by_peer: false,
@@ -173,6 +186,8 @@ impl Channel {
 
     fn receive(&mut self, ciphertext: &[u8]) -> Result<(), TlsError> {
         self.check()?;
+        self.records += self.counter.count(ciphertext);
+
         let result = ciphertext.chunks(PIECE_BYTES).try_for_each(|piece| self.receive_piece(piece));
         // After an error there is an alert for the peer.
         self.collect_outgoing();

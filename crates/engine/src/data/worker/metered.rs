@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Pump, Pumped, Scratch};
-use crate::data::quota::{Grant, Quota};
+use crate::data::quota::{Grant, Quota, Traffic};
 use crate::measure::counters::StreamCounters;
 
 /// Lets another pump work as far as a quota allows.
@@ -33,15 +33,15 @@ impl Pump for Metered {
     }
 
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
-        match self.quota.grant(now_ns) {
+        match self.quota.grant(now_ns, Traffic::Load) {
             Grant::Bytes(bytes) => scratch.set_room(bytes),
             Grant::NotBefore(t) => return Pumped::Until(t),
             Grant::UsedUp => return Pumped::Until(now_ns.saturating_add(USED_UP_PAUSE_NS)),
         }
         let pumped = self.inner.pump(now_ns, scratch);
         scratch.set_room(usize::MAX);
-        let moved_bytes = self.counters.read().bytes;
-        self.quota.charge(now_ns, moved_bytes.saturating_sub(self.charged_bytes));
+        let moved_bytes = self.counters.read().bytes + self.inner.other_bytes();
+        self.quota.charge(now_ns, Traffic::Load, moved_bytes.saturating_sub(self.charged_bytes));
         self.charged_bytes = moved_bytes;
         pumped
     }

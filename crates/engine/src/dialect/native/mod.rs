@@ -8,10 +8,18 @@
 pub mod client;
 mod datagrams;
 mod drops;
+mod intake;
 mod load;
 mod probe_budget;
 pub mod server;
 mod tls_stream;
+
+/// Bounds of connections, for fuzz targets.
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing {
+    pub use super::server::responder::transactions::fuzzing::transactions;
+    pub use super::tls_stream::fuzzing::tls_stream;
+}
 
 use linerate_model::TestSpec;
 use linerate_model::spec::LocalOptions;
@@ -27,5 +35,14 @@ fn boot_id() -> Option<String> {
 
 /// A run of the data plane in a phase, whose end and CPU time the phase decides and reports.
 fn run_settings(spec: TestSpec, local: LocalOptions) -> RunSettings {
-    RunSettings { spec, local, decides_end: false, cpu: None, independent: true, measures_cpu: true, datagrams: None }
+    RunSettings {
+        spec,
+        local,
+        decides_end: false,
+        cpu: None,
+        independent: true,
+        keeps_grid: false,
+        measures_cpu: true,
+        datagrams: None,
+    }
 }

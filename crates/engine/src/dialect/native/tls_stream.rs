@@ -2,19 +2,37 @@
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 use linerate_sys::stream_io;
 use linerate_trust::{CHANNEL_BINDING, ClientSession, Fingerprint, ServerSession, TlsError};
 
+use super::intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
+
+#[cfg(any(test, fuzzing))]
+#[path = "../../../fuzzing/tls_stream.rs"]
+pub(in crate::dialect) mod fuzzing;
+
 /// One end of a session, with what is read and not yet taken, and what is encrypted and not yet sent.
 pub(super) struct TlsStream {
     session: Session,
+    /// Of messages, [`Self::receive`].
+    limits: IntakeLimits,
+    rate: IntakeRate,
     received: Vec<u8>,
     taken: usize,
     outgoing: Vec<u8>,
     sent: usize,
     /// Bytes of the peer that precede the session and have not arrived.
     skipped: usize,
+    moved: Moved,
+}
+
+/// Bytes on the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Moved {
+    pub(super) received_bytes: u64,
+    pub(super) sent_bytes: u64,
 }
 
 enum Session {
@@ -29,15 +47,26 @@ const READ_BYTES: usize = 64 * 1024;
 
 impl TlsStream {
     pub(super) fn client(session: ClientSession) -> Self {
-        Self::new(Session::Client(session))
+        Self::new(Session::Client(session), OF_SERVER)
     }
 
     pub(super) fn server(session: ServerSession) -> Self {
-        Self::new(Session::Server(session))
+        Self::new(Session::Server(session), OF_CLIENTS)
     }
 
-    fn new(session: Session) -> Self {
-        Self { session, received: Vec::new(), taken: 0, outgoing: Vec::new(), sent: 0, skipped: 0 }
+    fn new(session: Session, limits: IntakeLimits) -> Self {
+        let rate = IntakeRate::new(limits);
+        Self {
+            session,
+            limits,
+            rate,
+            received: Vec::new(),
+            taken: 0,
+            outgoing: Vec::new(),
+            sent: 0,
+            skipped: 0,
+            moved: Moved::default(),
+        }
     }
 
     /// Bytes that precede the session on the wire leave first.
@@ -50,32 +79,43 @@ impl TlsStream {
         self.skipped = bytes;
     }
 
-    /// Reads the socket until it is empty, sends what the handshake needs, and returns the plaintext so far.
+    /// Reads the socket once, sends what the handshake needs, and returns the plaintext. What stays in the socket wakes an event
+    /// loop again.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the peer has closed the connection, `InvalidData` when it violates TLS, and those of the socket.
+    /// `UnexpectedEof` when the peer has closed the connection, `InvalidData` when it violates TLS or sends more than the
+    /// limits of this end, and those of the socket.
     pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
-        let mut ciphertext = [0; 16 * 1024];
-        loop {
-            match stream_io::recv(fd, &mut ciphertext) {
-                // What arrived before the end is delivered first; the next call finds the end again.
-                Ok(0) if !self.received.is_empty() => break,
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(len) => self.feed(ciphertext.get(..len).unwrap_or_default())?,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) if !self.received.is_empty() => break,
-                Err(error) => return Err(error),
-            }
+        let mut ciphertext = vec![0; self.limits.turn_bytes];
+        match stream_io::recv(fd, &mut ciphertext) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(len) => self.feed_limited(ciphertext.get(..len).unwrap_or_default())?,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
         }
+
+        let received = std::mem::take(&mut self.received);
         match would_block_is_ok(self.flush(fd)) {
-            Err(error) if self.received.is_empty() => Err(error),
-            _ => Ok(std::mem::take(&mut self.received)),
+            Err(error) if received.is_empty() => Err(error),
+            _ => Ok(received),
         }
     }
 
-    /// Takes ciphertext that was read elsewhere.
-    pub(super) fn feed(&mut self, ciphertext: &[u8]) -> io::Result<()> {
+    /// Takes ciphertext within the limits of this end.
+    fn feed_limited(&mut self, ciphertext: &[u8]) -> io::Result<()> {
+        self.moved.received_bytes += ciphertext.len() as u64;
+        let before = self.session.records_received();
+        self.feed(ciphertext)?;
+        let records = self.session.records_received() - before;
+
+        if !self.rate.charge(Instant::now(), records, ciphertext.len() as u64) {
+            let text = format!("more than {} TLS records or KiB per second", self.limits.units_per_s);
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
+        }
+        Ok(())
+    }
+
+    fn feed(&mut self, ciphertext: &[u8]) -> io::Result<()> {
         let skipped = self.skipped.min(ciphertext.len());
         self.skipped -= skipped;
         let ciphertext = ciphertext.get(skipped..).unwrap_or_default();
@@ -88,6 +128,11 @@ impl TlsStream {
     pub(super) fn send(&mut self, fd: BorrowedFd<'_>, plaintext: &[u8]) -> io::Result<()> {
         self.session.send(plaintext).map_err(invalid)?;
         would_block_is_ok(self.flush(fd))
+    }
+
+    /// Bytes of messages that have been received, and all bytes that have been sent.
+    pub(super) fn moved(&self) -> Moved {
+        self.moved
     }
 
     /// Something encrypted waits for room in the socket.
@@ -127,7 +172,9 @@ impl TlsStream {
                     return Ok(());
                 }
             }
-            self.sent += stream_io::send(fd, self.outgoing.get(self.sent..).unwrap_or_default())?;
+            let sent = stream_io::send(fd, self.outgoing.get(self.sent..).unwrap_or_default())?;
+            self.sent += sent;
+            self.moved.sent_bytes += sent as u64;
         }
     }
 
@@ -197,6 +244,13 @@ impl Session {
         match self {
             Self::Client(session) => session.receive(ciphertext),
             Self::Server(session) => session.receive(ciphertext),
+        }
+    }
+
+    fn records_received(&self) -> u64 {
+        match self {
+            Self::Client(session) => session.records_received(),
+            Self::Server(session) => session.records_received(),
         }
     }
 

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use linerate_model::network::Network;
 
+use super::requirements::PENDING_BYTES;
+
 /// Bounds the pending connections of one source and of all. Ids ascend in the order of arrival.
 #[derive(Debug)]
 pub(crate) struct PendingLimit {
@@ -24,10 +26,11 @@ pub(crate) struct PendingBounds {
 }
 
 impl PendingBounds {
-    /// Bounds that leave most of the descriptors to tests. Regular clients are pending for milliseconds, so that even
-    /// the smaller bound is far beyond what they need.
-    pub(crate) fn of_descriptors(descriptors: u64) -> Self {
-        let total = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(16, 2048);
+    /// Bounds that leave most of the descriptors and of the memory to tests: a quarter of the one, an eighth of the other.
+    /// Regular clients are pending for milliseconds, so that even the smaller bound is far beyond what they need.
+    pub(crate) fn of_host(descriptors: u64, memory_bytes: u64) -> Self {
+        let total = (descriptors / 4).min(memory_bytes / 8 / PENDING_BYTES);
+        let total = usize::try_from(total).unwrap_or(usize::MAX).clamp(16, 2048);
         Self { total, per_source: (total / 4).max(8) }
     }
 }
@@ -82,6 +85,14 @@ mod tests {
 
     fn pending_limit() -> PendingLimit {
         PendingLimit::new(PendingBounds { total: 6, per_source: 3 })
+    }
+
+    #[test]
+    fn bounds_follow_the_scarcer_of_descriptors_and_memory() {
+        let bounds = PendingBounds::of_host(1024, u64::MAX);
+        assert_eq!(bounds, PendingBounds { total: 256, per_source: 64 });
+        let bounds = PendingBounds::of_host(1 << 20, 48 << 20);
+        assert_eq!(bounds, PendingBounds { total: 128, per_source: 32 });
     }
 
     #[test]

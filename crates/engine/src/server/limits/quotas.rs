@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::network::Network;
+#[cfg(feature = "native")]
+use linerate_model::numbers;
 use linerate_model::policy::{Limits, ServerLimits};
 use linerate_model::service::RefusalReason;
 use linerate_sys::clock::as_ns;
 
-use super::resource_quota::{Capacity, Requirements, ResourceQuota};
+use super::requirements::Requirements;
+use super::resource_quota::{Capacity, ResourceQuota};
 use crate::data::quota::{Quota, SharedRate};
 
 /// Who requests a test and what it needs.
@@ -117,6 +120,41 @@ impl Quotas {
         Ok(())
     }
 
+    /// Connections of requests and responses that one session may have at most: a quarter of what its address has.
+    #[cfg(feature = "native")]
+    pub(crate) fn connections_max(&self) -> u32 {
+        u32::try_from(self.resources.capacity().address_descriptors / 4).unwrap_or(u32::MAX)
+    }
+
+    /// The reason of a refusal with what the test requests and what it may have, where these are numbers.
+    #[cfg(feature = "native")]
+    pub(crate) fn explained(&self, request: &QuotaRequest, reason: RefusalReason) -> String {
+        let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
+        let bytes_text = |count: u64| numbers::bytes(count as f64);
+        let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
+        let duration_max = smallest(&self.limits, request, |l| l.duration).into_iter().chain(anonymous_time_max).min();
+
+        let numbers = match reason {
+            RefusalReason::Duration => request.duration.map(seconds).zip(duration_max.map(seconds)),
+            RefusalReason::Streams => {
+                let max = smallest(&self.limits, request, |l| l.streams);
+                max.map(|max| (format!("{} in both directions", request.streams), max.to_string()))
+            }
+            RefusalReason::Bytes => {
+                smallest(&self.limits, request, |l| l.bytes).map(|max| (bytes_text(request.bytes), bytes_text(max)))
+            }
+            RefusalReason::Rate => {
+                let max = smallest(&self.limits, request, |l| l.rate_bps);
+                max.map(|max| (numbers::rate(request.rate_bps as f64), numbers::rate(max as f64)))
+            }
+            _ => None,
+        };
+        match numbers {
+            Some((requested, allowed)) => format!("{reason}: {requested} requested, at most {allowed} allowed"),
+            None => reason.to_string(),
+        }
+    }
+
     /// What the workers of a test keep to.
     pub(crate) fn quota(&self, id: u64) -> Quota {
         let Some(entry) = self.entries.get(&id) else {
@@ -141,6 +179,11 @@ impl Quotas {
             address: shared(address, &|c| c.address == request.address, |r| &r.address),
             user: request.user.as_ref().and_then(|_| shared(user, &|c| c.user == request.user, |r| &r.user)),
         }
+    }
+
+    /// Resources of this host that the tests have taken.
+    pub(crate) fn reserved(&self) -> Requirements {
+        self.resources.reserved()
     }
 
     pub(crate) fn release(&mut self, id: u64) {
@@ -231,7 +274,7 @@ fn smallest<T: Ord>(limits: &ServerLimits, request: &QuotaRequest, field: impl F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::quota::Grant;
+    use crate::data::quota::{Grant, Traffic};
 
     fn request(last: u8, user: Option<&str>) -> QuotaRequest {
         QuotaRequest {
@@ -316,12 +359,13 @@ mod tests {
         for (id, last) in [(1, 1), (2, 1), (3, 2)] {
             quotas.take(id, request(last, None)).expect("no announced rate");
         }
-        let is_blocked = |quotas: &Quotas, id| matches!(quotas.quota(id).grant(NOW_NS), Grant::NotBefore(_));
+        let is_blocked =
+            |quotas: &Quotas, id| matches!(quotas.quota(id).grant(NOW_NS, Traffic::Load), Grant::NotBefore(_));
         // 10 kB are 20 ms of the address's rate and 10 ms of the server's.
         const NOW_NS: u64 = 1_000_000_000;
-        quotas.quota(1).charge(NOW_NS, 10_000);
+        quotas.quota(1).charge(NOW_NS, Traffic::Load, 10_000);
         assert_eq!([1, 2, 3].map(|id| is_blocked(&quotas, id)), [true, true, false]);
-        quotas.quota(3).charge(NOW_NS, 1_000);
+        quotas.quota(3).charge(NOW_NS, Traffic::Load, 1_000);
         assert!(is_blocked(&quotas, 3), "the server's rate is that of all addresses");
         quotas.release(1);
         assert!(is_blocked(&quotas, 2), "what others moved is not forgotten");
@@ -360,6 +404,6 @@ mod tests {
         assert!(quotas.needs_checks());
         assert_eq!(quotas.check(0, [(1, 1000)].into_iter()), []);
         assert_eq!(quotas.check(0, [(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
-        assert_eq!(quotas.quota(1).grant(0), Grant::Bytes(1001));
+        assert_eq!(quotas.quota(1).grant(0, Traffic::Load), Grant::Bytes(1001));
     }
 }

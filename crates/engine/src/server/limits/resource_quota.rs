@@ -5,21 +5,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
-use linerate_model::workload::Shape;
-use linerate_model::{Direction, TestSpec, Transport};
 use linerate_sys::{memory, process};
 
-use crate::data::worker;
-
-/// What one test needs, at most.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Requirements {
-    pub(crate) descriptors: u64,
-    /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
-    pub(crate) memory_bytes: u64,
-    /// Its client completed no handshake, so its address may be forged.
-    pub(crate) is_unproven: bool,
-}
+use super::requirements::Requirements;
 
 /// What all tests may have together; `u64::MAX` for no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,44 +30,8 @@ pub(crate) struct ResourceQuota {
     taken: BTreeMap<u64, (Network, Requirements)>,
 }
 
-/// Descriptors of a test beside its streams and workers: the control connection or the event loop, and the notices.
-const DESCRIPTORS_PER_TEST: u64 = 3;
-/// A worker has an event loop and a descriptor that wakes it.
-const DESCRIPTORS_PER_WORKER: u64 = 2;
-/// Room for receiving and the part of a worker's stack that is used.
-const BYTES_PER_WORKER: u64 = (256 + 64) << 10;
-/// What a test has beside its workers: protocol, report, counters.
-const BYTES_PER_TEST: u64 = 64 << 10;
 /// Descriptors of the server itself: listeners, event loops, signals, log, statistics.
 const DESCRIPTORS_OF_SERVER: u64 = 16;
-
-impl Requirements {
-    /// What a test with so many streams needs here.
-    pub(crate) fn of(spec: &TestSpec, streams: u32) -> Self {
-        let streams = u64::from(streams.max(1));
-        let workers = worker::threads_max(usize::try_from(streams).unwrap_or(usize::MAX)) as u64;
-        // A sender that writes heads into its data has a block per stream; all others share theirs.
-        let has_heads = spec.workload.trip_times || spec.workload.shape != Shape::Continuous;
-        let blocks = match spec.direction {
-            Direction::Forward => 0,
-            Direction::Reverse | Direction::Bidirectional if has_heads => streams,
-            Direction::Reverse | Direction::Bidirectional => 1,
-        };
-        let block_bytes = blocks.saturating_mul(spec.block_len_bytes.into());
-        Self {
-            descriptors: DESCRIPTORS_PER_TEST + streams + workers.saturating_mul(DESCRIPTORS_PER_WORKER),
-            memory_bytes: BYTES_PER_TEST
-                .saturating_add(workers.saturating_mul(BYTES_PER_WORKER))
-                .saturating_add(block_bytes),
-            is_unproven: false,
-        }
-    }
-
-    /// The same without a control connection: a flow is known by its source address alone.
-    pub(crate) fn without_control(spec: &TestSpec, streams: u32) -> Self {
-        Self { is_unproven: spec.transport == Transport::Udp, ..Self::of(spec, streams) }
-    }
-}
 
 impl Capacity {
     pub(crate) const UNBOUNDED: Self = Self {
@@ -91,9 +43,9 @@ impl Capacity {
         unproven_tests: u64::MAX,
     };
 
-    /// Three quarters of the descriptors, the rest being for connections that have no test yet, and of these half for one
-    /// address and a quarter for flows; a quarter of the memory, and a quarter of that for one address; a quarter of the
-    /// places for flows.
+    /// Three quarters of the descriptors, the rest being for connections that have no test yet; a quarter of the memory. One
+    /// address has a quarter of both, so that three addresses leave room for a fourth. Flows have a quarter of the descriptors
+    /// and of the places.
     pub(crate) fn of_host(tests_max: u32) -> Self {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
@@ -101,7 +53,7 @@ impl Capacity {
         let descriptors = (descriptors / 4).saturating_mul(3).saturating_sub(DESCRIPTORS_OF_SERVER);
         Self {
             descriptors,
-            address_descriptors: descriptors / 2,
+            address_descriptors: descriptors / 4,
             unproven_descriptors: descriptors / 4,
             memory_bytes,
             address_memory_bytes: memory_bytes / 4,
@@ -122,7 +74,7 @@ impl ResourceQuota {
     pub(crate) fn take(&mut self, id: u64, address: Network, requirements: Requirements) -> Result<(), RefusalReason> {
         let capacity = &self.capacity;
         let fits = |sum: u64, more: u64, max: u64| sum.saturating_add(more) <= max;
-        let (_, all) = self.sum(|_, _| true);
+        let all = self.reserved();
         let (_, own) = self.sum(|a, _| a == address);
         let (unproven_tests, unproven) = self.sum(|_, n| n.is_unproven);
         if requirements.is_unproven
@@ -143,6 +95,16 @@ impl ResourceQuota {
         }
         self.taken.insert(id, (address, requirements));
         Ok(())
+    }
+
+    #[cfg(feature = "native")]
+    pub(crate) fn capacity(&self) -> &Capacity {
+        &self.capacity
+    }
+
+    /// The sum of all tests.
+    pub(crate) fn reserved(&self) -> Requirements {
+        self.sum(|_, _| true).1
     }
 
     pub(crate) fn release(&mut self, id: u64) {
@@ -175,7 +137,7 @@ mod tests {
     }
 
     fn requirements(descriptors: u64, memory_bytes: u64) -> Requirements {
-        Requirements { descriptors, memory_bytes, is_unproven: false }
+        Requirements { descriptors, memory_bytes, ..Requirements::default() }
     }
 
     fn quota() -> ResourceQuota {
@@ -229,19 +191,5 @@ mod tests {
         assert_eq!(take(1, 1, 1, true), Ok(()));
         assert_eq!(take(2, 2, 1, true), Err(RefusalReason::Flows));
         assert_eq!(take(2, 2, 1, false), Ok(()));
-    }
-
-    #[test]
-    fn needs_grow_with_streams_and_with_blocks_that_are_not_shared() {
-        let mut spec = TestSpec::default();
-        spec.direction = Direction::Reverse;
-        spec.block_len_bytes = 4 << 20;
-        let one = Requirements::of(&spec, 1);
-        assert_eq!(one.descriptors, 6);
-        assert_eq!(one.memory_bytes, (64 + 320 + 4096) << 10);
-        let more = Requirements::of(&spec, 1000);
-        assert!(more.descriptors > 1000 && more.memory_bytes < 2 * one.memory_bytes + (1 << 30));
-        spec.workload.trip_times = true;
-        assert!(Requirements::of(&spec, 1000).memory_bytes > 4000 << 20);
     }
 }

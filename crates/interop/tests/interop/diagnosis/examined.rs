@@ -40,7 +40,8 @@ fn timed_lost_datagrams_are_split_by_place() {
     let received = number("sum_received", "packets") - number("sum_received", "lost_packets");
     let lost = number("sum_sent", "packets") - received;
     assert!(lost > 1000.0, "a small buffer must overflow: {report:#}");
-    assert_eq!(part("lost"), lost);
+    // Those behind the last one that arrived are in no count of the receiver.
+    assert!((lost..=1.01 * lost).contains(&part("lost")), "{lost}: {split}");
     // The kernel's counter of that buffer and the receiver's count of missing numbers.
     assert!((part("socket") - lost).abs() <= 0.01 * lost, "{split}");
     assert_eq!((part("sender"), part("adapter")), (0.0, 0.0), "{split}");

@@ -173,28 +173,31 @@ const OF_NO_USE: [&str; 41] = [
 impl Opening {
     /// That of the output of a command.
     pub(super) fn of_command(command: &Command) -> Self {
-        let mut opening = Self::default();
-        opening.tool = Some(if command.is_iperf3 { Tool::Iperf3 } else { Tool::Iperf2 });
-        opening.endpoint = command.is_server.map(|server| if server { Endpoint::Server } else { Endpoint::Client });
-        opening.is_reverse = command.is_reverse;
-        opening.is_udp = command.is_udp;
-        opening.datagram_bytes = command.length_bytes.filter(|_| command.is_udp);
+        let mut opening = Self {
+            tool: Some(if command.is_iperf3 { Tool::Iperf3 } else { Tool::Iperf2 }),
+            endpoint: command.is_server.map(|server| if server { Endpoint::Server } else { Endpoint::Client }),
+            is_reverse: command.is_reverse,
+            is_udp: command.is_udp,
+            datagram_bytes: command.length_bytes.filter(|_| command.is_udp),
+            ..Self::default()
+        };
         command.apply(&mut opening.spec);
         opening
     }
 
     /// Another test of the same program and end.
     pub(super) fn again(&self) -> Self {
-        let mut next = Self::default();
-        next.tool = self.tool;
-        next.version = self.version.clone();
-        next.endpoint = self.endpoint;
-        next.host_name = self.host_name.clone();
-        next.peer_host = self.peer_host.clone();
-        next.server_port = self.server_port;
-        next.is_udp = self.tool == Some(Tool::Iperf2) && self.is_udp;
-        next.datagram_bytes = self.datagram_bytes;
-        next
+        Self {
+            tool: self.tool,
+            version: self.version.clone(),
+            endpoint: self.endpoint,
+            host_name: self.host_name.clone(),
+            peer_host: self.peer_host.clone(),
+            server_port: self.server_port,
+            is_udp: self.tool == Some(Tool::Iperf2) && self.is_udp,
+            datagram_bytes: self.datagram_bytes,
+            ..Self::default()
+        }
     }
 
     pub(super) fn is_server(&self) -> bool {
@@ -211,7 +214,7 @@ impl Opening {
         let port = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
         match (self.endpoint, tool) {
             (Some(Endpoint::Server), Tool::Iperf2) => {
-                self.server_port = rest.split_once("port ").and_then(|(_, text)| port(text))
+                self.server_port = rest.split_once("port ").and_then(|(_, text)| port(text));
             }
             (Some(Endpoint::Server), Tool::Iperf3) if !rest.contains(", port ") => self.server_port = port(rest),
             _ => {

@@ -38,7 +38,7 @@ impl Command {
         let mut found =
             Self { is_iperf3: options.first().is_some_and(|word| name(word) == "iperf3"), ..Self::default() };
 
-        if before.iter().any(|word| name(&word) == "taskset") {
+        if before.iter().any(|word| name(word) == "taskset") {
             let list = before.windows(2).find(|pair| pair.first() == Some(&"-c")).and_then(|pair| pair.get(1).copied());
             found.cpus = list.map(str::to_owned);
         }

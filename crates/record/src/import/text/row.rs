@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_behind_the_rate_are_told_apart() {
+    fn columns_behind_the_rate_are_distinguished() {
         let tcp = row("[  5]   0.00-1.00   sec  7.89 MBytes  66.2 Mbits/sec   12   43.9 KBytes       (omitted)");
         assert_eq!((tcp.count, tcp.cwnd_bytes, tcp.is_omitted), (Some(12), Some(44_953), true));
 

@@ -23,8 +23,6 @@ struct Opening<'a> {
 
 /// Longest wait for the answers that are missing at the end.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Connections that may be open at the same time; the server allows as many.
-const OPEN_MAX: usize = 10_000;
 /// Connections that are begun before answers are read again.
 const BATCH_MAX: u64 = 64;
 
@@ -72,8 +70,8 @@ pub(super) fn run(
 
 impl Opening<'_> {
     fn begin(&mut self, number: u64, planned_ns: u64) {
-        if self.open.len() >= OPEN_MAX {
-            self.note(format!("{OPEN_MAX} connections wait for an answer"));
+        if self.open.len() >= self.plan.connections_max {
+            self.note(format!("{} connections wait for an answer, as many as may be open", self.plan.connections_max));
             return self.done.add(planned_ns, None);
         }
         match Connection::open(self.plan, &self.epoll, number) {
@@ -91,7 +89,10 @@ impl Opening<'_> {
             let received_ns = match connection.advance(self.plan, &self.epoll, event.token, &mut self.buffer) {
                 Ok(Step::Nothing) => continue,
                 Ok(Step::Complete) => Some(clock::monotonic_ns()),
-                Err(_) => None,
+                Err(error) => {
+                    self.done.refused += u64::from(connection.is_refused_by(self.plan, &error));
+                    None
+                }
             };
             let planned_ns = connection.since_ns();
             self.open.remove(&event.token);

@@ -11,8 +11,8 @@ use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};
 
-use super::bind;
 use super::prober::ProbeTarget;
+use super::{bind, is_refusal};
 use crate::interrupts::Interrupts;
 
 /// What is run.
@@ -22,6 +22,8 @@ pub(super) struct TransactionPlan {
     pub(super) token: [u8; 16],
     pub(super) flows: u32,
     pub(super) duration: Duration,
+    /// Connections that may be open at the same time.
+    pub(super) connections_max: usize,
     /// A request as it is sent.
     request: Vec<u8>,
     response_bytes: usize,
@@ -34,6 +36,8 @@ pub(super) struct Transacted {
     pub(super) samples: Vec<ProbeSample>,
     /// Those with a response.
     pub(super) completed: u64,
+    /// Connections that the server closed before it answered.
+    pub(super) refused: u64,
 }
 
 /// A connection of one flow.
@@ -60,6 +64,8 @@ pub(super) enum Step {
 
 /// Token of the event loop that no flow has.
 pub(super) const INTERRUPT: u64 = u64::MAX;
+/// Connections that may be open at the same time, where the server allows as many.
+const OPEN_MAX: usize = 10_000;
 /// Samples that are kept.
 const SAMPLES_MAX: usize = 1_000_000;
 /// Largest request and response.
@@ -68,8 +74,14 @@ const BYTES_MAX: u32 = 1 << 20;
 pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 
 impl TransactionPlan {
-    /// Of this phase, with streams of this token.
-    pub(super) fn new(spec: &PhaseSpec, sizes: TransactionSpec, target: ProbeTarget, token: [u8; 16]) -> Self {
+    /// Of this phase, with streams of this token. The server allows `connections_max` at the same time.
+    pub(super) fn new(
+        spec: &PhaseSpec,
+        sizes: TransactionSpec,
+        target: ProbeTarget,
+        token: [u8; 16],
+        connections_max: Option<u32>,
+    ) -> Self {
         let len = |bytes: u32| bytes.clamp(1, BYTES_MAX) as usize;
         Self {
             kind: spec.kind,
@@ -77,6 +89,7 @@ impl TransactionPlan {
             token,
             flows: spec.streams_max,
             duration: spec.duration_max,
+            connections_max: connections_max.map_or(OPEN_MAX, |max| OPEN_MAX.min(max as usize)),
             request: vec![b'q'; len(sizes.request_bytes)],
             response_bytes: len(sizes.response_bytes),
         }
@@ -93,7 +106,8 @@ impl Transacted {
     }
 }
 
-/// Runs transactions until the time is over. A transaction that fails is a lost sample.
+/// Runs transactions until the time is over, or until the server has refused all connections. A transaction that fails is a lost
+/// sample.
 ///
 /// # Errors
 /// When this host has no event loop, or the user interrupts.
@@ -119,12 +133,18 @@ pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Re
             if matches!(stepped, Ok(Step::Nothing)) {
                 continue;
             }
-            done.add(connection.since_ns, stepped.is_ok().then(clock::monotonic_ns));
-            if plan.kind == PhaseKind::Crr || stepped.is_err() {
-                connections.remove(&event.token);
-                connections.insert(event.token, Connection::open(plan, &epoll, event.token)?);
-            } else {
+            let is_failed = stepped.is_err();
+            done.add(connection.since_ns, (!is_failed).then(clock::monotonic_ns));
+            let is_refused = stepped.is_err_and(|error| connection.is_refused_by(plan, &error));
+            done.refused += u64::from(is_refused);
+            if plan.kind == PhaseKind::Rr && !is_failed {
                 connection.request(plan, &epoll, event.token)?;
+                continue;
+            }
+            connections.remove(&event.token);
+            // A server that has refused the first connection refuses the next one as well.
+            if !(is_refused && done.completed == 0) {
+                connections.insert(event.token, Connection::open(plan, &epoll, event.token)?);
             }
         }
     }
@@ -166,6 +186,11 @@ impl Connection {
 
     pub(super) fn since_ns(&self) -> u64 {
         self.since_ns
+    }
+
+    /// The server has closed the connection, which failed with this error, instead of an answer to its head.
+    pub(super) fn is_refused_by(&self, plan: &TransactionPlan, error: &io::Error) -> bool {
+        self.missing > plan.response_bytes && is_refusal(error)
     }
 
     /// Sends the next request on a connection that is open.

@@ -3,21 +3,27 @@
 use std::time::Instant;
 
 use linerate_model::network::Network;
+use linerate_model::path::PhaseKind;
 use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
 use linerate_native::hex;
-use linerate_native::message::{Hello, MINOR, REQUESTS, SPLIT_ADDRESS, Welcome};
+use linerate_native::message::{Hello, Limits, MINOR, REQUESTS, SPLIT_ADDRESS, TRANSACTION_STREAMS_MAX, Welcome};
 use linerate_native::server::{Input, TURN_SPACING};
 use linerate_sys::clock;
 
 use super::Context;
-use super::responder::Responder;
+use super::phases::FLOWS_MAX;
+use super::responder::{Meter, Responder};
 use super::session::{Session, Waiting, announced};
 use crate::dialect::native::boot_id;
 use crate::server::admission::Decision;
 use crate::server::context::ServerContext;
+use crate::server::limits::allotment::Allotment;
 use crate::server::limits::quotas::QuotaRequest;
-use crate::server::limits::resource_quota::Requirements;
+use crate::server::limits::requirements::{Requirements, SessionNeeds};
+
+/// Probes over new connections that may be open at once. Clients of ours open ten per second and keep as many at most.
+const PROBE_CONNECTIONS_MAX: u32 = 32;
 
 impl Session {
     pub(super) fn admit(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
@@ -33,15 +39,22 @@ impl Session {
                 self.waiting = Some(Waiting { hello, until: now + wait_max, announce_at: now });
                 self.await_turn(now, server);
             }
-            Decision::Refused(reason) => self.refuse(now, reason, server),
+            Decision::Refused(reason) => self.refuse(now, reason, &reason.to_string(), server),
         }
     }
 
-    fn refuse(&mut self, now: Instant, reason: RefusalReason, server: &mut ServerContext<'_>) {
+    fn refuse(&mut self, now: Instant, reason: RefusalReason, text: &str, server: &mut ServerContext<'_>) {
         server.log_refusal(self.peer, reason);
         self.is_logged = true;
-        let clause = if matches!(reason, RefusalReason::Busy | RefusalReason::QueueTooLong) { "busy" } else { "limit" };
-        self.machine.handle_local(now, refused(clause, &reason.to_string()));
+        let clause = match reason {
+            RefusalReason::Busy | RefusalReason::QueueTooLong => "busy",
+            RefusalReason::Duration => "duration",
+            RefusalReason::Streams => "streams",
+            RefusalReason::Bytes => "bytes",
+            RefusalReason::Rate => "rate",
+            _ => "limit",
+        };
+        self.machine.handle_local(now, refused(clause, text));
     }
 
     /// Announces its place to a client in the queue; one that has waited too long is refused.
@@ -50,7 +63,8 @@ impl Session {
         let Some(waiting) = &mut self.waiting else { return };
         if now >= waiting.until {
             self.waiting = None;
-            return self.refuse(now, RefusalReason::QueueTooLong, server);
+            let reason = RefusalReason::QueueTooLong;
+            return self.refuse(now, reason, &reason.to_string(), server);
         }
         if now < waiting.announce_at {
             return;
@@ -73,27 +87,36 @@ impl Session {
     /// Begins the session of a client that has a place.
     fn begin(&mut self, hello: Box<Hello>, context: &Context, server: &mut ServerContext<'_>) {
         let now = Instant::now();
-        let token = self.token.as_ref().filter(|_| self.is_proven).map(|token| token.name().to_owned());
-        let user = token.or_else(|| self.user.clone());
+        let user = self.token_name.clone().or_else(|| self.user.clone());
         let spec = announced(&hello);
         let streams = hello.streams_max.saturating_mul(2);
+        let address = Network::of_client(self.peer.ip());
+        let connections_max = connections_max(&hello, server.admission.quotas().connections_max());
+        let requirements = Requirements::of_session(&spec, needs(&hello, connections_max));
         let request = QuotaRequest {
-            address: Network::of_client(self.peer.ip()),
+            address,
             user: user.clone(),
             streams,
             duration: spec.end.duration(),
             bytes: hello.bytes_max.unwrap_or(0),
             last_blocks_bytes: 0,
-            rate_bps: hello.rate_bps.unwrap_or(u64::MAX),
-            requirements: Requirements::of(&spec, streams),
+            // A client that announces no rate is slowed down to the limit.
+            rate_bps: hello.rate_bps.unwrap_or(0),
+            requirements,
         };
-        if let Err(reason) = server.admission.take(self.id(), request) {
-            return self.refuse(now, reason, server);
+        if let Err(reason) = server.admission.take(self.id(), request.clone()) {
+            let text = server.admission.quotas().explained(&request, reason);
+            return self.refuse(now, reason, &text, server);
         }
+        self.allotment = Allotment::new(requirements.allotted);
+        self.connections_max = connections_max;
+        self.quota = server.admission.quotas().quota(self.id());
+        self.meter = Meter::new(self.quota.clone());
+
         // A session without phases has requests alone: it is no test, and has no probes.
         if !hello.wants.is_empty() {
             if let Err(error) = self.start_responder(context) {
-                server.admission.release(self.id());
+                server.admission.release(self.id(), now);
                 return self.machine.handle_local(now, refused("resources", &error.to_string()));
             }
             server.start_test(self.id(), self.peer, user, &spec, hello.streams_max);
@@ -104,7 +127,8 @@ impl Session {
     }
 
     fn start_responder(&mut self, context: &Context) -> std::io::Result<()> {
-        self.responder = Some(Responder::start(context.tls.clone())?);
+        let connections_max = PROBE_CONNECTIONS_MAX.max(self.connections_max) as usize;
+        self.responder = Some(Responder::start(context.tls.clone(), self.meter.clone(), connections_max)?);
         Ok(())
     }
 
@@ -123,7 +147,7 @@ impl Session {
             realtime_offset_ns: clock_error_ns.map(|_| clock::realtime_offset_ns()),
             concurrent: server.stats.concurrent_max(self.id()),
             facts: self.gives_facts(context),
-            ..Welcome::default()
+            limits: Limits { connections_max: Some(self.connections_max), ..Limits::default() },
         }
     }
 
@@ -132,10 +156,28 @@ impl Session {
         match context.spec.policy.facts {
             FactsAccess::All => true,
             FactsAccess::Trusted => {
-                self.is_proven || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
+                self.token_name.is_some() || self.user.is_some() || !context.spec.policy.access.allow.is_empty()
             }
             _ => false,
         }
+    }
+}
+
+/// Connections of requests and responses that a session may have open: those that it announces, as far as this host has them.
+fn connections_max(hello: &Hello, host_max: u32) -> u32 {
+    let has_transactions = hello.wants.iter().any(|kind| kind.has_transactions());
+    let announced = hello.connections_max.clamp(1, TRANSACTION_STREAMS_MAX).min(host_max);
+    if has_transactions { announced } else { 0 }
+}
+
+fn needs(hello: &Hello, transactions: u32) -> SessionNeeds {
+    use PhaseKind as K;
+    let has_probes = hello.wants.iter().any(|kind| matches!(kind, K::Idle | K::Down | K::Up | K::Both));
+    SessionNeeds {
+        streams: hello.streams_max.saturating_mul(2),
+        probe_connections: if has_probes { PROBE_CONNECTIONS_MAX } else { 0 },
+        transactions,
+        flows: if hello.wants.is_empty() { 0 } else { FLOWS_MAX },
     }
 }
 

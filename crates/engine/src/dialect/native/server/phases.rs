@@ -13,12 +13,14 @@ use linerate_sys::poll::{Epoll, Interest};
 use super::Context;
 use super::active_phase::ActivePhase;
 use super::native_server::{KINDS, NAME, NOTICE, REQUEST};
+use super::proofs::LoginCheck;
 use super::request::RequestRefusal;
-use super::responder::Responder;
+use super::responder::{Responder, Task};
 use super::session::Session;
 use super::tokens::{Origin, Tokens};
 use crate::reporter::Reporter;
 use crate::server::context::ServerContext;
+use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 
 /// What a session may use of the server's.
@@ -27,12 +29,13 @@ pub(super) struct Shared<'a> {
     pub(super) epoll: &'a Epoll,
     pub(super) tokens: &'a mut Tokens,
     pub(super) logins: &'a mut LoginGuard,
+    pub(super) login_queue: &'a mut AddressQueue<LoginCheck>,
 }
 
 /// Tokens of probes over new connections per phase.
 const PROBE_TOKENS: u32 = 200;
 /// Probe flows per phase.
-const FLOWS_MAX: u32 = 8;
+pub(super) const FLOWS_MAX: u32 = 8;
 
 impl Session {
     /// Does what the machine decided.
@@ -40,14 +43,13 @@ impl Session {
         let now = Instant::now();
         match action {
             Action::Send(bytes) => self.send(&bytes),
-            Action::Challenge { token_name } => self.challenge(&token_name, shared.context),
-            Action::CheckProof { proof } => self.check_proof(&proof),
-            Action::CheckLogin { user, password } => self.check_login(user, &password, shared, server),
+            Action::CheckProof { token_name, proof } => self.check_proof(&token_name, &proof, shared, server),
+            Action::CheckLogin { user, password } => self.check_login(user, password, shared),
             Action::Admit(hello) => self.admit(hello, shared.context, server),
             Action::Resume(resume) => self.resume = Some(resume),
             Action::OpenPhase { spec, .. } => self.open_phase(&spec, shared, server),
             Action::Start { .. } => self.start_phase(now, shared.epoll),
-            Action::Stop { .. } => self.end_phase(now),
+            Action::Stop { .. } => self.end_phase(now, server),
             Action::Clock { sent_ns } => {
                 let now_ns = clock::monotonic_ns();
                 self.machine.handle_local(now, Input::Clock { sent_ns, received_ns: now_ns, replied_ns: now_ns });
@@ -67,12 +69,13 @@ impl Session {
         if self.responder.is_none() {
             return self.refuse_phase(now, "phase", "the session announces no phases".to_owned());
         }
-        let allowed = self.hello.as_ref().map_or(0, |hello| hello.streams_max);
-        if spec.streams_max > allowed && !matches!(spec.kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps) {
-            let text = format!("{} streams, {allowed} were announced", spec.streams_max);
-            return self.refuse_phase(now, "streams", text);
+        if let Err((clause, text)) = self.check_announced(spec) {
+            return self.refuse_phase(now, clause, text);
         }
-        let quota = server.admission.quotas().quota(self.id());
+        if let Some(responder) = &self.responder {
+            responder.give(Task::BeginPhase);
+        }
+        let quota = self.quota.clone();
         let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
         let reporter = self.reporter(shared.context);
         let opened =
@@ -90,6 +93,23 @@ impl Session {
             }
             (Err(error), _) | (_, Err(error)) => self.refuse_phase(now, "resources", error.to_string()),
         }
+    }
+
+    /// Admission has counted what the hello announced, and nothing else.
+    fn check_announced(&self, spec: &PhaseSpec) -> Result<(), (&'static str, String)> {
+        let Some(hello) = &self.hello else { return Ok(()) };
+        if !hello.wants.contains(&spec.kind) {
+            return Err(("kind", format!("{} was not announced", spec.kind.name())));
+        }
+
+        let (what, announced) = match spec.kind.has_transactions() {
+            true => ("connections", self.connections_max),
+            false => ("streams", hello.streams_max),
+        };
+        if spec.streams_max > announced {
+            return Err(("streams", format!("{} {what}, the session has {announced}", spec.streams_max)));
+        }
+        Ok(())
     }
 
     fn begin_request(&mut self, now: Instant, name: String, body: String, shared: &Shared<'_>) {

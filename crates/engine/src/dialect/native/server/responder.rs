@@ -3,8 +3,10 @@
 
 mod connection;
 mod flow;
+mod meter;
+pub(in crate::dialect) mod transactions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,8 +19,11 @@ use linerate_sys::poll::{Epoll, EventFd, Interest};
 use linerate_sys::{clock, scheduling};
 use linerate_trust::ServerConfig;
 
-use connection::ProbeConnection;
+use connection::{ProbeConnection, Turn};
 use flow::ProbeFlow;
+pub(super) use meter::Meter;
+
+use crate::server::limits::allotment::Allotted;
 
 /// The thread, as the control thread sees it. It ends when this is dropped.
 pub(super) struct Responder {
@@ -28,12 +33,16 @@ pub(super) struct Responder {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread takes over.
+/// Work for the thread.
 pub(super) enum Task {
-    /// A flow whose knock was accepted.
-    Flow { fd: OwnedFd, flow: u32, tag: u64 },
-    /// A connection whose head was accepted.
-    Connection { fd: OwnedFd, head: StreamHead, transaction: Option<TransactionSpec> },
+    /// A phase begins: what earlier phases have left is closed.
+    BeginPhase,
+    /// A phase has ended: its transactions are closed. Its probes measure how its queues drain.
+    EndPhase,
+    /// A flow whose first datagram had a valid token.
+    Flow { fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted },
+    /// A connection whose head had a valid token.
+    Connection { fd: OwnedFd, head: StreamHead, transaction: Option<TransactionSpec>, allotted: Allotted },
     /// The session ends.
     Quit,
 }
@@ -55,8 +64,13 @@ struct Worker {
     counts: Arc<Mutex<ProbeCounts>>,
     tls: ServerConfig,
     epoll: Epoll,
+    meter: Meter,
+    /// Connections that may be open; the oldest is closed beyond that.
+    connections_max: usize,
     flows: BTreeMap<u64, ProbeFlow>,
     connections: BTreeMap<u64, ProbeConnection>,
+    /// Those that a limit of the server lets move nothing before a time, monotonic ns.
+    paused: BTreeSet<(u64, u64)>,
     next_token: u64,
     /// For what clients of transactions send.
     buffer: Vec<u8>,
@@ -65,8 +79,6 @@ struct Worker {
 }
 
 const WAKE: u64 = 0;
-/// Connections of one session that may be open; the oldest is closed beyond that.
-const CONNECTIONS_MAX: usize = 10_000;
 /// A connection that brings nothing for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest wait, and the period in which idle connections are looked for.
@@ -79,7 +91,7 @@ impl Responder {
     ///
     /// # Errors
     /// When the system has no descriptor or thread left.
-    pub(super) fn start(tls: ServerConfig) -> std::io::Result<Self> {
+    pub(super) fn start(tls: ServerConfig, meter: Meter, connections_max: usize) -> std::io::Result<Self> {
         let (tasks, inbox) = mpsc::channel();
         let wake = Arc::new(EventFd::new().map_err(std::io::Error::other)?);
         let epoll = Epoll::new().map_err(std::io::Error::other)?;
@@ -91,8 +103,11 @@ impl Responder {
             counts: Arc::clone(&counts),
             tls,
             epoll,
+            meter,
+            connections_max,
             flows: BTreeMap::new(),
             connections: BTreeMap::new(),
+            paused: BTreeSet::new(),
             next_token: WAKE + 1,
             buffer: vec![0; BUFFER_BYTES],
             idle_checked: Instant::now(),
@@ -128,10 +143,11 @@ impl Worker {
         // Without the favour an answer may wait behind the workers of a load.
         let _ = scheduling::wake_soon();
         let _ = clock::set_timer_slack_ns(1);
+
         let mut events = Vec::new();
         loop {
             // An interrupted wait is repeated.
-            let _ = self.epoll.wait(&mut events, Some(WAIT_MAX));
+            let _ = self.epoll.wait(&mut events, Some(self.wait_max()));
             for event in &events {
                 if event.token == WAKE {
                     self.wake.drain();
@@ -142,31 +158,29 @@ impl Worker {
                     self.on_ready(event.token);
                 }
             }
+            self.resume_paused();
             self.close_idle();
         }
+    }
+
+    fn wait_max(&self) -> Duration {
+        let paused_ns = self.paused.first().map(|(until_ns, _)| until_ns.saturating_sub(clock::monotonic_ns()));
+        paused_ns.map_or(WAIT_MAX, |ns| Duration::from_nanos(ns).min(WAIT_MAX))
     }
 
     /// False when the session ends.
     fn take_tasks(&mut self) -> bool {
         while let Ok(task) = self.tasks.try_recv() {
-            let token = self.next_token;
-            self.next_token += 1;
             match task {
-                Task::Flow { fd, flow, tag } => {
-                    if self.epoll.add(fd.as_fd(), token, Interest::READ).is_ok() {
-                        self.flows.insert(token, ProbeFlow::new(fd, flow, tag));
-                        self.on_ready(token);
-                    }
+                Task::BeginPhase => {
+                    self.flows.clear();
+                    self.connections.clear();
                 }
-                Task::Connection { fd, head, transaction } => {
-                    if self.connections.len() >= CONNECTIONS_MAX {
-                        self.connections.pop_first();
-                    }
-                    if self.epoll.add(fd.as_fd(), token, Interest::READ).is_ok() {
-                        let connection = ProbeConnection::new(fd, &head, transaction, &self.tls);
-                        self.connections.insert(token, connection);
-                        self.on_ready(token);
-                    }
+                Task::EndPhase => self.connections.retain(|_, connection| !connection.has_transactions()),
+                Task::Flow { fd, flow, tag, allotted } => self.add_flow(fd, flow, tag, allotted),
+                Task::Connection { fd, head, transaction, allotted } => {
+                    let connection = ProbeConnection::new(fd, &head, transaction, &self.tls, allotted);
+                    self.add_connection(connection);
                 }
                 Task::Quit => return false,
             }
@@ -174,25 +188,91 @@ impl Worker {
         true
     }
 
+    fn add_flow(&mut self, fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted) {
+        let token = self.new_token();
+        if self.epoll.add(fd.as_fd(), token, Interest::READ).is_ok() {
+            self.flows.insert(token, ProbeFlow::new(fd, flow, tag, allotted));
+            self.on_ready(token);
+        }
+    }
+
+    fn add_connection(&mut self, connection: ProbeConnection) {
+        // A client may open a connection before this end has seen that an earlier one is closed.
+        if self.connections.len() >= self.connections_max {
+            self.connections.pop_first();
+        }
+
+        let token = self.new_token();
+        if self.epoll.add(connection.fd(), token, connection.interest()).is_ok() {
+            self.connections.insert(token, connection);
+            self.on_ready(token);
+        }
+    }
+
+    fn new_token(&mut self) -> u64 {
+        let token = self.next_token;
+        self.next_token += 1;
+        token
+    }
+
     fn on_ready(&mut self, token: u64) {
-        if let Some(flow) = self.flows.get_mut(&token) {
-            let read = flow.answer();
-            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.probes += read.probes;
-            counts.foreign += read.foreign;
-            if read.is_over {
-                self.flows.remove(&token);
-            }
-        } else if let Some(connection) = self.connections.get_mut(&token) {
-            match connection.advance(&mut self.buffer) {
-                Ok(transactions) => {
-                    if let Some(interest) = connection.changed_interest() {
-                        let _ = self.epoll.modify(connection.fd(), token, interest);
-                    }
-                    self.counts.lock().unwrap_or_else(PoisonError::into_inner).transactions += transactions;
+        if self.flows.contains_key(&token) {
+            self.advance_flow(token);
+        } else if self.connections.contains_key(&token) {
+            self.advance_connection(token);
+        }
+    }
+
+    fn advance_flow(&mut self, token: u64) {
+        let Some(flow) = self.flows.get_mut(&token) else { return };
+        let read = flow.answer(&self.meter);
+
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.probes += read.probes;
+        counts.foreign += read.foreign;
+        drop(counts);
+
+        if read.has_ended {
+            self.flows.remove(&token);
+        } else if let Some(until_ns) = read.not_before_ns {
+            self.pause(token, until_ns);
+        }
+    }
+
+    fn advance_connection(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        match connection.advance(&mut self.buffer, &self.meter) {
+            Ok(Turn::Answered(requests)) => {
+                if let Some(interest) = connection.changed_interest() {
+                    let _ = self.epoll.modify(connection.fd(), token, interest);
                 }
-                // The client ends its probes by closing them; anything else is its failure.
-                Err(_) => drop(self.connections.remove(&token)),
+                self.counts.lock().unwrap_or_else(PoisonError::into_inner).transactions += requests;
+            }
+            Ok(Turn::NotBefore(until_ns)) => self.pause(token, until_ns),
+            // The client ends its probes by closing them; anything else is its failure.
+            Err(_) => drop(self.connections.remove(&token)),
+        }
+    }
+
+    /// Waits for nothing of this socket until then.
+    fn pause(&mut self, token: u64, until_ns: u64) {
+        let flow = self.flows.get(&token).map(ProbeFlow::fd);
+        let Some(fd) = flow.or_else(|| self.connections.get(&token).map(ProbeConnection::fd)) else { return };
+        // Registered without an interest it would still wake for a connection that the client has closed.
+        if self.epoll.remove(fd).is_ok() {
+            self.paused.insert((until_ns, token));
+        }
+    }
+
+    fn resume_paused(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        while let Some((_, token)) = self.paused.first().copied().filter(|(until_ns, _)| *until_ns <= now_ns) {
+            self.paused.pop_first();
+
+            let flow = self.flows.get(&token).map(|flow| (flow.fd(), Interest::READ));
+            let connection = self.connections.get(&token).map(|connection| (connection.fd(), connection.interest()));
+            if let Some((fd, interest)) = flow.or(connection) {
+                let _ = self.epoll.add(fd, token, interest);
             }
         }
     }

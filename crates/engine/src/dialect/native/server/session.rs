@@ -1,6 +1,6 @@
 //! One client: its control connection, its protocol machine and the phase that runs.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -17,18 +17,20 @@ use linerate_native::server::{CloseReason, Input, Machine};
 use linerate_native::stream_head::{StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::sockopt;
-use linerate_trust::{ServerSession, Token, random, verify_resume};
+use linerate_trust::{ServerSession, random, verify_resume};
 
 use super::active_phase::ActivePhase;
 use super::native_server::{CONTROL, KINDS, own};
 use super::phases::Shared;
 use super::request::PendingRequest;
-use super::responder::{Responder, Task};
+use super::responder::{Meter, Responder, Task};
 use super::{Context, HANDSHAKE_TIMEOUT};
+use crate::data::quota::Quota;
 use crate::dialect::native::datagrams::FlowId;
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::server;
 use crate::server::context::ServerContext;
+use crate::server::limits::allotment::Allotment;
 use crate::server::server_stats::ByteTotals;
 
 /// A client.
@@ -45,22 +47,31 @@ pub(super) struct Session {
     pub(super) flow_secret: [u8; 32],
     pub(super) responder: Option<Responder>,
     pub(super) phase: Option<ActivePhase>,
+    /// Descriptors that admission counted for its phases.
+    pub(super) allotment: Allotment,
+    /// Connections of requests and responses that it may have open at once.
+    pub(super) connections_max: u32,
+    /// Of all that it sends and receives.
+    pub(super) quota: Quota,
+    /// Of its probes and transactions.
+    pub(super) meter: Meter,
     pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
     pub(super) facts: Option<String>,
-    /// The token that the client proves.
-    pub(super) token: Option<Token>,
-    pub(super) is_proven: bool,
+    /// Name of the token that the client has proved.
+    pub(super) token_name: Option<String>,
+    /// Whose password is compared, since when.
+    pub(super) login: Option<(String, Instant)>,
     /// Who has logged in.
     pub(super) user: Option<String>,
     /// The log has the reason for which it ends.
     pub(super) is_logged: bool,
-    /// The login is refused then.
-    pub(super) login_refused_at: Option<Instant>,
+    /// Wrong proof or password, and when the client learns of it.
+    pub(super) refusal: Option<(Instant, Input)>,
     pub(super) hello: Option<Box<Hello>>,
     /// In the queue.
     pub(super) waiting: Option<Waiting>,
-    /// Bytes of the phases that are over.
+    /// Bytes of loads and datagrams of the phases that have ended.
     moved: ByteTotals,
     pub(super) next_flow: u32,
     pub(super) resume: Option<Resume>,
@@ -88,6 +99,21 @@ struct Connection {
     waits_for_room: bool,
 }
 
+impl Connection {
+    /// Plaintext of the client. As long as the client does not take what it is sent, nothing more of it is read: each of its
+    /// messages may lead to a message for it.
+    fn receive(&mut self) -> io::Result<Vec<u8>> {
+        if self.tls.has_unsent() {
+            let flushed = self.tls.flush(self.fd.as_fd());
+            return flushed.map(|()| Vec::new()).or_else(|error| match error.kind() {
+                ErrorKind::WouldBlock => Ok(Vec::new()),
+                _ => Err(error),
+            });
+        }
+        self.tls.receive(self.fd.as_fd())
+    }
+}
+
 impl Session {
     pub(super) fn new(id: u64, fd: OwnedFd, peer: SocketAddr, context: &Context) -> Self {
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
@@ -107,13 +133,17 @@ impl Session {
             flow_secret: random(),
             responder: None,
             phase: None,
+            allotment: Allotment::new(0),
+            connections_max: 0,
+            quota: Quota::default(),
+            meter: Meter::default(),
             request: None,
             facts: None,
-            token: None,
-            is_proven: false,
+            token_name: None,
+            login: None,
             user: None,
             is_logged: false,
-            login_refused_at: None,
+            refusal: None,
             hello: None,
             waiting: None,
             moved: ByteTotals::default(),
@@ -158,7 +188,8 @@ impl Session {
         let handshake = self.is_handshaking().then(|| self.opened + HANDSHAKE_TIMEOUT);
         let phase = self.phase.as_ref().and_then(ActivePhase::deadline);
         let waiting = self.waiting.as_ref().map(|waiting| waiting.until.min(waiting.announce_at));
-        let own = [handshake, phase, self.reconnect_deadline(), waiting, self.login_refused_at];
+        let refusal = self.refusal.as_ref().map(|(at, _)| *at);
+        let own = [handshake, phase, self.reconnect_deadline(), waiting, refusal];
         self.machine.poll_timeout().into_iter().chain(own.into_iter().flatten()).min()
     }
 
@@ -177,7 +208,7 @@ impl Session {
     pub(super) fn on_control(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         let now = Instant::now();
-        match connection.tls.receive(connection.fd.as_fd()) {
+        match connection.receive() {
             Ok(plaintext) if plaintext.is_empty() => {}
             Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
             // A client that resumes a session resets the connection before: this one has ended without a message.
@@ -198,11 +229,11 @@ impl Session {
             self.machine.control_lost(now);
         }
         self.machine.handle_timeout(now);
-        if self.login_refused_at.take_if(|at| now >= *at).is_some() {
-            self.machine.handle_local(now, Input::LoginChecked(false));
+        if let Some((_, refusal)) = self.refusal.take_if(|(at, _)| now >= *at) {
+            self.machine.handle_local(now, refusal);
         }
         self.await_turn(now, server);
-        self.advance_phase(now);
+        self.advance_phase(now, server);
         if self.reconnect_deadline().is_some_and(|deadline| now >= deadline) {
             self.closed = Some(CloseReason::Lost);
         }
@@ -213,11 +244,11 @@ impl Session {
         self.watch(shared.epoll);
     }
 
-    fn advance_phase(&mut self, now: Instant) {
+    fn advance_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(phase) = &mut self.phase else { return };
         phase.advance();
         if self.phase.as_ref().is_some_and(|phase| phase.is_overdue(now)) {
-            self.end_phase(now);
+            self.end_phase(now, server);
         }
     }
 
@@ -228,14 +259,18 @@ impl Session {
     }
 
     /// Ends the phase and passes its result on.
-    pub(super) fn end_phase(&mut self, now: Instant) {
+    pub(super) fn end_phase(&mut self, now: Instant, server: &ServerContext<'_>) {
         let Some(mut phase) = self.phase.take() else { return };
         phase.stop_senders();
         let totals = phase.totals();
         self.moved.received_bytes += totals.received_bytes;
         self.moved.sent_bytes += totals.sent_bytes;
         let probes = self.responder.as_ref().map(Responder::counts).unwrap_or_default();
-        let (result, facts) = phase.finish(probes);
+        if let Some(responder) = &self.responder {
+            responder.give(Task::EndPhase);
+        }
+        let (mut result, facts) = phase.finish(probes);
+        result.concurrent_max = Some(server.stats.concurrent_max(self.id));
         self.facts = facts.or(self.facts.take());
         self.machine.handle_local(now, Input::PhaseEnded(Box::new(result)));
     }
@@ -267,7 +302,7 @@ impl Session {
         let waits = connection.tls.has_unsent();
         if waits != connection.waits_for_room {
             connection.waits_for_room = waits;
-            let interest = if waits { Interest::BOTH } else { Interest::READ };
+            let interest = if waits { Interest::WRITE } else { Interest::READ };
             // Modifying a registered descriptor fails only when memory is short; the next send tries again.
             let _ = epoll.modify(connection.fd.as_fd(), self.id * KINDS + CONTROL, interest);
         }
@@ -307,23 +342,28 @@ impl Session {
         if head.kind == StreamKind::Load {
             return self.phase.as_mut().is_some_and(|phase| phase.add_stream(fd, &head, &context.tls));
         }
-        // Probes go on while a load drains, after the end of its phase.
-        let transaction = self.phase.as_ref().and_then(|phase| phase.spec.transaction);
-        match &self.responder {
-            Some(responder) => responder.give(Task::Connection { fd, head, transaction }),
-            None => return false,
-        }
+
+        let transaction = match head.kind {
+            StreamKind::Rr | StreamKind::Crr => match self.phase.as_ref().and_then(|phase| phase.spec.transaction) {
+                Some(transaction) => Some(transaction),
+                None => return false,
+            },
+            // Probes continue while a load drains, after the end of its phase.
+            _ => None,
+        };
+        let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) else { return false };
+        responder.give(Task::Connection { fd, head, transaction, allotted });
         true
     }
 
-    /// Takes a flow whose knock was answered.
-    pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId, _context: &Context) {
+    /// Takes a flow whose first datagram was answered.
+    pub(super) fn add_flow(&mut self, fd: OwnedFd, id: FlowId) {
         match &mut self.phase {
             // A failure shows as a flow without data.
             Some(phase) if phase.spec.direction.is_some() => drop(phase.add_flow(fd, id)),
             _ => {
-                if let Some(responder) = &self.responder {
-                    responder.give(Task::Flow { fd, flow: id.flow, tag: id.tag });
+                if let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) {
+                    responder.give(Task::Flow { fd, flow: id.flow, tag: id.tag, allotted });
                 }
             }
         }
@@ -337,10 +377,11 @@ impl Session {
 
     /// The session is over: closes its connection and reports what it was.
     pub(super) fn end(mut self, server: &mut ServerContext<'_>) {
+        let totals = server::Session::totals(&mut self);
         self.phase = None;
         let outcome = self.outcome();
-        let summary = self.summary();
-        let was_test = server.end_test(self.id, self.name.clone(), self.moved, Some(&summary), &outcome);
+        let summary = self.summary(totals);
+        let was_test = server.end_test(self.id, self.name.clone(), totals, Some(&summary), &outcome);
         let was_admitted = was_test || self.is_admitted();
         if !was_admitted
             && !self.is_logged
@@ -358,15 +399,15 @@ impl Session {
     }
 
     /// Both directions, for the log and for records.
-    fn summary(&self) -> Summary {
+    fn summary(&self, moved: ByteTotals) -> Summary {
         let duration_ns = linerate_sys::clock::as_ns(self.opened.elapsed());
         let totals = |bytes| Some(EndpointTotals::new(bytes, duration_ns, None));
         let mut forward = StreamSummary::default();
         forward.role = StreamRole::Receiver;
         forward.flow = Flow::Forward;
-        forward.receiver = totals(self.moved.received_bytes);
+        forward.receiver = totals(moved.received_bytes);
         let mut reverse = StreamSummary::new(StreamId(1), StreamRole::Sender, Flow::Reverse);
-        reverse.sender = totals(self.moved.sent_bytes);
+        reverse.sender = totals(moved.sent_bytes);
         Summary::new(vec![forward, reverse])
     }
 
@@ -384,7 +425,7 @@ impl Session {
 fn describe(reason: &CloseReason) -> String {
     match reason {
         CloseReason::Refused { clause } => format!("refused: {clause}"),
-        CloseReason::Unproven => "the client does not prove its token".to_owned(),
+        CloseReason::Unproven => "the client proves neither token nor login".to_owned(),
         CloseReason::Fault(fault) => format!("a message of the client is wrong: {fault}"),
         CloseReason::PeerFault(fault) => format!("the client rejects a message: {fault}"),
         CloseReason::Timeout => "the client did not send what was due in time".to_owned(),
@@ -398,9 +439,10 @@ fn describe(reason: &CloseReason) -> String {
 impl server::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         let running = self.phase.as_ref().map(ActivePhase::totals).unwrap_or_default();
+        let parts = [self.moved, running, self.meter.totals()];
         ByteTotals {
-            received_bytes: self.moved.received_bytes + running.received_bytes,
-            sent_bytes: self.moved.sent_bytes + running.sent_bytes,
+            received_bytes: parts.iter().map(|part| part.received_bytes).sum(),
+            sent_bytes: parts.iter().map(|part| part.sent_bytes).sum(),
         }
     }
 

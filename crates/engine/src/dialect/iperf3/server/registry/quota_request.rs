@@ -9,7 +9,7 @@ use linerate_model::network::Network;
 use linerate_model::{Direction, Transport};
 
 use crate::server::limits::quotas::QuotaRequest;
-use crate::server::limits::resource_quota::Requirements;
+use crate::server::limits::requirements::Requirements;
 
 pub(super) fn of(address: IpAddr, test: &AcceptedTest) -> QuotaRequest {
     let params = &test.params;

@@ -5,12 +5,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use linerate_model::path::TransactionSpec;
-use linerate_native::stream_head::{StreamAnswer, StreamHead, StreamKind};
+use linerate_native::stream_head::{StreamAnswer, StreamHead};
 use linerate_sys::poll::Interest;
-use linerate_sys::{clock, sockopt, stream_io};
+use linerate_sys::{clock, sockopt};
 use linerate_trust::{ServerConfig, ServerSession};
 
+use super::meter::{Meter, Room};
+use super::transactions::Transactions;
+use crate::data::quota::Traffic;
 use crate::dialect::native::tls_stream::TlsStream;
+use crate::server::limits::allotment::Allotted;
 
 /// One connection. Its head is read.
 pub(super) struct ProbeConnection {
@@ -19,6 +23,8 @@ pub(super) struct ProbeConnection {
     /// What the event loop waits for.
     interest: Interest,
     exchange: Exchange,
+    /// Closed with the connection.
+    _allotted: Allotted,
 }
 
 enum Exchange {
@@ -27,47 +33,37 @@ enum Exchange {
     Transactions(Transactions),
 }
 
-struct Transactions {
-    request_bytes: usize,
-    response: Vec<u8>,
-    /// Bytes of requests that have not been answered.
-    pending_bytes: usize,
-    /// What is not yet sent.
-    unsent: Vec<u8>,
+/// What a turn of a connection led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Requests that were answered; the event loop says when there is more to do.
+    Answered(u64),
+    /// A limit of the server leaves no room before this monotonic time, ns.
+    NotBefore(u64),
 }
 
-/// Requests and responses are at most this long.
-const TRANSACTION_BYTES_MAX: u32 = 1 << 20;
-/// Responses that may wait for a client that does not read.
-const UNSENT_BYTES_MAX: usize = 4 << 20;
-
 impl ProbeConnection {
+    /// A connection of requests with a `transaction`, otherwise one of echoes.
     pub(super) fn new(
         fd: OwnedFd,
         head: &StreamHead,
         transaction: Option<TransactionSpec>,
         tls: &ServerConfig,
+        allotted: Allotted,
     ) -> Self {
         // Answers are small.
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
         let answer = StreamAnswer { status: 0, stream: head.stream, server_ns: clock::monotonic_ns() }.encode();
-        let exchange = match (head.kind, transaction) {
-            (StreamKind::Rr | StreamKind::Crr, Some(spec)) => {
-                let response_bytes = spec.response_bytes.clamp(1, TRANSACTION_BYTES_MAX) as usize;
-                Exchange::Transactions(Transactions {
-                    request_bytes: spec.request_bytes.clamp(1, TRANSACTION_BYTES_MAX) as usize,
-                    response: vec![b'r'; response_bytes],
-                    pending_bytes: 0,
-                    unsent: answer.to_vec(),
-                })
-            }
-            _ => {
+
+        let exchange = match transaction {
+            Some(spec) => Exchange::Transactions(Transactions::new(&fd, spec, &answer)),
+            None => {
                 let mut stream = TlsStream::server(ServerSession::new(tls));
                 stream.send_before(&answer);
                 Exchange::Echo(Box::new(stream))
             }
         };
-        Self { fd, active: Instant::now(), interest: Interest::READ, exchange }
+        Self { fd, active: Instant::now(), interest: Interest::READ, exchange, _allotted: allotted }
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -79,76 +75,58 @@ impl ProbeConnection {
         self.active
     }
 
-    /// What the event loop has to wait for, where that has changed.
+    /// It has requests and responses, which end with their phase.
+    pub(super) fn has_transactions(&self) -> bool {
+        matches!(self.exchange, Exchange::Transactions(_))
+    }
+
+    /// What the event loop has to wait for, where that has changed. Nothing is read of a client that does not take its answers.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let has_unsent = match &self.exchange {
             Exchange::Echo(stream) => stream.has_unsent(),
-            Exchange::Transactions(transactions) => !transactions.unsent.is_empty(),
+            Exchange::Transactions(transactions) => transactions.has_unsent(),
         };
-        let wanted = if has_unsent { Interest::BOTH } else { Interest::READ };
+        let wanted = if has_unsent { Interest::WRITE } else { Interest::READ };
         (std::mem::replace(&mut self.interest, wanted) != wanted).then_some(wanted)
     }
 
-    /// Answers what has arrived; returns the number of requests that were answered. `buffer` is for requests.
+    /// What the event loop waits for now.
+    pub(super) fn interest(&self) -> Interest {
+        self.interest
+    }
+
+    /// Answers a part of what has arrived. `buffer` is for requests.
     ///
     /// # Errors
-    /// When the connection is over.
-    pub(super) fn advance(&mut self, buffer: &mut [u8]) -> io::Result<u64> {
+    /// When the connection has ended, or the amount that the server allows is used up.
+    pub(super) fn advance(&mut self, buffer: &mut [u8], meter: &Meter) -> io::Result<Turn> {
         self.active = Instant::now();
         let fd = self.fd.as_fd();
         match &mut self.exchange {
-            Exchange::Echo(stream) => {
-                let received = stream.receive(fd)?;
-                if received.is_empty() {
-                    return Ok(0);
-                }
-                stream.send(fd, &received)?;
-                Ok(1)
-            }
-            Exchange::Transactions(transactions) => transactions.advance(fd, buffer),
+            Exchange::Transactions(transactions) => transactions.advance(fd, buffer, meter),
+            Exchange::Echo(stream) => echo(stream, fd, meter),
         }
     }
 }
 
-impl Transactions {
-    fn advance(&mut self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<u64> {
-        let mut answered = 0;
-        let mut is_drained = false;
-        while !is_drained {
-            match stream_io::recv(fd, buffer) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(len) => {
-                    self.pending_bytes += len;
-                    // The event loop reports what arrives from now on.
-                    is_drained = len < buffer.len();
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            }
-            while self.pending_bytes >= self.request_bytes {
-                self.pending_bytes -= self.request_bytes;
-                if self.unsent.len() > UNSENT_BYTES_MAX {
-                    return Err(ErrorKind::OutOfMemory.into());
-                }
-                self.unsent.extend_from_slice(&self.response);
-                answered += 1;
-            }
-            self.flush(fd)?;
-        }
-        self.flush(fd)?;
-        Ok(answered)
+/// Sends back what one read brings, unless an earlier echo is not sent yet.
+fn echo(stream: &mut TlsStream, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result<Turn> {
+    if stream.has_unsent() {
+        return match stream.flush(fd) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(Turn::Answered(0)),
+        };
+    }
+    if let Room::NotBefore(at_ns) = meter.room(Traffic::Probes)? {
+        return Ok(Turn::NotBefore(at_ns));
     }
 
-    fn flush(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        while !self.unsent.is_empty() {
-            match stream_io::send(fd, &self.unsent) {
-                Ok(len) => drop(self.unsent.drain(..len)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+    let before = stream.moved();
+    let received = stream.receive(fd)?;
+    if !received.is_empty() {
+        stream.send(fd, &received)?;
     }
+    let after = stream.moved();
+    meter.charge(Traffic::Probes, after.received_bytes - before.received_bytes, after.sent_bytes - before.sent_bytes);
+    Ok(Turn::Answered(u64::from(!received.is_empty())))
 }

@@ -1,7 +1,7 @@
 //! A UDP flow of probes.
 
-use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_native::datagram::{
     DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN, ReceivedSequence,
@@ -10,6 +10,10 @@ use linerate_native::datagram::{
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::{self, Message};
 use linerate_sys::{errno, sockopt};
+
+use super::meter::{Meter, Room};
+use crate::data::quota::Traffic;
+use crate::server::limits::allotment::Allotted;
 
 /// Answers the probes of one flow on its connected socket.
 pub(super) struct ProbeFlow {
@@ -23,6 +27,10 @@ pub(super) struct ProbeFlow {
     /// The last of them, and its type of service, until a router reports that it is too large.
     size_probe: Option<(DatagramHead, u8)>,
     buffer: Vec<u8>,
+    /// Bytes that were sent since the last charge.
+    sent_bytes: u64,
+    /// Closed with the flow.
+    _allotted: Allotted,
 }
 
 /// What one call of [`ProbeFlow::answer`] read.
@@ -30,7 +38,9 @@ pub(super) struct ProbeFlow {
 pub(super) struct FlowRead {
     pub(super) probes: u64,
     pub(super) foreign: u64,
-    pub(super) is_over: bool,
+    /// A limit of the server leaves no room before this monotonic time, ns.
+    pub(super) not_before_ns: Option<u64>,
+    pub(super) has_ended: bool,
 }
 
 /// Datagrams per call, so that a flood on one flow leaves the others their turn.
@@ -40,7 +50,7 @@ const SIZE_PROBES_MAX: u32 = 120;
 const SIZE_PROBE_BYTES_MAX: usize = 9_216;
 
 impl ProbeFlow {
-    pub(super) fn new(fd: OwnedFd, flow: u32, tag: u64) -> Self {
+    pub(super) fn new(fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted) -> Self {
         // Without these a time is that of the read, and marks are unknown.
         let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
         let _ = sockopt::set_receive_tos(&fd, true);
@@ -50,24 +60,51 @@ impl ProbeFlow {
         let buffer = vec![0; SIZE_PROBE_BYTES_MAX + 1];
         let received = ReceivedSequence::default();
         let (offset, size_probes_left) = (RealtimeOffset::read(), SIZE_PROBES_MAX);
-        Self { fd, flow, tag, received, offset, size_probes_left, size_probe: None, buffer }
+        Self {
+            fd,
+            flow,
+            tag,
+            received,
+            offset,
+            size_probes_left,
+            size_probe: None,
+            buffer,
+            sent_bytes: 0,
+            _allotted: allotted,
+        }
     }
 
-    /// Answers what has arrived.
-    pub(super) fn answer(&mut self) -> FlowRead {
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Answers what has arrived, as far as the limits of the server allow.
+    pub(super) fn answer(&mut self, meter: &Meter) -> FlowRead {
         let mut read = FlowRead::default();
         let mut buffer = std::mem::take(&mut self.buffer);
         self.offset.refresh();
         for count in 0..DATAGRAMS_PER_CALL {
+            match meter.room(Traffic::Probes) {
+                Ok(Room::Bytes(_)) => {}
+                Ok(Room::NotBefore(at_ns)) => {
+                    read.not_before_ns = Some(at_ns);
+                    break;
+                }
+                Err(_) => read.has_ended = true,
+            }
+            if read.has_ended {
+                break;
+            }
+
             match udp::recv_message(&self.fd, &mut buffer) {
-                Ok(message) => self.answer_one(&message, &mut read),
+                Ok(message) => {
+                    self.answer_one(&message, &mut read);
+                    meter.charge(Traffic::Probes, message.full_len as u64, std::mem::take(&mut self.sent_bytes));
+                }
                 // The socket was ready for errors alone.
                 Err(error) if error.kind() == ErrorKind::WouldBlock && count == 0 => self.take_errors(),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => self.take_errors(),
-            }
-            if read.is_over {
-                break;
             }
         }
         self.buffer = buffer;
@@ -106,13 +143,13 @@ impl ProbeFlow {
             DatagramType::Knock => {
                 self.send(&DatagramHead { datagram_type: DatagramType::Open, tag: self.tag, ..head }, &[]);
             }
-            DatagramType::Bye => read.is_over = true,
+            DatagramType::Bye => read.has_ended = true,
             _ => read.foreign += 1,
         }
     }
 
     /// A reply is as long as its probe.
-    fn reply(&self, message: &Message<'_>, head: &DatagramHead, received_ns: u64) {
+    fn reply(&mut self, message: &Message<'_>, head: &DatagramHead, received_ns: u64) {
         let mut reply = message.data.to_vec();
         DatagramHead { datagram_type: DatagramType::Reply, flags: 0, ..*head }.encode_into(&mut reply);
         let body = ReplyBody {
@@ -125,10 +162,10 @@ impl ProbeFlow {
         body.encode_into(&mut reply);
         let tos = message.tos.unwrap_or(0);
         // A reply that cannot be sent is a lost one.
-        let _ = udp::send_with_tos(&self.fd, &reply, tos);
+        let _ = self.transmit(&reply, Some(tos));
     }
 
-    fn confirm_size(&self, message: &Message<'_>, head: &DatagramHead) {
+    fn confirm_size(&mut self, message: &Message<'_>, head: &DatagramHead) {
         let bytes = u32::try_from(message.full_len).unwrap_or(u32::MAX);
         self.answer_size(head, 0, SizeAnswer { bytes, tos: message.tos.unwrap_or(TOS_UNKNOWN) });
     }
@@ -143,7 +180,7 @@ impl ProbeFlow {
         self.size_probes_left -= 1;
         let mut datagram = vec![0; len];
         DatagramHead { flags: 0, ..*head }.encode_into(&mut datagram);
-        let sent = udp::send_with_tos(&self.fd, &datagram, wanted.tos);
+        let sent = self.transmit(&datagram, Some(wanted.tos));
         self.size_probe = sent.is_ok().then_some((*head, wanted.tos));
         if sent.is_err_and(|error| error.raw_os_error() == Some(errno::EMSGSIZE)) {
             let bytes = sockopt::path_mtu(&self.fd).unwrap_or(0);
@@ -151,17 +188,26 @@ impl ProbeFlow {
         }
     }
 
-    fn answer_size(&self, head: &DatagramHead, flags: u8, answer: SizeAnswer) {
+    fn answer_size(&mut self, head: &DatagramHead, flags: u8, answer: SizeAnswer) {
         let mut body = [0; HEAD_LEN + 8];
         answer.encode_into(&mut body);
         let body = body.get(HEAD_LEN..).unwrap_or_default();
         self.send(&DatagramHead { datagram_type: DatagramType::SizeAnswer, flags, ..*head }, body);
     }
 
-    fn send(&self, head: &DatagramHead, body: &[u8]) {
+    fn send(&mut self, head: &DatagramHead, body: &[u8]) {
         let mut datagram = vec![0; HEAD_LEN];
         head.encode_into(&mut datagram);
         datagram.extend_from_slice(body);
-        let _ = udp::send(self.fd.as_fd(), &datagram);
+        let _ = self.transmit(&datagram, None);
+    }
+
+    fn transmit(&mut self, datagram: &[u8], tos: Option<u8>) -> io::Result<usize> {
+        let sent = match tos {
+            Some(tos) => udp::send_with_tos(&self.fd, datagram, tos),
+            None => udp::send(self.fd.as_fd(), datagram),
+        }?;
+        self.sent_bytes += sent as u64;
+        Ok(sent)
     }
 }
