@@ -1,7 +1,7 @@
 //! One measure over the runs of a path, with its changes.
 
 use linerate_model::measure::{Comparison, MeasureName};
-use linerate_model::record::{RunId, RunRecord};
+use linerate_model::record::{RunId, RunRecord, Way};
 use serde::Serialize;
 
 use crate::change_point::{BEFORE, RUNS_MIN, change_points};
@@ -56,6 +56,12 @@ pub struct Trend {
     pub runs: Vec<TrendRun>,
     /// Earliest first.
     pub changes: Vec<TrendChange>,
+    /// Direction of the values, of tests that measured both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
+    /// The same measure in the other direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_way: Option<Box<Self>>,
 }
 
 /// State of a trend at its last run.
@@ -104,12 +110,19 @@ impl Trend {
         };
         let changes = found.iter().zip(ends).zip(starts).filter_map(change).collect();
         let (client, server) = (last.path.client.clone(), last.path.server.clone());
-        Self { schema: TREND_SCHEMA, measure, client, server, runs, changes }
+        Self { schema: TREND_SCHEMA, measure, client, server, runs, changes, way: None, other_way: None }
     }
 
-    /// The state after the last run.
+    /// The state after the last run; of two directions the worse one.
     #[must_use]
     pub fn state(&self) -> TrendState {
+        let is_other_worse = self.other_way.as_ref().is_some_and(|other| other.state() == TrendState::Worse);
+        if is_other_worse { TrendState::Worse } else { self.own_state() }
+    }
+
+    /// The state without the other direction.
+    #[must_use]
+    pub fn own_state(&self) -> TrendState {
         match self.changes.last() {
             Some(change) if change.is_worse => TrendState::Worse,
             _ if self.values() < RUNS_MIN => TrendState::TooFew,

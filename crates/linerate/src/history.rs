@@ -90,7 +90,7 @@ impl History {
     /// # Errors
     /// A store that cannot be read.
     pub fn list(&self, filter: &Filter, form: ListForm, style: Style) -> Result<Option<String>, Error> {
-        let rows = match self.open().map(|store| store.list(filter)) {
+        let rows = match self.open().map(|store| store.list_both_ways(filter)) {
             Err(StoreError::Missing(_)) => return Ok(None),
             rows => rows.and_then(|rows| rows).map_err(error)?,
         };

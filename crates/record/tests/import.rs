@@ -369,8 +369,11 @@ fn damaged_texts_become_tests_or_unread_lines() {
         for _ in 0..20 {
             let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
             let at = next(words.len().max(1));
-            let damaged: String =
-                words.iter().enumerate().map(|(place, word)| if place == at { DAMAGE[next(DAMAGE.len())] } else { word }).collect();
+            let damaged: String = words
+                .iter()
+                .enumerate()
+                .map(|(place, word)| if place == at { DAMAGE[next(DAMAGE.len())] } else { word })
+                .collect();
             let contents = read(&damaged);
             for test in &contents.tests {
                 let mut builder = Builder::default();

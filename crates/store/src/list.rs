@@ -63,13 +63,7 @@ impl Store {
     /// What the database reports.
     pub fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let (clauses, parameters) = conditions(filter);
-        let order = match filter.sort {
-            Sort::Newest => "started_ms DESC, id DESC",
-            Sort::Oldest => "started_ms, id",
-            Sort::Highest => "primary_value DESC, id DESC",
-            Sort::Lowest => "primary_value, id",
-        };
-        let limit = filter.limit.map_or(i64::MAX, i64::from);
+        let (order, limit) = (order(filter.sort), limit(filter));
         let query = format!(
             "SELECT {COLUMNS}, key, value FROM (SELECT id, {COLUMNS} FROM run WHERE {clauses} ORDER BY {order} LIMIT {limit}) \
              AS listed LEFT JOIN label ON label.run = listed.id ORDER BY {order}, key"
@@ -87,15 +81,26 @@ impl Store {
             Ok(())
         })?;
 
+        Ok(list)
+    }
+
+    /// Lists runs with the medians of their primary measure in each direction, of the tests that have it in both.
+    ///
+    /// # Errors
+    /// What the database reports.
+    pub fn list_both_ways(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        let (clauses, parameters) = conditions(filter);
+        let (order, limit) = (order(filter.sort), limit(filter));
         let listed = format!("SELECT id FROM run WHERE {clauses} ORDER BY {order} LIMIT {limit}");
         let mut both_ways = self.both_ways(&listed, &parameters)?;
+
+        let mut list = self.list(filter)?;
         for row in &mut list {
             row.both_ways = both_ways.remove(&row.run_id);
         }
         Ok(list)
     }
 
-    /// The medians of the primary measure in each direction, of the tests that have it in both.
     fn both_ways(&self, listed: &str, parameters: &[Value]) -> Result<HashMap<RunId, (f64, f64)>, StoreError> {
         let query = format!(
             "SELECT run.run_id, measure.way, measure.value FROM run \
@@ -118,6 +123,19 @@ impl Store {
     }
 }
 
+fn order(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Newest => "started_ms DESC, id DESC",
+        Sort::Oldest => "started_ms, id",
+        Sort::Highest => "primary_value DESC, id DESC",
+        Sort::Lowest => "primary_value, id",
+    }
+}
+
+fn limit(filter: &Filter) -> i64 {
+    filter.limit.map_or(i64::MAX, i64::from)
+}
+
 /// The run, the direction and the value of a measure.
 type WayValue = (String, String, f64);
 
@@ -134,12 +152,17 @@ fn middle(values: &[WayValue], way: Way) -> Option<f64> {
 }
 
 impl Store {
-    /// The median of a measure over the complete trials of each run that has it: of the sum of both ways, else of the way
-    /// from the client, else of the other. In the order of the runs' ids.
+    /// The median of a measure over the complete trials of each run that has it, in the first of these directions that the run
+    /// has. In the order of the runs' ids.
     ///
     /// # Errors
     /// What the database reports.
-    pub fn medians(&self, filter: &Filter, measure: MeasureName) -> Result<Vec<(RunId, f64)>, StoreError> {
+    pub fn medians(
+        &self,
+        filter: &Filter,
+        measure: MeasureName,
+        ways: &[Way],
+    ) -> Result<Vec<(RunId, f64)>, StoreError> {
         let (clauses, mut parameters) = conditions(filter);
         parameters.push(Value::Text(measure.to_string()));
         let query = format!(
@@ -152,7 +175,7 @@ impl Store {
         let values = self.database.all(&query, &parameters, way_value)?;
         let runs = values.chunk_by(|a, b| a.0 == b.0);
         let median = |values: &[WayValue]| {
-            let median = [Way::Sum, Way::Forward, Way::Reverse].into_iter().find_map(|way| middle(values, way))?;
+            let median = ways.iter().find_map(|way| middle(values, *way))?;
             let run = values.first()?.0.parse().map_err(|error| StoreError::damaged("run id", error));
             Some(run.map(|run| (run, median)))
         };
