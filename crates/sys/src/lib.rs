@@ -18,6 +18,7 @@ pub mod cpu;
 pub mod errno;
 pub mod error;
 pub mod ethtool;
+pub mod file_access;
 pub mod file_system;
 pub mod icmp;
 pub mod interfaces;

@@ -130,11 +130,16 @@ pub fn first_port_for_all() -> u16 {
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
 }
 
-/// Whether the process runs as root (geteuid(2)).
+/// Whether the process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
+    effective_user() == 0
+}
+
+/// The user as whom the process has access to files (geteuid(2)).
+pub(crate) fn effective_user() -> u32 {
     // SAFETY: no pointers are passed, and the call cannot fail.
-    (unsafe { libc::geteuid() }) == 0
+    unsafe { libc::geteuid() }
 }
 
 #[cfg(test)]

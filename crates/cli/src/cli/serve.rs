@@ -209,6 +209,8 @@ const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
 const WEB_ADDRESS: &str = "127.0.0.1:5280";
+/// Largest file of the token of the live page.
+const TOKEN_FILE_BYTES_MAX: u64 = 4096;
 /// Time between two samples of the running tests.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -398,6 +400,10 @@ impl ServeArgs {
             let why = || format!("--web {address}: other hosts may come there, so it needs --token-file");
             return if is_for_this_host { Ok(Some(WebSpec::new(address))) } else { Err(why()) };
         };
+        if let Some(exposed) = file_modes::secret("token file", path) {
+            return Err(exposed);
+        }
+
         let text = file_system::read_text(path, web::TOKEN_FILE_BYTES_MAX);
         let text = text.map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
         let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -412,7 +418,6 @@ impl ServeArgs {
         [
             key.and_then(|path| file_modes::secret("private key", path)),
             users.and_then(|path| file_modes::trusted("user file", path)),
-            self.token_file.as_deref().and_then(|path| file_modes::secret("token file", path)),
         ]
         .into_iter()
         .flatten()

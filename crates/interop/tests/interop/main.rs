@@ -146,6 +146,7 @@ mod server {
     mod soak;
 }
 
+mod foreign_text;
 mod libraries;
 mod named_files;
 mod pages;
