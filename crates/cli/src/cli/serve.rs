@@ -209,8 +209,6 @@ const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
 const WEB_ADDRESS: &str = "127.0.0.1:5280";
-/// Largest file of the token of the live page.
-const TOKEN_FILE_BYTES_MAX: u64 = 4096;
 /// Time between two samples of the running tests.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
