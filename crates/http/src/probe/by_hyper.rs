@@ -22,7 +22,7 @@ pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResul
     let stream = connect(target)?;
     let all = async { timeout(target.timeout, exchange_with(target.address, stream, &client)).await };
     let completed = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
-    completed.unwrap_or_else(|_| Err(ProbeError::Silent(target.address, target.timeout)))
+    completed.unwrap_or(Err(ProbeError::Silent(target.address, target.timeout)))
 }
 
 async fn exchange_with(
