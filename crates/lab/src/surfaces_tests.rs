@@ -33,7 +33,11 @@ impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
         // Nearly normal, with this standard deviation.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let drift = 1.0 + self.drift_per_run * f64::from(self.runs);
-        Ok(Observation { value: value * drift * (1.0 + self.noise * deviation), metrics: () })
+        Ok(Observation::new(value * drift * (1.0 + self.noise * deviation), ()))
+    }
+
+    fn run_time(&self) -> Duration {
+        RUN_TIME
     }
 
     fn now(&self) -> Duration {
@@ -269,6 +273,7 @@ fn used(outcome: &Outcome<()>) -> &Setting {
     match &outcome.verdict {
         Verdict::Use { setting, .. } => setting,
         Verdict::Inconclusive(reason) => panic!("{reason}"),
+        Verdict::Worthless => panic!("every setting has the value 0"),
     }
 }
 

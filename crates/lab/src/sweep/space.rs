@@ -40,9 +40,13 @@ pub struct TooFewCongestionControls;
 const CPUS_TRIED: usize = 8;
 /// Longest wait for a connection: a server that does not answer by then will not answer the next run either.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A run without data, or without acknowledgements of data, for so long is over.
+/// A run that receives nothing for so long is over.
 const SILENCE: Duration = Duration::from_secs(4);
-/// Probes of a control connection without traffic. Two fit into [`SILENCE`], which ends the connection instead of the count.
+/// The same of a control connection on which nothing is acknowledged. On a full queue its segments are lost like those of
+/// others, so that several must be. Data streams have no such limit: of many on a slow path one may starve for as long.
+const CONTROL_SILENCE: Duration = Duration::from_secs(7);
+/// Probes of a control connection without traffic. Several fit into [`CONTROL_SILENCE`], which ends the connection instead of
+/// the count.
 const KEEPALIVE: Keepalive = Keepalive::new(2, 1, 1);
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -196,7 +200,7 @@ impl TestSettings {
         };
         local.interval = Some(SAMPLE_INTERVAL);
         local.rcv_timeout = SILENCE;
-        local.snd_timeout = Some(SILENCE);
+        local.control_timeout = Some(CONTROL_SILENCE);
         local.control_keepalive = Some(KEEPALIVE);
         local.cpu = self.pinning.client;
         let mut client = ClientSpec::new(spec.host.as_str(), local, test);

@@ -69,7 +69,7 @@ fn cost(sweep: &Sweep) -> String {
         sweep.plan.port,
         if sweep.plan.is_reverse { ", the server sends" } else { "" },
         sweep.cost.runs,
-        sweep.plan.time_s,
+        sweep.run_time_s.unwrap_or(sweep.plan.time_s),
         clock(sweep.cost.seconds),
         sweep.estimate.runs,
         sweep.plan.seed
@@ -94,7 +94,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         "UDP" => below("lost", |percent| format!("{}%", digits(percent)), |metrics| metrics.lost_percent),
         _ => below("retransmits", digits, |metrics| metrics.retransmits),
     };
-    let round_trip = below("round trip", |us| format!("{} us", digits(us)), |metrics| metrics.rtt_us)
+    let round_trip = below("round trip", values::delay, |metrics| metrics.rtt_us)
         .filter(|_| objective != Objective::Latency);
     Plot {
         title: format!("{} by {}", values::title(objective), factor.name),
@@ -178,7 +178,7 @@ fn with_metrics<'a, T>(
             table.number("retransmits", |item| text(item, |metrics| metrics.retransmits, |count| format!("{count:.0}")))
         }
     };
-    table.number("round trip", |item| text(item, |metrics| metrics.rtt_us, |us| format!("{us:.0} us")))
+    table.number("round trip", |item| text(item, |metrics| metrics.rtt_us, values::delay))
 }
 
 fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {
