@@ -139,7 +139,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         self.measure(first, self.plan.repetitions)?;
 
         for (place, setting) in rest.iter().enumerate() {
-            if self.brings_nothing(factor, base) {
+            if self.brings_nothing(factor, &ladder[..first.len() + place]) {
                 let spared = &rest[place..];
                 let runs = spared.len() as u64 * u64::from(self.plan.repetitions);
                 self.planned = self.planned.saturating_sub(runs).max(self.runs);

@@ -204,19 +204,19 @@ fn a_path_that_changes_is_noticed_and_one_that_does_not_is_not() {
     let mut changing = path(reported, 0.005, 6);
     changing.drift_per_run = -0.01;
     let drift = explore(&plan(), &mut changing).drift.expect("the path loses a percent per run");
-    assert!((0.75..0.95).contains(&drift), "{drift}");
+    assert!((0.6..0.95).contains(&drift), "{drift}");
     assert_eq!(explore(&plan(), &mut path(reported, 0.005, 6)).drift, None);
 }
 
 #[test]
 fn failed_runs_are_left_out_and_many_of_them_end_it() {
     let refused = |setting: &Setting| match setting.level(0) {
-        64 => Err(RunError::Failed("refused".to_owned())),
+        32 => Err(RunError::Failed("refused".to_owned())),
         streams => Ok(reported(streams)),
     };
     let outcome = explore(&plan(), &mut path_of(refused, 0.01, 8));
     assert_eq!(best_level(&outcome), 10);
-    let is_refused = |point: &&Point<()>| point.setting.level(0) == 64;
+    let is_refused = |point: &&Point<()>| point.setting.level(0) == 32;
     let refused = outcome.points.iter().find(is_refused).expect("it was tried");
     assert_eq!((refused.runs.len(), refused.failures.len()), (0, 3));
     assert_eq!(refused.median(), None);

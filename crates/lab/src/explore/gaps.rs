@@ -15,13 +15,16 @@ const PEAK_SHARE: f64 = 0.7;
 const PEAKS_MAX: usize = 2;
 
 impl<R: Runner> Experiment<'_, R> {
-    /// Whether the last two levels of a ladder are no better than the best one before them, and values do not rise again.
-    /// Only a range ends early: levels that were listed are all wanted.
-    pub(super) fn brings_nothing(&self, factor: usize, base: &Setting) -> bool {
+    /// Whether the last two of the levels that were climbed are no better than the best one before them, and values do not
+    /// rise again. Only a range ends early: levels that were listed are all wanted.
+    pub(super) fn brings_nothing(&self, factor: usize, climbed: &[Setting]) -> bool {
         if !matches!(self.plan.factors[factor].scale, Scale::Amount { .. }) {
             return false;
         }
-        let mut row = self.row(factor, base);
+        let with_result = |setting: &Setting| {
+            self.points.iter().position(|point| point.setting == *setting && !point.runs.is_empty())
+        };
+        let mut row: Vec<usize> = climbed.iter().filter_map(with_result).collect();
         row.drain(..self.unordered(factor, &row));
         let [before @ .., last_but_one, last] = row.as_slice() else {
             return false;

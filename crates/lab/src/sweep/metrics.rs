@@ -32,8 +32,9 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
 
 /// A run as the experiment compares it.
 #[must_use]
-pub fn observation(value: f64, metrics: RunMetrics) -> Observation<RunMetrics> {
-    let in_flight_share = metrics.in_flight_share.unwrap_or(0.0);
+pub fn observation(objective: Objective, value: f64, metrics: RunMetrics) -> Observation<RunMetrics> {
+    // What is on the way belongs to a rate; a delay or a cost has no part of it.
+    let in_flight_share = metrics.in_flight_share.filter(|_| objective.is_higher_better()).unwrap_or(0.0);
     Observation { value, in_flight_share, burden: burden(&metrics), metrics }
 }
 
@@ -153,10 +154,14 @@ mod tests {
         one.tcp = Some(tcp);
         let seen = run_metrics(&Summary::new(vec![one.clone()])).expect("a result");
         assert_eq!(seen.received_bps.to_bits(), 38.2e6_f64.to_bits());
-        assert_eq!((seen.in_flight_share, seen.retransmits_per_s), (Some(0.05), Some(100.0)));
+        assert!(seen.in_flight_share.is_some_and(|share| (share - 0.05).abs() < 1e-9), "{seen:?}");
+        assert_eq!(seen.retransmits_per_s, Some(100.0));
         assert_eq!((seen.window_limited_share, seen.buffer_limited_share), (Some(0.8), Some(0.0)));
-        let compared = observation(1.0, seen);
-        assert_eq!((compared.in_flight_share, compared.burden.delay_us), (0.05, Some(150_000.0)));
+        let compared = observation(Objective::Throughput, 1.0, seen);
+        assert!((compared.in_flight_share - 0.05).abs() < 1e-9, "{compared:?}");
+        assert_eq!(compared.burden.delay_us, Some(150_000.0));
+        let delay = observation(Objective::Latency, 1.0, seen);
+        assert!(delay.in_flight_share < 1e-9, "a delay has no part that is on the way");
 
         one.delivered = None;
         let seen = run_metrics(&Summary::new(vec![one])).expect("a result");

@@ -268,7 +268,7 @@ impl Runner for Network<'_> {
             }
             self.log.runs.push(run);
             if is_first || !is_too_short {
-                return outcome.map(|(value, metrics)| metrics::observation(value, metrics));
+                return outcome.map(|(value, metrics)| metrics::observation(self.spec.objective, value, metrics));
             }
         }
     }
